@@ -93,16 +93,19 @@ class SourceTemplate:
             pos: position of the event.
             nanos: nanoseconds to add to ``micros``.
         """
+        marker = "null" if snapshot is None else f'"{snapshot}"'
+        transaction = "null" if gtid is None else string_text(gtid)
         return (
-            f'{self._before_time}{micros // 1000},"snapshot":{optional_text(snapshot)}{self._between}{micros},"ts_ns":'
+            f'{self._before_time}{micros // 1000},"snapshot":{marker}{self._between}{micros},"ts_ns":'
             f"{micros * 1000 + nanos}{self._table}{server_id},"
-            f'"gtid":{optional_text(gtid)},"file":{string_text(file)},"pos":{pos},"row":'
+            f'"gtid":{transaction},"file":{string_text(file)},"pos":{pos},"row":'
         )
 
     @staticmethod
     def suffix(thread: int | None, query: str | None) -> str:
         """Return the text after the row number."""
-        return f',"thread":{"null" if thread is None else thread},"query":{optional_text(query)}}}'
+        statement = "null" if query is None else string_text(query)
+        return f',"thread":{"null" if thread is None else thread},"query":{statement}}}'
 
 
 def source_value(

@@ -177,7 +177,7 @@ class Reader(StreamReader[StreamPipeline]):
                         self._write(full)  # what cannot be written must not be written a second time below
                         yield
                 self.status.events += 1
-                if self._work and not pipeline.progress.in_transaction and any(work.due for work in self._work):
+                if not pipeline.progress.in_transaction and self._has_work():
                     for made in pipeline.flush():
                         outputs += made
                     full, outputs, size = outputs, [], 0
@@ -194,6 +194,12 @@ class Reader(StreamReader[StreamPipeline]):
         finally:
             self._write(outputs)
         yield
+
+    def _has_work(self) -> bool:
+        for work in self._work:  # noqa: SIM110 - a generator for each event takes longer than the loop
+            if work.due:
+                return True
+        return False
 
     def _between_transactions(self, pipeline: StreamPipeline) -> None:
         """Do the work that is due, and put the position behind it into the store."""

@@ -113,6 +113,8 @@ class CapturedTables:
         self._structures = Structures(settings, tables, clock, current)
         self._codecs = Codecs(settings, self.topics)
         self._found: RecentlyUsed[_Name, CapturedTable] = RecentlyUsed(MAX_COLUMNS)
+        self._unchanged: dict[int, CapturedTable] = {}  # by id of the structure: since the last change of any table
+        self._changes = tables.changes
         self._ignored: RecentlyUsed[_Name, bool] = RecentlyUsed(_MAX_IGNORED)
         self._helper_names: set[_Name] = set()
         self._reported: RecentlyUsed[_Name, bool] = RecentlyUsed(_MAX_REPORTED)
@@ -132,12 +134,18 @@ class CapturedTables:
             SchemaError: the structure does not fit the rows (``inconsistent.schema.handling.mode=fail``).
             TopicClash: the topic belongs to another table.
         """
+        if self._changes != self._tables.changes:
+            self._changes = self._tables.changes
+            self._unchanged.clear()
+        elif (unchanged := self._unchanged.get(id(structure))) is not None:
+            return unchanged
         name = structure.database, structure.table
         if self._ignored.get(name) or name in self._hidden:
             return None
         found, table = self._found.get(name), self._tables.table(*name)
         if found is not None and found.table is table:
             if found.structure is structure:
+                self._unchanged[id(structure)] = found
                 return found
             if found.structure == structure:  # after a reconnect; comparing many columns takes long
                 return self._keep(name, replace(found, structure=structure))
@@ -179,6 +187,7 @@ class CapturedTables:
         return self._keep((structure.database, structure.table), CapturedTable(structure, table, codec, source))
 
     def _keep(self, name: "_Name", found: CapturedTable) -> CapturedTable:
+        self._unchanged.clear()  # which may have the codecs that are dropped now
         self._found.put(name, found, len(found.structure.columns))
         return found
 
@@ -201,6 +210,7 @@ class CapturedTables:
 
         Whether a table is a helper table of an online schema change depends on the other tables, too.
         """
+        self._unchanged.clear()
         self._found.discard((table.database, table.table))
         for name in self._helper_names:
             self._found.discard(name)

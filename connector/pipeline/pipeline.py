@@ -19,9 +19,10 @@ from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
 from rowtide.connector.pipeline.captured_tables import CapturedTables, table_map_of
 from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
 from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.pipeline.return_point import ReturnPoint
 from rowtide.connector.pipeline.row_writer import RowWriter
 from rowtide.connector.pipeline.signals.receiver import SignalReceiver
-from rowtide.connector.pipeline.statements import StatementContext, Statements, is_begin, is_end, is_xa, query_event
+from rowtide.connector.pipeline.statements import Statements, is_begin, is_end, is_xa, query_event, statement_context
 from rowtide.connector.pipeline.transaction_metadata import (
     BOUNDARY_SCHEMAS,
     TransactionMonitor,
@@ -31,9 +32,9 @@ from rowtide.connector.pipeline.transaction_metadata import (
 from rowtide.connector.pipeline.xa_transactions import FL_PREPARED_XA, ReadXa, XaTransactions, first_part
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.protocol.events.classes import Event
+from rowtide.connector.protocol.events.classes import Event, RowsKind
 from rowtide.connector.protocol.events.table_structure import TableStructure
-from rowtide.connector.protocol.header import ARTIFICIAL, ROWS_TYPES, EventHeader
+from rowtide.connector.protocol.header import ROWS_TYPES
 from rowtide.connector.records.batch import Batch, Message, Output, Schemas
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -48,6 +49,9 @@ Clock = Callable[[], int]
 
 Steps = Iterator[None]
 """The rest of the work on an event whose outputs are too many for one step."""
+
+_NO_OUTPUTS: tuple[Sequence[Output]] = ((),)
+"""The one step of an event without outputs."""
 
 
 class Pipeline:
@@ -91,12 +95,12 @@ class Pipeline:
         self.gtids = ExecutedGtids(start, settings.connector)
         self._start_statement = False, (start.file, start.pos, start.gtids and self.gtids.text, start.event)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
+        self._skipped = [kind for kind in RowsKind if kind.value in settings.skipped_operations]
         self._statements = Statements(settings, tables, self._captured)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
         self.xa = XaTransactions(self.progress, start, read_xa, self._leave_out, self._captured.emitted, settings.form)
         self._row_writer = RowWriter(settings, self.progress, self._monitor, clock, self._batch_offset, self._put)
         self.signals = signals
-        self._event_end = start.pos
         self._out: list[Output] = []
         self._handlers: dict[type, Callable[..., Steps | None]] = {
             events.Rows: self._rows,
@@ -111,6 +115,11 @@ class Pipeline:
             events.RowsQuery: self._rows_query,
             events.Incident: self._incident,
         }
+        # Most events only move the position. They neither fail nor make outputs: there is nothing to return to.
+        moving: list[type] = [events.TableMap, events.Gtid, events.RowsQuery]
+        if self._monitor is None:
+            moving += [events.MariadbGtidEvent, events.Query, events.Xid]
+        self._moving = {kind: self._handlers[kind] for kind in moving}
 
     def enter_file(self, name: str, decoder: EventDecoder | None = None) -> None:
         """Set the binlog file of the next event, for files that are read one after the other.
@@ -126,7 +135,7 @@ class Pipeline:
         self.decoder.file = name
         self.progress.file = name
 
-    def receive(self, packet: bytes) -> Iterable[list[Output]]:
+    def receive(self, packet: bytes) -> Iterable[Sequence[Output]]:
         """Process one event, and return its outputs in steps.
 
         Most events are one step. Each event in a compressed transaction is one, and so is each batch of an XA
@@ -149,15 +158,20 @@ class Pipeline:
             return ()
         return self._payload(event) if isinstance(event, events.TransactionPayload) else self._steps(event)
 
-    def _payload(self, payload: events.TransactionPayload) -> Iterator[list[Output]]:
+    def _payload(self, payload: events.TransactionPayload) -> Iterator[Sequence[Output]]:
         header = payload.header
-        self._event_end = header.log_pos
         self.progress.at_payload(header.log_pos - header.size, header.log_pos, header.server_id, header.timestamp)
         for event in self.decoder.unpack(payload):
             yield from self._steps(event)
         self.progress.completed()
 
-    def _steps(self, event: Event) -> Iterable[list[Output]]:
+    def _steps(self, event: Event) -> Iterable[Sequence[Output]]:
+        move = self._moving.get(type(event))
+        if move is not None and (not isinstance(event, events.Query) or event.statement == b"BEGIN"):
+            self.progress.advance(event.header)
+            move(event)
+            self.progress.completed()
+            return _NO_OUTPUTS
         out, rest = self._step(event, None)
         return (out,) if rest is None else self._further(out, event, rest)
 
@@ -168,25 +182,20 @@ class Pipeline:
             yield out
 
     def _step(self, event: Event, rest: Steps | None) -> tuple[list[Output], Steps | None]:
-        progress, monitor, xa = self.progress, self._monitor, self.xa
         out: list[Output] = []
         self._out = out
-        point, unfinished, counts = progress.resume_point(), xa.state, monitor.state() if monitor else None
+        before = ReturnPoint(self.progress, self.xa, self._monitor)
         try:
             rest = self._handle(event, rest)
             if rest is None:
-                progress.completed()  # also if it was left out: offsets count it
+                self.progress.completed()  # also if it was left out: offsets count it
             return (out if self._transformer is None else list(self._transformer.outputs(out))), rest
-        except Exception:  # the outputs of the step are dropped, so a restart must make them again
-            progress.return_to(point)
-            xa.state = unfinished
-            if monitor and counts:
-                monitor.return_to(counts)
+        except Exception:
+            before.restore()
             raise
 
     def continue_within(self, maps: Iterable[bytes]) -> None:
         """Continue at a position that :attr:`progress` was given; ``maps`` are the TABLE_MAPs of its transaction."""
-        self._event_end = self.progress.end
         found = [event for event in map(self.decoder.decode, maps) if isinstance(event, events.TableMap)]
         self._table_ids = {event.table_id: event.structure for event in found}
 
@@ -202,7 +211,7 @@ class Pipeline:
         """Process an event, or continue with the rest of it; returns what is left to do."""
         try:
             if rest is None:
-                self._advance(event.header)
+                self.progress.advance(event.header)
                 handler = self._handlers.get(type(event))
                 rest = None if handler is None else handler(event)
             if rest is None or next(rest, True):  # steps yield None
@@ -219,12 +228,6 @@ class Pipeline:
                 raise
             raise problem from error
         return rest
-
-    def _advance(self, header: EventHeader) -> None:
-        if not header.flags & ARTIFICIAL:  # artificial events have no position in the file
-            start, end = header.log_pos - header.size, header.log_pos
-            self._event_end = end or self._event_end
-            self.progress.at_event(start, end, header.server_id, header.timestamp)
 
     def _leave_out(self, problem: ProtocolError) -> None:
         """Handle missing or undecodable rows as ``event.processing.failure.handling.mode`` says."""
@@ -275,7 +278,7 @@ class Pipeline:
 
     def _end_transaction(self, _event: Event | None = None) -> None:
         end = None if self._monitor is None else end_message(self._settings, self._monitor, self.progress)
-        self.progress.committed(self._event_end)
+        self.progress.committed(self.progress.end)
         self._table_ids.clear()
         self._transaction_record(end)  # its offset is behind the transaction, so that a restart does not repeat it
 
@@ -319,21 +322,17 @@ class Pipeline:
         are those before it. After a restart the server sends it again; it is recognised by that position. The offset
         stored here has its GTID too.
         """
-        progress, monitor = self.progress, self._monitor
-        if self._start_statement != (progress.in_transaction, progress.statement_position):
-            micros = progress.change_micros() // 1000 * 1000  # Debezium's time of a statement is in milliseconds
-            block = monitor.block if monitor else lambda _table: None
-            recorded = progress.statement_offset(monitor.offset_fields() if monitor else None)
-            context = StatementContext(progress, micros, self._clock(), lambda: recorded, block)
-            made = self._statements.handle(event, context)
+        progress = self.progress
+        if self._start_statement == (progress.in_transaction, progress.statement_position):
             progress.executed()
-            plain = self._plain_offset()
-            if progress.in_transaction:
-                plain = replace(plain, event=plain.event + 1, row=0)
-            offset = self.xa.offset(plain)
-            self._out.extend(output._replace(offset=offset) if isinstance(output, Batch) else output for output in made)
-        else:
-            progress.executed()
+            return
+        made = self._statements.handle(event, statement_context(progress, self._monitor, self._clock()))
+        progress.executed()
+        plain = self._plain_offset()
+        if progress.in_transaction:
+            plain = replace(plain, event=plain.event + 1, row=0)
+        offset = self.xa.offset(plain)
+        self._out.extend(output._replace(offset=offset) if isinstance(output, Batch) else output for output in made)
 
     def _xa(self, event: events.Query) -> Steps | None:
         """Process XA START, XA END, XA COMMIT or XA ROLLBACK. Debezium's rows have neither metadata nor thread."""
@@ -370,7 +369,7 @@ class Pipeline:
     def _rows(self, event: events.Rows) -> Steps | None:
         if self.progress.skipping or self.progress.filtered:
             return None
-        skip, skipped = self.progress.rows_to_skip(), event.kind.value in self._settings.skipped_operations
+        skip, skipped = self.progress.rows_to_skip(), bool(self._skipped) and event.kind in self._skipped
         structure = table_map_of(event, self._table_ids)
         signals = self.signals if self.signals is not None and self.signals.is_signal_table(structure) else None
         if skipped and signals is None:
@@ -390,7 +389,8 @@ class Pipeline:
 
     def _batch_offset(self) -> SourceOffset:
         """The offset of records of the current event; those of an XA transaction get their final one when it ends."""
-        return self._plain_offset() if self.xa.is_open else self.offset()
+        plain = self._plain_offset()
+        return plain if self.xa.is_open else self.xa.offset(plain)
 
     def _put(self, batch: Batch | None) -> None:
         if batch is not None:

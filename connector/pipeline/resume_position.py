@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from rowtide.connector.protocol.header import ARTIFICIAL, EventHeader
 from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -98,8 +99,15 @@ class Progress:
             now: when it is processed, ns since the epoch.
         """
         ordinal = 0 if self._placed else self._events_done
-        at = self.file, self.pos, self.gtid, self.server_id, self.thread, self.query
-        return SourcePosition(*at, ts_us, now, ordinal=ordinal)
+        return SourcePosition(
+            self.file, self.pos, self.gtid, self.server_id, self.thread, self.query, ts_us, now, None, ordinal
+        )
+
+    def advance(self, header: EventHeader) -> None:
+        """Advance to the next event. Artificial events have no position in the file."""
+        timestamp, _, server_id, size, end, flags = header
+        if not flags & ARTIFICIAL:
+            self.at_event(end - size, end, server_id, timestamp)
 
     def at_event(self, start: int, end: int, server_id: int, timestamp: int) -> None:
         """Advance to the next event; ``end`` 0 means that it has no position of its own (in compressed ones)."""

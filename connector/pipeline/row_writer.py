@@ -41,6 +41,7 @@ class RowWriter:
         self._clock = clock
         self._offset = offset
         self._put = put
+        self._marker = stream_snapshot_marker(settings.values.json_format)
 
     def write(self, event: Rows, captured: CapturedTable, skip: int) -> Iterator[None]:
         """Write the records of an event; pauses between two batches.
@@ -73,21 +74,14 @@ class RowWriter:
 
     def _context(self, captured: CapturedTable) -> EventContext:
         """What the event adds to the records of its rows."""
-        settings, progress, monitor, now = self._settings, self._progress, self._monitor, self._clock()
+        progress, monitor, now = self._progress, self._monitor, self._clock()
         in_transaction = monitor is not None and monitor.id is not None
         micros, ts_us = now // 1000, progress.change_micros()
         return EventContext(
-            captured.source.prefix(
-                ts_us,
-                stream_snapshot_marker(settings.values.json_format),
-                progress.server_id,
-                progress.gtid,
-                progress.file,
-                progress.pos,
-            ),
+            captured.source.prefix(ts_us, self._marker, progress.server_id, progress.gtid, progress.file, progress.pos),
             captured.source.suffix(progress.thread, progress.query),
             f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{now}',
-            settings.headers,
+            self._settings.headers,
             partial(monitor.blocks, str(captured.table.id)) if monitor and in_transaction else None,
             progress.source_position(ts_us, now),
         )

@@ -10,6 +10,7 @@ from typing import Any
 from rowtide.connector.errors import ProtocolError, UnparsedDdl
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
 from rowtide.connector.protocol import events
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.change import Change
@@ -112,6 +113,22 @@ class StatementContext:
     transaction: Callable[[str], dict[str, object] | None]
     about_database: bool = False
     session: Mapping[str, Any] | None = None
+
+
+def statement_context(progress: Progress, monitor: TransactionMonitor | None, now: int) -> StatementContext:
+    """The context of the current statement.
+
+    Args:
+        progress: its position in the stream.
+        monitor: of its transaction, if transaction metadata is on.
+        now: the connector's clock, in ns since the epoch.
+    """
+    micros = progress.change_micros() // 1000 * 1000  # Debezium's time of a statement is in milliseconds
+    if monitor is None:
+        recorded = progress.statement_offset(None)
+        return StatementContext(progress, micros, now, lambda: recorded, lambda _table: None)
+    recorded = progress.statement_offset(monitor.offset_fields())
+    return StatementContext(progress, micros, now, lambda: recorded, monitor.block)
 
 
 class Statements:

@@ -128,27 +128,28 @@ class EventDecoder:
         """
         end = len(packet)
         try:
-            header = EventHeader._make(HEADER.unpack_from(packet, offset))
+            header = _new(EventHeader, _unpack(packet, offset))
         except struct.error:
             raise TruncatedEvent(
                 f"an event of {end - offset} bytes is shorter than its header", f"{self.file}:{self.position}"
             ) from None
-        if header[3] != end - offset:
+        _, code, _, size, log_pos, flags = header
+        if size != end - offset:
             raise TruncatedEvent(
-                f"{header.type_name} event of {end - offset} bytes, but its header states {header.size}",
+                f"{header.type_name} event of {end - offset} bytes, but its header states {size}",
                 f"{self.file}:{self.position}",
             )
         start = self.position
-        if header[4]:
-            self.position = header[4]
-        elif header[1] not in _NOT_IN_FILE and not header[5] & ARTIFICIAL:
-            self.position += header[3]
+        if log_pos:
+            self.position = log_pos
+        elif code not in _NOT_IN_FILE and not flags & ARTIFICIAL:
+            self.position = start + size
         try:
-            if self._checksum and header[1] != EventType.FORMAT_DESCRIPTION:
+            if self._checksum and code != _FORMAT_DESCRIPTION:
                 if self._verify and zlib.crc32(memoryview(packet)[offset:] if offset else packet) != _CRC_RESIDUE:
                     raise ChecksumMismatch(_CHECKSUM_MESSAGE.format(header.type_name))
                 end -= 4
-            return self._parsers[header[1]](header, packet, offset + HEADER_LENGTH, end)
+            return self._parsers[code](header, packet, offset + HEADER_LENGTH, end)
         except ProtocolError as error:
             error.location = error.location or f"{self.file}:{header.start or start}"
             raise
@@ -206,7 +207,9 @@ class EventDecoder:
         return event
 
 
+_new, _unpack = tuple.__new__, HEADER.unpack_from
 _CODES = range(256)
+_FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION)
 _NOT_IN_FILE = frozenset({EventType.FORMAT_DESCRIPTION, EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
 """Types that the server sends without a position, because they are in no file or elsewhere in it."""
 _CHECKSUM_MESSAGE = (

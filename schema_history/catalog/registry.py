@@ -19,12 +19,14 @@ class TableRegistry:
         server: the server of the tables.
         temporary: temporary tables by session and name; they occur in the binlog with ``binlog_format=STATEMENT``.
         variables: server variables in Debezium's histories (``character_set_server``).
+        changes: how often a table was added, replaced or removed; what is cached of tables holds until it changes.
     """
 
     def __init__(self, server: Server) -> None:
         self.server = server
         self.temporary: dict[tuple[int, TableId], Table] = {}
         self.variables: dict[str, str] = {}
+        self.changes = 0
         self._tables: ByTable[Table] | ChangedByTable[Table] = ByTable()
         self._deferred: ByTable[_Build] | ChangedByTable[_Build] = ByTable()
         self._databases: dict[str, Database] = {}
@@ -43,12 +45,14 @@ class TableRegistry:
     def put(self, table: Table) -> None:
         """Add or replace a table (from a snapshot, a history record, or a repair)."""
         key = self._key(table.id.database, table.id.table)
+        self.changes += 1
         self._tables[key] = table
         self._deferred.pop(key, None)
 
     def defer(self, table_id: TableId, build: _Build) -> None:
         """Add or replace a table that ``build`` creates on first access; there is no table if it returns ``None``."""
         key = self._key(table_id.database, table_id.table)
+        self.changes += 1
         self._tables.pop(key, None)
         self._deferred[key] = build
 
@@ -61,6 +65,7 @@ class TableRegistry:
     def remove(self, table_id: TableId) -> None:
         """Remove a table, if it is known."""
         key = self._key(table_id.database, table_id.table)
+        self.changes += 1
         self._tables.pop(key, None)
         self._deferred.pop(key, None)
 

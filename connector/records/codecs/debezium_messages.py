@@ -66,7 +66,8 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
 
     def messages(self, event: Rows, rows: Sequence[tuple[str, str]], skip: int, context: EventContext) -> list[Message]:
         """The messages of an event's rows, without the first ``skip`` rows of it."""
-        return self.plain(super().messages(event, rows, skip, context))
+        made = super().messages(event, rows, skip, context)
+        return self.plain(made) if self._marks else made
 
     def message(
         self, op: str, before: tuple[str, str] | None, after: tuple[str, str] | None, row: int, context: EventContext
@@ -79,8 +80,6 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
 
     def plain(self, messages: list[Message]) -> list[Message]:
         """The messages without the marks of nulls, which are only needed to compare rows."""
-        if not self._marks:
-            return messages
         mark = _MARK.encode()
         return [
             (key and key.replace(mark, b""), value and value.replace(mark, b""), headers)

@@ -1,7 +1,6 @@
 """The codec of Python values: from the row images of one table to :class:`~rowtide.connector.records.change.Change`."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -65,7 +64,7 @@ class ChangeCodec(RowsCodec[Values, Change]):
         offset: Callable[[], SourceOffset],
     ) -> Batch | None:
         """The batch of an event's changes; each can be turned into Debezium's message as long as it exists."""
-        return super().batch(event, rows, skip, replace(context, debezium=_Messages(self, event, context)), offset)
+        return super().batch(event, rows, skip, context._replace(debezium=_Messages(self, event, context)), offset)
 
     def packed(self, records: Sequence[Change], event: Rows, offset: SourceOffset, ts_ms: int) -> Batch:
         """The batch of an event's changes; its size is about that of the event and of their objects in memory."""
@@ -135,7 +134,7 @@ class _Messages:
             self._rows = self._codec.debezium.rows(self._event)
         rows, text, context = self._rows, change.transaction_text, self._context
         if text is not None:
-            context = replace(context, transactions=lambda _count: [text])
+            context = context._replace(transactions=lambda _count: [text])
         first = last = change.row
         if self._event.kind is RowsKind.UPDATE:
             first, last = 2 * change.row, 2 * change.row + 1

@@ -5,9 +5,8 @@ A codec belongs to one structure of a table and one TABLE_MAP.
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.records.batch import Batch, Headers
@@ -28,8 +27,7 @@ _MAX_QUERY_BYTES = 16 << 20
 """Bytes of SQL in a batch at most: with ``include.query`` each record repeats its statement."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventContext:
+class EventContext(NamedTuple):
     """What an event adds to the records of its rows: its position, and JSON text that is rendered once.
 
     Attributes:
@@ -85,7 +83,8 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
             rows: the number of its rows.
             position: where it stands.
         """
-        return min(_MAX_ROWS, _MAX_QUERY_BYTES // (len(position.query or "") + 1) + 1)
+        query = position.query
+        return _MAX_ROWS if query is None else min(_MAX_ROWS, _MAX_QUERY_BYTES // (len(query) + 1) + 1)
 
     @abstractmethod
     def created(self, rows: Sequence[Row], first: int, context: EventContext) -> list[Record]:

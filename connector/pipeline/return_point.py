@@ -1,0 +1,29 @@
+"""The state of a pipeline before a step, to which it returns if the step fails: a restart makes its outputs again."""
+
+from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
+from rowtide.connector.pipeline.xa_transactions import XaTransactions
+
+
+class ReturnPoint:
+    """What the next step changes and resume positions are made from.
+
+    Args:
+        progress: the position in the stream.
+        xa: the XA transactions.
+        monitor: of the transaction, if transaction metadata is on.
+    """
+
+    __slots__ = ("_counts", "_monitor", "_point", "_progress", "_unfinished", "_xa")
+
+    def __init__(self, progress: Progress, xa: XaTransactions, monitor: TransactionMonitor | None) -> None:
+        self._progress, self._point = progress, progress.resume_point()
+        self._xa, self._unfinished = xa, xa.state
+        self._monitor, self._counts = monitor, None if monitor is None else monitor.state()
+
+    def restore(self) -> None:
+        """Return to this state."""
+        self._progress.return_to(self._point)
+        self._xa.state = self._unfinished
+        if self._monitor is not None and self._counts is not None:
+            self._monitor.return_to(self._counts)
