@@ -28,17 +28,18 @@ def decoder(collation: int) -> Decoder:
         UnsupportedEvent: the collation id is unknown, or the one of byte strings.
     """
     charset = charset_of_collation(collation)
-    if charset not in _DECODERS:
+    found = _decoder(charset)
+    if found is None:
         raise UnsupportedEvent(f"text in collation {collation} (character set {charset}) cannot be decoded")
-    return _DECODERS[charset]
+    return found
 
 
 def charset_decoder(charset: str) -> Decoder:
     """The same by the name of the character set. Raises `UnsupportedEvent` if the name is unknown."""
-    charset = "utf8mb3" if charset == "utf8" else charset
-    if charset not in _DECODERS:
+    found = _decoder("utf8mb3" if charset == "utf8" else charset)
+    if found is None:
         raise UnsupportedEvent(f"text in character set {charset!r} cannot be decoded")
-    return _DECODERS[charset]
+    return found
 
 
 @cache
@@ -293,7 +294,7 @@ def _multi(charset: _Multi) -> Decoder:
     return text
 
 
-_DECODERS: dict[str, Decoder] = {
+_UNICODE: Mapping[str, Decoder] = {
     "utf8mb3": _utf8,
     "utf8mb4": _utf8,
     "utf16": _utf16,
@@ -301,5 +302,13 @@ _DECODERS: dict[str, Decoder] = {
     "utf32": _unicode("utf-32-be"),
     "ucs2": _ucs2,
 }
-_DECODERS |= {name: _single(*entry) for name, entry in _SINGLE.items()}
-_DECODERS |= {name: _multi(entry) for name, entry in _MULTI.items()}
+
+
+@cache
+def _decoder(charset: str) -> Decoder | None:
+    """The decoder of a character set, made when it is first used: the tables of all of them are large."""
+    if charset in _SINGLE:
+        return _single(*_SINGLE[charset])
+    if charset in _MULTI:
+        return _multi(_MULTI[charset])
+    return _UNICODE.get(charset)

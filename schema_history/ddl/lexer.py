@@ -6,6 +6,7 @@ of the statement. The offsets of tokens are indexes into the original text.
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from rowtide.schema_history.errors import UnparsedDdl
@@ -115,15 +116,15 @@ _PATTERN = r"""
 _NAME = r"[0-9A-Za-z_$\x80-\U0010ffff]"
 
 
-def _compile(escapes: bool) -> re.Pattern[str]:
+@cache
+def _tokens(*, escapes: bool) -> re.Pattern[str]:
+    """The pattern of a token, compiled when it is first used, which takes 10 ms."""
     plain, special = (r"[^Q\\]", r"(?:\\.|QQ)") if escapes else ("[^Q]", "QQ")
     quoted = f"{plain}*(?:{special}{plain}*)*"
     pattern = _PATTERN.replace("NAME", _NAME).replace("STRING", quoted.replace("Q", "'"))
     return re.compile(pattern.replace("DOUBLE", quoted.replace("Q", '"')), re.VERBOSE | re.DOTALL)
 
 
-_WITH_ESCAPES = _compile(escapes=True)
-_WITHOUT_ESCAPES = _compile(escapes=False)
 _AFTER_DOT = re.compile(_NAME + "+")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a", "%": "\\%", "_": "\\_"}
@@ -170,7 +171,7 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
         UnparsedDdl: a quote or comment is not closed, or a character is not valid.
     """
     escapes, ansi = dialect.backslash_escapes, dialect.ansi_quotes
-    match_at = (_WITH_ESCAPES if escapes else _WITHOUT_ESCAPES).match
+    match_at = _tokens(escapes=escapes).match
     tokens: list[Token] = []
     append = tokens.append
     at, size, opened = 0, len(sql), False

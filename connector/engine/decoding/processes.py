@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import multiprocessing.connection
 import os
 import pickle
 import subprocess
@@ -181,8 +180,10 @@ class DecoderProcesses:
 
     def receive(self, *, wait: bool = True) -> None:
         """Take the messages that have arrived; with ``wait``, at least one."""
+        from multiprocessing.connection import wait as wait_for  # noqa: PLC0415 - most connectors have no processes
+
         connections = [process.connection for process in self._processes]
-        ready = multiprocessing.connection.wait(connections, None if wait else 0)
+        ready = wait_for(connections, None if wait else 0)
         for process in [process for process in self._processes if process.connection in ready]:
             try:
                 process.receive()
@@ -231,12 +232,14 @@ class _Process:
     """
 
     def __init__(self, setup: bytes) -> None:
+        from multiprocessing.connection import Pipe  # noqa: PLC0415 - as above
+
         self.ready = False
         self.tasks: dict[int, Task] = {}
         self._inputs = list(range(INPUTS))
         self._slots: dict[int, int] = {}
         self._sent: dict[bytes, Table | None] = {}
-        self.connection, connection = multiprocessing.connection.Pipe()
+        self.connection, connection = Pipe()
         file = memory_file()
         try:
             self._memory = SharedMemory(file)

@@ -1,0 +1,68 @@
+"""Commands import what they need, and a connector without special features does not import those of others."""
+
+import json
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+
+HELP = "from rowtide.cli import main; main(['--help'], standalone_mode=False)"
+RUN = "import rowtide.cli.connectors.run; from rowtide.connector.worker import faust_app"
+"""What ``rowtide run`` imports before it starts a connector."""
+
+OF_OTHERS = {
+    "confluent_kafka.schema_registry",
+    "kazoo",
+    "multiprocessing",
+    "pyarrow",
+    "pyspark",
+    "rowtide.canal",
+    "rowtide.cluster",
+    "rowtide.connector.engine.decoding.worker",
+    "rowtide.connector.engine.engine",
+    "rowtide.connector.engine.replay",
+    "rowtide.databus",
+    "rowtide.spark_consumers",
+}
+OF_A_WORKER = {
+    "aiohttp",
+    "aiokafka",
+    "asyncio",
+    "confluent_kafka",
+    "cryptography",
+    "faust",
+    "mode",
+    "orjson",
+    "pymysql",
+    "rowtide.connector",
+    "rowtide.envelope",
+    "rowtide.schema_history",
+    "rowtide.topics",
+    "yaml",
+    "zstandard",
+}
+
+
+@cache
+def imported(code: str) -> frozenset[str]:
+    """The modules that a new interpreter has imported when it has run a program."""
+    program = f"import sys; {code}; import json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return frozenset(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(("code", "unneeded"), [(HELP, OF_OTHERS | OF_A_WORKER), (RUN, OF_OTHERS)])
+def test_modules_that_are_not_needed_are_not_imported(code: str, unneeded: set[str]) -> None:
+    assert imported(code) & unneeded == set()
+
+
+def test_the_names_are_those_of_modules() -> None:
+    """A misspelt name would never be imported."""
+    found = imported(RUN)
+    assert found >= OF_A_WORKER
+
+
+def test_running_a_connector_makes_no_tables_of_character_sets() -> None:
+    """Those of Asian character sets are the largest."""
+    assert not {"_codecs_jp", "_codecs_cn", "_codecs_kr", "encodings.cp932"} & imported(RUN)
