@@ -43,6 +43,9 @@ _SHORT_PAUSE_S = 0.001
 _LONG_PAUSE_S = 0.05
 _LONG_PAUSE_AFTER_S = 1.0
 _LOG_EVERY_S = 30.0
+_REGISTERING_S = 0.01
+"""How long messages are flushed again while they are drained: a flush has no effect on those of a partition before the
+coordinator has it in the transaction, which takes a request to it."""
 
 
 class ProducerClient(Protocol):
@@ -209,6 +212,8 @@ class RecordProducer:
             if timeout is not None and waited >= timeout:
                 return False
             self._pause(waited, "messages were not acknowledged")
+            if waited < _REGISTERING_S:
+                self._lingering.end()
             self.serve(idle=True)
         return True
 

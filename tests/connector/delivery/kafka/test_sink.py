@@ -190,6 +190,21 @@ def test_incomplete_batches_are_sent_when_nothing_follows() -> None:
     assert client.flushes == 2, "a commit does not wait"
 
 
+def test_messages_whose_partition_enters_the_transaction_behind_the_first_flush_are_sent_at_once() -> None:
+    class Registering(Client):
+        def _serve(self) -> int:
+            return super()._serve() if self.flushes > 2 else 0
+
+    times = iter(range(1_000_000, 2_000_000))  # milliseconds
+    made = RecordProducer({}, new_client=Registering, clock=lambda: next(times) / 1000)
+    assert isinstance(made.client, Registering)
+    made.client.lingering = True
+    made.send([batch(b"1")])
+    begin = next(times)
+    assert made.drain()
+    assert next(times) - begin < 20, "the next regular flush comes 10 ms behind the first one, and the third 20"
+
+
 def test_many_messages_in_flight_are_not_flushed_as_often() -> None:
     now = 1000.0
     made = RecordProducer({"linger.ms": 50}, new_client=Client, clock=lambda: now)
