@@ -1,6 +1,7 @@
 """The class of the Faust app: what is left of Faust's app when it neither reads Kafka nor serves pages of its own."""
 
 import logging
+from typing import Any
 
 import faust
 from faust.app.base import BootStrategy as FaustBootStrategy
@@ -41,8 +42,21 @@ class App(faust.App):
     any_port = False
     token: str | None = None
 
+    def service(self, cls: Any) -> Any:
+        """Start a service, or one of a class, with the app.
+
+        Faust's method also marks it for the discovery of modules, which rowtide does not use, and looks through the
+        files of all modules for that (40 ms).
+        """
+        self._extra_services.append(cls)
+        return cls
+
     async def on_first_start(self) -> None:
         """Create no data folder, which Faust would do here: offsets and schema history are in Kafka."""
+
+    async def on_start(self) -> None:
+        """Complete the configuration, without a consumer and its transport, which Faust would make here."""
+        self.finalize()
 
     def _new_web(self) -> WebServer:
         services, access = self.connectors.services, Access(self.token, self.conf.web_bind)

@@ -59,7 +59,7 @@ def create_app(
     app.reporter = Reporter([service.status for service in services])
     notifier = SystemdNotifier([service.status_at_once for service in services])
     for service in (app.connectors, app.reporter, notifier):
-        app.service(service)  # type: ignore[arg-type]  # it takes services and their classes alike
+        app.service(service)
     return app
 
 

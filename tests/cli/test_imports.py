@@ -12,11 +12,15 @@ RUN = "import rowtide.cli.connectors.run; from rowtide.connector.worker import f
 """What ``rowtide run`` imports before it starts a connector."""
 
 OF_OTHERS = {
+    "IPython",
     "confluent_kafka.schema_registry",
+    "duckdb",
     "kazoo",
     "multiprocessing",
+    "pandas",
     "pyarrow",
     "pyspark",
+    "rich",
     "rowtide.canal",
     "rowtide.cluster",
     "rowtide.connector.engine.decoding.worker",

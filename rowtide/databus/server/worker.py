@@ -54,7 +54,7 @@ def create_app(
     if config.databus.zookeeper:
         connector.stand_by()
         dumps = DumpService(dump_settings(config, topic), SnapshotSource(config, topic), databus.ZOOKEEPER.name)
-        app.service(DatabusServer(dumps, connector))  # type: ignore[arg-type]  # it takes services and their classes alike
+        app.service(DatabusServer(dumps, connector))
     return app
 
 
