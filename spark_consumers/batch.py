@@ -22,7 +22,7 @@ from rowtide.spark_consumers.messages.schemaless import key_without_schema, valu
 from rowtide.spark_consumers.messages.segments import Segment, after, ordered_versions, segments, truncations
 from rowtide.spark_consumers.messages.versions import KeyVersion, key_version, parse_schema, value_version
 from rowtide.spark_consumers.outcome import Outcome
-from rowtide.spark_consumers.rows.changes import BatchSchemas, keyed_changes, keyed_rows, keyless_changes
+from rowtide.spark_consumers.rows.changes import DELETED, BatchSchemas, keyed_changes, keyed_rows, keyless_changes
 from rowtide.spark_consumers.rows.evolution import Evolution, evolve
 from rowtide.spark_consumers.rows.last import LastChanges
 from rowtide.spark_consumers.rows.multiset import (
@@ -110,12 +110,15 @@ class TableBatch:
         schemas = self._schemas(records, groups, batch)
         if not schemas.evolution.after:  # only truncations, or tombstones of unknown rows
             return batch
-        self.table.evolve(self.path, schemas.evolution, batch.commit(0))
+        creates = schemas.evolution.before is None and truncated is None
+        if not creates:
+            self.table.evolve(self.path, schemas.evolution, batch.commit(0))
         self._note(schemas.evolution)
         parts = segments(groups, records, lambda group: schemas.keys[group.key_id].names) or [Segment(())]
         for step, segment in enumerate(parts, start=1):
             first = step == 1
-            change = _Step(self, segment, schemas, batch.commit(step), first, first and truncated is not None)
+            replaces = first and truncated is not None
+            change = _Step(self, segment, schemas, batch.commit(step), creates=first and creates, replaces=replaces)
             self.outcome.rows += change.apply(segment.within(records), groups)
         columns = tuple(column.name for column in schemas.values[-1].columns) if schemas.values else None
         return replace(
@@ -174,7 +177,7 @@ class _Step:
     segment: Segment
     schemas: BatchSchemas
     commit: Commit
-    first: bool
+    creates: bool
     replaces: bool
 
     def apply(self, records: DataFrame, groups: Sequence[RecordGroup]) -> RowCounts:
@@ -187,14 +190,10 @@ class _Step:
     def _by_key(self, records: DataFrame, groups: Sequence[RecordGroup]) -> RowCounts:
         names = self.segment.key_names
         with LastChanges(keyed_changes(records, self.schemas, names)) as last:
-            return self.batch.table.upsert(
-                self.batch.path,
-                keyed_rows(last.within(records), self.schemas, names, groups),
-                names,
-                fresh=self.schemas.evolution.before is None and self.first,
-                replace=self.replaces,
-                commit=self.commit,
-            )
+            rows = keyed_rows(last.within(records), self.schemas, names, groups)
+            if self.creates:
+                return self._create(rows.where(f"NOT {DELETED}").drop(DELETED))
+            return self.batch.table.upsert(self.batch.path, rows, names, replace=self.replaces, commit=self.commit)
 
     def _append(self, records: DataFrame) -> RowCounts:
         names = {name for name, _ in CHANGE_COLUMNS}
@@ -213,7 +212,8 @@ class _Step:
         try:
             if not removes:
                 return self._replace_rows(None, changes.select("after.*"))
-            found = row_changes(changes, None if self.replaces else self._content(), self._normalized())
+            empty = self.creates or self.replaces
+            found = row_changes(changes, None if empty else self._content(), self._normalized())
             try:
                 self.batch.outcome.unmatched += found.unmatched
                 self._replace_rows(found.removed, found.added)
@@ -223,7 +223,12 @@ class _Step:
         finally:
             changes.unpersist()
 
+    def _create(self, rows: DataFrame) -> RowCounts:
+        return self.batch.table.create(self.batch.path, self.schemas.evolution.after, rows, self.commit)
+
     def _replace_rows(self, removed: DataFrame | None, added: DataFrame) -> RowCounts:
+        if self.creates:
+            return self._create(added)
         return self.batch.table.replace_rows(self.batch.path, removed, added, replace=self.replaces, commit=self.commit)
 
     def _content(self) -> DataFrame:

@@ -238,6 +238,11 @@ class TableJob:
                 f"table {self.name} exists at {self.path}, but {self.settings.state} holds no offsets for it: "
                 f"give the --state it was built with, or build it again with --restart {self.name}"
             )
+        if not exists and stored.is_new and stored.planned is None and HadoopFiles(self.spark).names(self.path):
+            raise StateError(
+                f"table {self.name}: {self.path} has files, but is no table in the format {self.settings.format}: "
+                f"give the --format it was built with, remove the files, or choose another --output"
+            )
         if not exists and not stored.is_new and stored.done.columns is not None:
             raise StateError(
                 f"table {self.name} is missing from {self.path}, but {self.settings.state} holds offsets for it: "

@@ -26,7 +26,7 @@ class TableFormat(Protocol):
     """Tables of one format, each in a directory.
 
     Every step that changes rows carries a :class:`Commit`, and a table that already has that commit ignores the step.
-    A batch can therefore be repeated. :meth:`upsert` and :meth:`replace_rows` raise
+    A batch can therefore be repeated. :meth:`create`, :meth:`upsert` and :meth:`replace_rows` raise
     :class:`rowtide.spark_consumers.errors.OverlappingRunsError` if the table has the commit from another plan.
     """
 
@@ -42,16 +42,23 @@ class TableFormat(Protocol):
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Create the table, or add columns, widen types and fill existing rows."""
 
-    def upsert(
-        self, path: str, rows: DataFrame, keys: Sequence[str], *, fresh: bool, replace: bool, commit: Commit
-    ) -> RowCounts:
+    def create(self, path: str, columns: Columns, rows: DataFrame, commit: Commit) -> RowCounts:
+        """Create the table with its first rows, in one step.
+
+        Args:
+            path: the table's directory.
+            columns: of the table.
+            rows: the table's columns, one row for each row of the table.
+            commit: identity of this step.
+        """
+
+    def upsert(self, path: str, rows: DataFrame, keys: Sequence[str], *, replace: bool, commit: Commit) -> RowCounts:
         """Insert, update or delete rows by key.
 
         Args:
             path: the table's directory.
             rows: the table's columns and :data:`rowtide.spark_consumers.rows.changes.DELETED`, one row for each key.
             keys: the key's columns.
-            fresh: the table was created by this batch and is still empty.
             replace: remove all other rows.
             commit: identity of this step.
         """

@@ -1,6 +1,6 @@
 """Delta Lake: every step is one commit of the table's log, which stores the identity of the step."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -66,12 +66,13 @@ class DeltaFormat:
             with self._identity(path, commit):
                 self.spark.sql(f"UPDATE {_table(path)} SET {new_values}")
 
-    def upsert(
-        self, path: str, rows: DataFrame, keys: Sequence[str], *, fresh: bool, replace: bool, commit: Commit
-    ) -> RowCounts:
+    def create(self, path: str, columns: Columns, rows: DataFrame, commit: Commit) -> RowCounts:
+        """Create the table by its first commit, so that Delta has no log to read before it."""
+        typed = rows.selectExpr(*(f"CAST({quote(name)} AS {kind}) AS {quote(name)}" for name, kind in columns))
+        return self._append(path, typed, commit, _features(columns))
+
+    def upsert(self, path: str, rows: DataFrame, keys: Sequence[str], *, replace: bool, commit: Commit) -> RowCounts:
         """Merge by key."""
-        if fresh and not replace:
-            return self._append(path, rows.where(f"NOT {DELETED}").drop(DELETED), commit)
         names = [quote(name) for name in rows.columns if name != DELETED]
         # A key of columns that may be null comes from message.key.columns.
         same_key = " AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys)
@@ -117,9 +118,12 @@ class DeltaFormat:
         found = metrics[0].asDict()
         return RowCounts(found["num_inserted_rows"], found["num_updated_rows"], found["num_deleted_rows"])
 
-    def _append(self, path: str, rows: DataFrame, commit: Commit) -> RowCounts:
+    def _append(
+        self, path: str, rows: DataFrame, commit: Commit, properties: Mapping[str, str] | None = None
+    ) -> RowCounts:
+        """Append rows; ``properties`` are those of a new table."""
         with self._identity(path, commit) as metrics:
-            rows.write.format("delta").mode("append").save(path)
+            rows.write.format("delta").mode("append").options(**(properties or {})).save(path)
         return RowCounts(inserted=int(metrics.get("numOutputRows", 0)))
 
     def _create(self, path: str, columns: Columns) -> None:

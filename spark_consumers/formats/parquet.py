@@ -52,9 +52,13 @@ class ParquetFormat:
         elif evolution.added or evolution.widened or evolution.fills:
             self._replace(path, self.read(path).selectExpr(*evolution.projection()), commit)
 
-    def upsert(
-        self, path: str, rows: DataFrame, keys: Sequence[str], *, fresh: bool, replace: bool, commit: Commit
-    ) -> RowCounts:
+    def create(self, path: str, columns: Columns, rows: DataFrame, commit: Commit) -> RowCounts:
+        """Write the first rows."""
+        typed = rows.selectExpr(*(f"CAST({quote(name)} AS {kind}) AS {quote(name)}" for name, kind in columns))
+        self._replace(path, typed, commit)
+        return RowCounts(inserted=self.read(path).count())
+
+    def upsert(self, path: str, rows: DataFrame, keys: Sequence[str], *, replace: bool, commit: Commit) -> RowCounts:
         """Join by key and write the result."""
         if self._is_applied(path, commit):
             return RowCounts()

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from recorded_tables import Recorded
 
+    from rowtide.spark_consumers.outcome import Outcome
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Ignore the sockets that PySpark leaves to the garbage collector after each collect()."""
@@ -90,6 +92,26 @@ def rows_of(spark: SparkSession) -> Callable[..., list[dict[str, Any]]]:
         ]
 
     return read
+
+
+@pytest.fixture
+def run(
+    spark: SparkSession, frame_of: Callable[[list[Recorded]], DataFrame], tmp_path: Path
+) -> Callable[..., dict[str, Outcome]]:
+    """Return a function that brings the tables of some records up to date and returns the outcomes by topic."""
+
+    def update(records: list[Recorded], *, first: int = 0, **settings: Any) -> dict[str, Outcome]:
+        from rowtide.spark_consumers.job import update_tables
+        from rowtide.spark_consumers.kafka.source import FrameSource
+        from rowtide.spark_consumers.settings import Settings
+
+        kept = [record for record in records if record.offset >= first]
+        outcomes = update_tables(
+            spark, FrameSource(frame_of(kept)), Settings(str(tmp_path), str(tmp_path / "_rowtide"), **settings), ".*"
+        )
+        return {outcome.name.topic: outcome for outcome in outcomes}
+
+    return update
 
 
 def _plain(value: Any) -> Any:

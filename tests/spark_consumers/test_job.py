@@ -14,24 +14,6 @@ ID = {"type": "int32", "optional": False, "field": "id"}
 TEXT = {"type": "string", "optional": True, "field": "text"}
 
 
-@pytest.fixture
-def run(spark, frame_of, tmp_path: Path):
-    """Return a function that brings the tables of some records up to date and returns the outcomes by topic."""
-
-    def update(records, *, first=0, **settings):
-        from rowtide.spark_consumers.job import update_tables
-        from rowtide.spark_consumers.kafka.source import FrameSource
-        from rowtide.spark_consumers.settings import Settings
-
-        kept = [record for record in records if record.offset >= first]
-        outcomes = update_tables(
-            spark, FrameSource(frame_of(kept)), Settings(str(tmp_path), str(tmp_path / "_rowtide"), **settings), ".*"
-        )
-        return {outcome.name.topic: outcome for outcome in outcomes}
-
-    return update
-
-
 @pytest.mark.parametrize("table_format", ["delta", "parquet"])
 def test_a_crash_between_table_and_offsets_applies_nothing_twice(
     run, rows_of, tmp_path, monkeypatch, table_format
