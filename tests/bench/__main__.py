@@ -18,9 +18,10 @@ from connector_properties import JSON_CONVERTER, connector_properties, history_t
 from rowtide_stack import Kafka, MySQL  # noqa: E402
 
 from tests.bench.connectors import DEFAULT, TUNED, Connector, Debezium, Rowtide  # noqa: E402
-from tests.bench.load import Load  # noqa: E402
+from tests.bench.load import AnyLoad  # noqa: E402
 from tests.bench.measure import Figures, TopicWatch, medians, servers_below  # noqa: E402
 from tests.bench.runs import prepare, snapshot_run, stream_run  # noqa: E402
+from tests.bench.stages import LOADS  # noqa: E402
 
 SCHEMA = "bench"
 _UNMEASURED = ", not measured"
@@ -36,7 +37,10 @@ class FastKafka(Kafka):
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("modes", nargs=-1, type=click.Choice(["stream", "snapshot"]))
-@click.option("--rows", default=200, show_default=True, help="Thousands of rows in each table.")
+@click.option("--load", "load_name", type=click.Choice(["repeating", "unique", "wide", "large"]), show_default=True,
+              default="repeating", help="Repeating or unique values, 61 columns, or rows of 20 KB.")  # fmt: skip
+@click.option("--rows", default=200, show_default=True,
+              help="Thousands of rows: of each table with repeating values, else of all tables together.")  # fmt: skip
 @click.option("--debezium", envvar="ROWTIDE_BENCH_DEBEZIUM", type=click.Path(exists=True, file_okay=False),
               help="Folder with kafka/*.jar and debezium-mysql/*.jar. Without it, only rowtide runs.")  # fmt: skip
 @click.option("--schemas/--no-schemas", default=True, show_default=True, help="JSON with or without schemas.")
@@ -47,6 +51,7 @@ class FastKafka(Kafka):
 @click.option("--keep", type=click.Path(), help="Folder in which the logs are kept; by default they are removed.")
 def main(
     modes: tuple[str, ...],
+    load_name: str,
     rows: int,
     debezium: str | None,
     *,
@@ -74,7 +79,7 @@ def main(
         folder = Path(keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="rowtide-bench-")))
         database = stack.enter_context(MySQL({"innodb_buffer_pool_size": "256M"}))
         kafka = stack.enter_context(FastKafka())
-        bench = Bench(Load(rows), database, kafka, properties, folder, range(-warm_up, runs))
+        bench = Bench(LOADS[load_name](rows), database, kafka, properties, folder, range(-warm_up, runs))
         show(list(bench.figures(kinds, modes or ("stream", "snapshot"))))
 
 
@@ -91,7 +96,7 @@ class Bench:
     """
 
     def __init__(
-        self, load: Load, database: MySQL, kafka: Kafka, properties: dict[str, str], folder: Path, rounds: range
+        self, load: AnyLoad, database: MySQL, kafka: Kafka, properties: dict[str, str], folder: Path, rounds: range
     ) -> None:
         self._load = load
         self._database = database

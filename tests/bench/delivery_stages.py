@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings, transactional_settings
@@ -41,11 +42,19 @@ def store_and_release(batches: Sequence[Batch]) -> None:
             store.put([batch])
 
 
-def delivery_seconds(batches: Sequence[Batch], *, exactly_once: bool) -> dict[str, float]:
-    """Deliver batches, and measure the processor time of each part in seconds."""
+def delivery_seconds(
+    batches: Sequence[Batch], *, exactly_once: bool, servers: Mapping[str, Any] = MappingProxyType(_MOCK)
+) -> dict[str, float]:
+    """Deliver batches, and measure the processor time of each part in seconds.
+
+    Args:
+        batches: the batches.
+        exactly_once: in transactions.
+        servers: librdkafka's settings of the broker; by default, those of the mock broker.
+    """
     reports = _Meter()
     settings = transactional_settings(_CLIENT, "bench") if exactly_once else idempotent_settings(_CLIENT)
-    producer = RecordProducer({**settings, **_MOCK}, quiet=reports.measured)
+    producer = RecordProducer({**settings, **servers}, quiet=reports.measured)
     offsets: Any = _Offsets()
     sink = TransactionalSink(producer, offsets) if exactly_once else IdempotentSink(producer, offsets)
     sink.open()

@@ -13,6 +13,7 @@ import argparse
 import logging
 import struct
 import sys
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +35,7 @@ from tests.bench.stages import processor_times, settings  # noqa: E402
 BEGIN = event(EventType.QUERY, struct.pack("<IIBHH", 1, 0, 0, 0, 0) + b"\0BEGIN")
 END = event(EventType.XID, bytes(8))
 _INT, _TEXT = 3, 252
+_SOURCE = uuid.UUID("5f0c3a52-0000-4000-8000-000000000001")
 _EVENT_BYTES = 8192
 """MySQL's ``binlog_row_event_max_size``: rows of one event, if more than one row fits."""
 
@@ -110,10 +112,12 @@ def events(shape: Shape) -> Iterator[bytes]:
     body = len(b"x" * shape.text).to_bytes(3, "little") + b"x" * shape.text if shape.text else b""
     size = len(image) + 4 * shape.columns + len(body)
     most = 1 if shape.single else max(1, _EVENT_BYTES // size)
-    number = table = 0
+    number = table = transaction = 0
     statement = event(EventType.ROWS_QUERY, b"\0" + b"-" * shape.query) if shape.query else None
     while number < shape.rows:
         end = min(number + shape.transaction, shape.rows)
+        transaction += 1
+        yield event(EventType.GTID, b"\x01" + _SOURCE.bytes + struct.pack("<qBqq", transaction, 2, number, number + 1))
         yield BEGIN
         if statement:
             yield statement
@@ -149,7 +153,7 @@ def _packed(number: int) -> bytes:
 def started(shape: Shape) -> Pipeline:
     """A pipeline at the head of a stream, with the tables of a shape."""
     chosen = settings("without schemas", dict(shape.options))
-    pipeline = Pipeline(chosen, structures(shape), SourceOffset("binlog.000001", 4), lambda: 1)
+    pipeline = Pipeline(chosen, structures(shape), SourceOffset("binlog.000001", 4, ""), lambda: 1)
     messages(pipeline, captured("mysql")[:2])
     return pipeline
 

@@ -6,9 +6,11 @@ same number of rows into both, updates half of the rows of ``orders`` and delete
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-__all__ = ["Load"]
+__all__ = ["AnyLoad", "Load"]
 
 _SBTEST = """CREATE TABLE sbtest(
     id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, k int unsigned NOT NULL DEFAULT 0,
@@ -28,6 +30,32 @@ _INSERT_ORDERS = """INSERT INTO orders(
     SELECT a.n * b.n, CONCAT('SKU-', LEFT(SHA2(b.n, 256), 32)), a.n % 10, a.n * 1.25, b.n * 0.1234, 1 + (a.n % 4),
         IF(b.n % 3 = 0, NULL, REPEAT('note ', b.n % 20)), NOW(3), '2024-01-01' + INTERVAL a.n DAY, a.n / 7, b.n % 2
     FROM seq a JOIN seq b ON a.n <= {many} AND b.n <= {few}"""
+
+
+class AnyLoad(Protocol):
+    """What a run needs of its load."""
+
+    @property
+    def messages(self) -> Mapping[str, int]:
+        """Number of streamed messages by table."""
+        ...
+
+    @property
+    def snapshot_rows(self) -> Mapping[str, int]:
+        """Number of rows by table after the load."""
+        ...
+
+    def setup(self) -> Sequence[str]:
+        """The statements that create the tables."""
+        ...
+
+    def again(self) -> Sequence[str]:
+        """The statements after which :meth:`changes` makes as many rows once more."""
+        ...
+
+    def changes(self) -> Sequence[str]:
+        """The statements whose rows are streamed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from binlog_readers import binlog_readers, end_binlog_readers
 
 from tests.bench.connectors import Connector
-from tests.bench.load import Load
+from tests.bench.load import AnyLoad
 from tests.bench.measure import Figures, TopicWatch, Usage, cpu_seconds, peak_bytes
 
 if TYPE_CHECKING:
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["prepare", "snapshot_run", "stream_run", "topics_of"]
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 240.0
 
 
-def topics_of(connector: Connector, schema: str, numbers: dict[str, int]) -> dict[str, int]:
+def topics_of(connector: Connector, schema: str, numbers: Mapping[str, int]) -> dict[str, int]:
     """Convert counts by table to counts by topic."""
     return {f"{connector.name}.{schema}.{table}": number for table, number in numbers.items()}
 
@@ -38,14 +39,14 @@ def prepare(connector: Connector, database: MySQL, folder: Path) -> None:
 
 
 def stream_run(
-    connector: Connector, schema: str, load: Load, watch: TopicWatch, servers: tuple[int, ...], folder: Path
+    connector: Connector, schema: str, load: AnyLoad, watch: TopicWatch, servers: tuple[int, ...], folder: Path
 ) -> Figures:
     """Measure a prepared connector while it reads its backlog."""
     return _timed(connector, topics_of(connector, schema, load.messages), watch, servers, folder, "stream")
 
 
 def snapshot_run(
-    connector: Connector, schema: str, load: Load, watch: TopicWatch, servers: tuple[int, ...], folder: Path
+    connector: Connector, schema: str, load: AnyLoad, watch: TopicWatch, servers: tuple[int, ...], folder: Path
 ) -> Figures:
     """Measure a new connector while it reads all tables."""
     return _timed(connector, topics_of(connector, schema, load.snapshot_rows), watch, servers, folder, "snapshot")

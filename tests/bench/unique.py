@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = ["Large", "Many", "Unique", "Wide"]
@@ -40,6 +41,25 @@ class _Load:
         """Number of rows that are inserted."""
         return self.few * self.many
 
+    @property
+    def names(self) -> Sequence[str]:
+        """The tables; each gets as many rows as the others."""
+        raise NotImplementedError
+
+    @property
+    def messages(self) -> dict[str, int]:
+        """Number of streamed messages by table."""
+        return dict.fromkeys(self.names, self.rows // len(self.names))
+
+    @property
+    def snapshot_rows(self) -> dict[str, int]:
+        """Number of rows by table after the load."""
+        return self.messages
+
+    def again(self) -> list[str]:
+        """The statements after which :meth:`changes` makes as many rows once more."""
+        return [f"TRUNCATE TABLE {name}" for name in self.names]
+
     def setup(self) -> list[str]:
         """The statements that create the tables."""
         most = max(self.few, self.many)
@@ -65,6 +85,8 @@ class _Load:
 class Unique(_Load):
     """Eleven columns of most types, with random values."""
 
+    names = ("unique_values",)
+
     def tables(self) -> list[str]:
         """One table."""
         return [_UNIQUE.format(table="unique_values")]
@@ -76,6 +98,8 @@ class Unique(_Load):
 
 class Wide(_Load):
     """Sixty columns: twenty each of numbers, decimals and strings."""
+
+    names = ("wide",)
 
     def tables(self) -> list[str]:
         """One table."""
@@ -92,6 +116,8 @@ class Wide(_Load):
 
 class Large(_Load):
     """Rows of 20 KB: a text of 19 KB, and bytes."""
+
+    names = ("large",)
 
     def tables(self) -> list[str]:
         """One table."""
@@ -110,13 +136,12 @@ class Large(_Load):
 class Many(_Load):
     """A thousand tables, each with as many rows as there are thousands of rows."""
 
+    names = tuple(f"t{number}" for number in range(1000))
+
     def tables(self) -> list[str]:
         """The tables."""
-        return [_UNIQUE.format(table=f"t{number}") for number in range(1000)]
+        return [_UNIQUE.format(table=name) for name in self.names]
 
     def changes(self) -> list[str]:
         """One statement for each table."""
-        return [
-            _INSERT_UNIQUE.format(table=f"t{number}", few=self.few, many=max(self.many // 1000, 1))
-            for number in range(1000)
-        ]
+        return [_INSERT_UNIQUE.format(table=name, few=self.few, many=max(self.many // 1000, 1)) for name in self.names]
