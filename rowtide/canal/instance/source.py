@@ -25,6 +25,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
+from rowtide.topics.naming import OneTopic
 
 log = logging.getLogger(__name__)
 
@@ -205,12 +206,11 @@ def _begin_ms(source: Source, file: str) -> int:
 
 def _configuration(settings: InstanceSettings, *, mariadb: bool) -> Configuration:
     ssl_mode = _MARIADB_SSL[settings.ssl_mode] if mariadb else settings.ssl_mode
-    return from_properties(
+    config = from_properties(
         {
             "name": settings.destination,
             "connector.class": _CONNECTORS[mariadb],
             "topic.prefix": "canal",
-            "topic.naming.strategy": "io.debezium.schema.SchemaUnicodeTopicNamingStrategy",  # no two tables clash
             "database.hostname": settings.host,
             "database.port": str(settings.port),
             "database.user": settings.user,
@@ -227,3 +227,5 @@ def _configuration(settings: InstanceSettings, *, mariadb: bool) -> Configuratio
             "include.query": "true",
         }
     )
+    naming = OneTopic(config.topics.prefix, config.topics.naming)  # entries have no topics, so no two tables clash
+    return replace(config, topics=replace(config.topics, naming=naming))
