@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
+from live_snapshot import binlog_end
 from running_connector import connected, failure, running
 from topic_tools import Topics
 from worker_process import SOON, WorkerConfig, eventually
 
 from rowtide.connector.delivery.errors import TopicMissing
-from rowtide.connector.engine import topic_guard
+from rowtide.connector.engine import reader, topic_guard
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.engine.wiring import offset_store
 from rowtide.connector.errors import HistoryMissing
@@ -34,8 +35,9 @@ HISTORY = "schema.history.internal.kafka.topic"
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at the topics often."""
+    """Look at the topics often, and store the position behind a commit soon."""
     monkeypatch.setattr(topic_guard, "_EVERY_S", 0.5)
+    monkeypatch.setattr(reader, "_IDLE_OFFSET_S", 0.5)
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +77,19 @@ def stored(task: ConnectorTask) -> None:
     eventually(lambda: task.current.last_stored is not None and not held(task), "the position is stored")
 
 
+def at_the_end(task: ConnectorTask, database: Database) -> bool:
+    """Whether the stored position is the end of the binlog."""
+    found = offset_store(task.config).load()
+    return found is not None and (found.file, found.pos) == binlog_end(database.server)
+
+
+def watched(task: ConnectorTask, *topics: str) -> None:
+    """Wait until the connector has looked at topics, which it later compares with what they are now."""
+    guard = task.current._guard
+    assert guard is not None
+    eventually(lambda: set(topics) <= guard._topics._seen.keys(), "a look at the topics")
+
+
 def held(task: ConnectorTask) -> int:
     components = task.current.components
     return 1 if components is None else components.store.use().held_events
@@ -82,7 +97,8 @@ def held(task: ConnectorTask) -> int:
 
 def prepared(database: Database, configured: Configured, **more: Any) -> tuple[WorkerConfig, str]:
     database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
-    config = configured(offset_flush_interval_ms="300", **more)
+    # A run that ends waits so long for records of topics that are gone.
+    config = configured(offset_flush_interval_ms="300", task_shutdown_graceful_timeout_ms="5000", **more)
     return config, config.topic(f"{database.name}.t")
 
 
@@ -113,6 +129,7 @@ def test_data_topics_are_created_again_and_nothing_after_is_missing(
         insert(mysql_db, 2)
         arrived(task, topics, topic, 1, 2)
         stored(task)
+        watched(task, topic, config.topic("transaction"))
         delete(topics, topic, config.topic("transaction"))
         insert(mysql_db, 3, 4)
         arrived(task, topics, topic, 3, 4)
@@ -162,7 +179,7 @@ def test_the_position_is_stored_again_while_the_connector_is_idle(
         eventually(lambda: connected(task), "streaming")
         insert(mysql_db, 2)
         arrived(task, topics, topic, 2)
-        stored(task)
+        eventually(lambda: at_the_end(task, mysql_db), "the position behind the commit is stored")
         before = offset_store(task.config).load()
         delete(topics, offsets)
         if again:
@@ -235,6 +252,7 @@ def test_more_and_fewer_partitions(
         eventually(lambda: connected(task), "streaming")
         insert(mysql_db, *range(2, 10))
         arrived(task, topics, topic, *range(1, 10))
+        watched(task, topic)
         admin = AdminClient(topics.client)
         admin.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
         eventually(lambda: "now has 4 partitions instead of 2" in caplog.text, "a warning")
