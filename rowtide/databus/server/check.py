@@ -1,6 +1,5 @@
 """Edge: checks what a databus server needs beside the database and Kafka: ZooKeeper, and what dumps need."""
 
-import ipaddress
 import os
 import socket
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from rowtide.cluster.session import ZooKeeperError, ZooKeeperSession, own_host
 from rowtide.connector.check import CapturedTable, Finding, Severity
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import databus
+from rowtide.connector.worker.web.access import is_loopback
 from rowtide.databus.server.registration import ServerNodes
 
 
@@ -70,16 +70,9 @@ def _address(config: Configuration, servers: str, running: str | None) -> Iterat
                 f"another one, and see {databus.DUMP_ADDRESS.name}"
             )
             yield Finding(Severity.ERROR, databus.DUMP_PORT.name, message)
-    if _is_loopback(own):
+    if is_loopback(own):
         message = f"is {own}: only clients on this host reach the dumps. Set an address that all clients reach"
         yield Finding(Severity.REMARK, databus.DUMP_ADDRESS.name, message)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _folder(folder: Path) -> Iterator[Finding]:
