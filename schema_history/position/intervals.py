@@ -63,14 +63,17 @@ class Intervals:
 
     def __str__(self) -> str:
         if self._text is None:
-            self._text = ":".join(f"{a}-{b - 1}" if b - a > 1 else str(a) for a, b in self.pairs())
+            self._text = ":".join(_range_text(start, stop) for start, stop in self.pairs())
         return self._text
 
     def last_text(self) -> str:
         """The text of the last range."""
-        first, last = self.starts[-1], self.stops[-1] - 1
-        return f"{first}-{last}" if last > first else str(first)
+        return _range_text(self.starts[-1], self.stops[-1])
 
     def text_before_last(self) -> str:
         """The text without that of the last range."""
         return str(self).removesuffix(self.last_text())
+
+
+def _range_text(start: int, stop: int) -> str:
+    return f"{start}-{stop - 1}" if stop - start > 1 else str(start)
