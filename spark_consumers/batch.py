@@ -224,7 +224,9 @@ class _Step:
             changes.unpersist()
 
     def _create(self, rows: DataFrame) -> RowCounts:
-        return self.batch.table.create(self.batch.path, self.schemas.evolution.after, rows, self.commit)
+        columns = self.schemas.evolution.after
+        typed = rows.selectExpr(*(f"CAST({quote(name)} AS {kind}) AS {quote(name)}" for name, kind in columns))
+        return self.batch.table.create(self.batch.path, columns, typed, self.commit)
 
     def _replace_rows(self, removed: DataFrame | None, added: DataFrame) -> RowCounts:
         if self.creates:

@@ -48,7 +48,7 @@ class TableFormat(Protocol):
         Args:
             path: the table's directory.
             columns: of the table.
-            rows: the table's columns, one row for each row of the table.
+            rows: these columns with their types, one row for each row of the table.
             commit: identity of this step.
         """
 

@@ -68,8 +68,7 @@ class DeltaFormat:
 
     def create(self, path: str, columns: Columns, rows: DataFrame, commit: Commit) -> RowCounts:
         """Create the table by its first commit, so that Delta has no log to read before it."""
-        typed = rows.selectExpr(*(f"CAST({quote(name)} AS {kind}) AS {quote(name)}" for name, kind in columns))
-        return self._append(path, typed, commit, _features(columns))
+        return self._append(path, rows, commit, _features(columns))
 
     def upsert(self, path: str, rows: DataFrame, keys: Sequence[str], *, replace: bool, commit: Commit) -> RowCounts:
         """Merge by key."""

@@ -54,8 +54,7 @@ class ParquetFormat:
 
     def create(self, path: str, columns: Columns, rows: DataFrame, commit: Commit) -> RowCounts:
         """Write the first rows."""
-        typed = rows.selectExpr(*(f"CAST({quote(name)} AS {kind}) AS {quote(name)}" for name, kind in columns))
-        self._replace(path, typed, commit)
+        self._replace(path, rows, commit)
         return RowCounts(inserted=self.read(path).count())
 
     def upsert(self, path: str, rows: DataFrame, keys: Sequence[str], *, replace: bool, commit: Commit) -> RowCounts:
