@@ -111,9 +111,13 @@ def test_an_empty_environment_can_import_what_needs_no_extras(wheel: Path, tmp_p
     subprocess.run(pip, check=True)
     origin = imported(python, [*alone(), *(f"rowtide.{part}" for part in ("connector", "spark_consumers"))])
     assert Path(origin).is_relative_to(tmp_path)
-    code = "from rowtide.connector.rows.native.implementation import NAME; print(NAME)"
-    name = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True).stdout
-    assert name.strip() == ("Python" if shutil.which("cc") is None else "compiled")
+    code = (
+        "from rowtide.connector.rows.native.implementation import NAME\n"
+        "from rowtide.connector.delivery.kafka.native_producer.batches.native.implementation import native\n"
+        "print(NAME, native is not None)"
+    )
+    names = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True).stdout
+    assert names.strip() == ("Python False" if shutil.which("cc") is None else "compiled True")
 
 
 def test_the_command_line_explains_itself_with_the_base_installation_alone(wheel: Path, tmp_path: Path) -> None:

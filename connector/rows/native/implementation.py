@@ -4,14 +4,12 @@
 compiled code that is older than its source, as after ``git pull``, is not used: Python would call it in a new way.
 """
 
+import importlib
 import os
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["NAME", "STALE", "is_stale", "native"]
-
-native: ModuleType | None = None
-"""The compiled module; ``None`` if rows are decoded in Python."""
+__all__ = ["NAME", "STALE", "compiled_module", "is_stale", "native"]
 
 
 def is_stale(compiled: Path, sources: Path) -> bool:
@@ -19,26 +17,36 @@ def is_stale(compiled: Path, sources: Path) -> bool:
 
     Args:
         compiled: the file of the compiled module.
-        sources: the folder ``connector/rows/native`` with the sources in C.
+        sources: the folder with the sources in C, somewhere in ``connector``.
     """
-    if not (sources.parents[2] / "pyproject.toml").exists():
+    connector = next(folder for folder in sources.parents if folder.name == "connector")
+    if not (connector.parent / "pyproject.toml").exists():
         return False
     built = compiled.stat().st_mtime_ns
     return any(source.stat().st_mtime_ns > built for source in sources.glob("*.[ch]"))
 
 
-if os.environ.get("ROWTIDE_PURE_PYTHON") != "1":
+def compiled_module(name: str, beside_sources: str) -> tuple[ModuleType | None, str]:
+    """A compiled module, ``None`` if Python has to be used; and what to do if that is because it is stale.
+
+    Args:
+        name: its name.
+        beside_sources: a file in the folder with its sources in C.
+    """
+    if os.environ.get("ROWTIDE_PURE_PYTHON") == "1":
+        return None, ""
     try:
-        from rowtide.connector.rows import _native as native
+        compiled = importlib.import_module(name)
     except ImportError:  # there was no compiler, or rowtide is imported from a zip archive
-        native = None
+        return None, ""
+    if is_stale(Path(str(compiled.__file__)), Path(beside_sources).parent):
+        return None, "the compiled code is older than its source: run pip install again, as at the installation"
+    return compiled, ""
 
-STALE = ""
-"""What to do about compiled code that is not used because it is older than its source; empty otherwise."""
 
-if native is not None and is_stale(Path(str(native.__file__)), Path(__file__).parent):
-    native = None
-    STALE = "the compiled code is older than its source: run pip install again, as at the installation"
+native, STALE = compiled_module("rowtide.connector.rows._native", __file__)
+"""The compiled module, ``None`` if rows are decoded in Python; and what to do about compiled code that is not used
+because it is older than its source, empty otherwise."""
 
 NAME = "compiled" if native is not None else f"Python ({STALE})" if STALE else "Python"
 """For the log and ``rowtide --version``."""

@@ -38,6 +38,15 @@ def test_compiled_code_is_stale_if_a_source_is_newer(folder: Path) -> None:
     assert implementation.is_stale(compiled, folder)
 
 
+def test_a_deeper_folder_belongs_to_the_same_checkout(folder: Path) -> None:
+    deeper = folder.parents[1] / "delivery/kafka/native"
+    deeper.mkdir(parents=True)
+    compiled = file(deeper / "_native.so", 1000)
+    assert not implementation.is_stale(compiled, deeper)
+    file(deeper / "records.c", 1001)
+    assert implementation.is_stale(compiled, deeper)
+
+
 def test_an_installation_is_never_stale(folder: Path) -> None:
     """Its files have the times at which pip has written them, in any order."""
     (folder.parents[2] / "pyproject.toml").unlink()
