@@ -1,25 +1,22 @@
-"""Maps Kafka's error codes to the errors of delivery, with messages for operators.
+"""Maps librdkafka's errors to the errors of delivery.
 
 librdkafka distinguishes fatal errors (the producer cannot be used any more), abortable ones (the transaction must be
 aborted) and retriable ones. A delivery report has a code only; this module decides which codes are permanent.
 """
 
-import json
 from typing import Any
 
 from confluent_kafka import KafkaError
 
 from rowtide.connector.delivery.errors import (
-    AccessDenied,
     BrokerUnavailable,
     DeliveryError,
     ProducerFailed,
-    ProducerFenced,
     RecordRejected,
-    TopicMissing,
     TopicReplaced,
     TransactionAborted,
 )
+from rowtide.connector.delivery.kafka.refusals import Refusal, access_denied, fenced, producer_failed, refused
 
 _K: Any = KafkaError
 _TOO_LARGE = {_K.MSG_SIZE_TOO_LARGE, _K.RECORD_LIST_TOO_LARGE, _K.INVALID_MSG_SIZE}
@@ -43,8 +40,13 @@ _REJECTED = {
 _FENCED = {_K._FENCED, _K.PRODUCER_FENCED, _K.INVALID_PRODUCER_EPOCH, _K.TRANSACTION_COORDINATOR_FENCED}  # noqa: SLF001
 _PURGED = {_K._PURGE_QUEUE, _K._PURGE_INFLIGHT}  # noqa: SLF001
 _TIMED_OUT = {_K._TIMED_OUT, _K.REQUEST_TIMED_OUT, _K._TRANSPORT, _K._ALL_BROKERS_DOWN}  # noqa: SLF001
-_MAX_KEY_LENGTH = 200
-_SHOW_KEYS = "errors.log.include.messages=true shows it"
+_REFUSALS = {
+    **dict.fromkeys(_TOO_LARGE, Refusal.TOO_LARGE),
+    **dict.fromkeys(_NO_TOPIC, Refusal.NO_TOPIC),
+    **dict.fromkeys(_DENIED, Refusal.DENIED),
+    **dict.fromkeys(_INVALID, Refusal.INVALID),
+    **dict.fromkeys(_REJECTED, Refusal.OTHER),
+}
 
 
 def is_purged(error: KafkaError) -> bool:
@@ -76,30 +78,8 @@ def rejected(
         size: bytes of key and value.
         show_key: whether the error may show the key.
     """
-    code = error.code()
-    shown = f", key {shown_key(key)}" if show_key or key is None else f", with a key ({_SHOW_KEYS})"
-    what = f"Kafka refuses a message for topic {topic!r}{shown}, {size} bytes: {error.str()}"
-    if code in _TOO_LARGE:
-        return RecordRejected(
-            f"{what}. Allow larger messages with producer.override.max.request.size and on the topic with "
-            "max.message.bytes (on the brokers message.max.bytes), or leave columns out with column.exclude.list. "
-            "If messages are too large only together, set producer.override.batch.size below the topic's limit"
-        )
-    if code in _NO_TOPIC:
-        return TopicMissing(
-            f"{what}. The topic was deleted, or topic.creation.enable=false and nobody created it: create it", topic
-        )
-    if code in _DENIED:
-        return RecordRejected(f"{what}. Grant the connector's Kafka user WRITE on the topic")
-    if code in _INVALID:
-        return RecordRejected(
-            f"{what}. Brokers refuse messages whose time is too far from theirs (message.timestamp.after.max.ms and "
-            "message.timestamp.before.max.ms): check the clock of this host. Topics with cleanup.policy=compact refuse "
-            "messages without a key"
-        )
-    if code in _REJECTED:
-        return RecordRejected(what)
-    return None
+    refusal = _REFUSALS.get(error.code())
+    return None if refusal is None else refused(refusal, error.str(), topic, key, size, show_key=show_key)
 
 
 def larger_than_queue(topic: str, size: int) -> RecordRejected:
@@ -137,27 +117,6 @@ def message_failed(
     return failed
 
 
-def severity(error: DeliveryError) -> int:
-    """The rank of an error: of several errors, the one with the highest rank is raised."""
-    ranks = (ProducerFenced, AccessDenied, RecordRejected, TopicReplaced, ProducerFailed)
-    return next((len(ranks) - at for at, kind in enumerate(ranks) if isinstance(error, kind)), 0)
-
-
-def shown_key(key: bytes | None) -> str:
-    """A key for an error message, without its schema and truncated."""
-    if key is None:
-        return "none"
-    try:
-        decoded = json.loads(key)
-    except ValueError:
-        text = repr(key)
-    else:
-        if isinstance(decoded, dict) and decoded.keys() == {"schema", "payload"}:
-            decoded = decoded["payload"]
-        text = json.dumps(decoded, ensure_ascii=False)
-    return text if len(text) <= _MAX_KEY_LENGTH else text[:_MAX_KEY_LENGTH] + "…"
-
-
 def call_failed(what: str, error: KafkaError, transactional_id: str = "") -> DeliveryError:
     """The error for a failed call of the producer.
 
@@ -168,18 +127,11 @@ def call_failed(what: str, error: KafkaError, transactional_id: str = "") -> Del
     """
     text = f"cannot {what}: {error.str()}"
     if error.code() in _FENCED and (error.fatal() or not error.txn_requires_abort()):
-        return ProducerFenced(
-            f"{text}. Another instance of this connector has started with transactional.id {transactional_id!r}, so "
-            "this one stops; its uncommitted records never become visible. If no other instance should run, look for a "
-            "second process with the same configuration"
-        )
+        return fenced(text, transactional_id)
     if error.code() in _DENIED:
-        return AccessDenied(
-            f"{text}. Check the credentials, and grant the connector's Kafka user WRITE on its topics"
-            + (f" and DESCRIBE and WRITE on transactional id {transactional_id!r}" if transactional_id else "")
-        )
+        return access_denied(text, transactional_id)
     if error.fatal():
-        return ProducerFailed(f"{text}. The producer cannot be used any more; a restart resumes from the stored offset")
+        return producer_failed(text)
     if error.txn_requires_abort():
         return TransactionAborted(text)
     if is_retriable(error):

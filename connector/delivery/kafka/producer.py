@@ -8,6 +8,7 @@ sending waits for room, for as long as the broker is down.
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,17 +17,18 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted
+from rowtide.connector.delivery.errors import BrokerUnavailable, DeliveryError, DeliveryInterrupted
 from rowtide.connector.delivery.kafka.client_log import log as client_log
 from rowtide.connector.delivery.kafka.errors import (
     call_failed,
     is_purged,
+    is_retriable,
     larger_than_queue,
     message_failed,
     partition_gone,
-    severity,
 )
 from rowtide.connector.delivery.kafka.lingering import FLUSH_S, Lingering
+from rowtide.connector.delivery.kafka.refusals import severity
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.records.batch import Batch, Headers
 
@@ -39,6 +41,8 @@ _CHOSEN_BY_KEY = -1
 _ALL_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - librdkafka's local code
 """Comes beside the errors of single brokers, which say why."""
 
+_CALL_S = 1.0
+"""How long one call of the client may block before the next check for an interrupt."""
 _SHORT_PAUSE_S = 0.001
 _LONG_PAUSE_S = 0.05
 _LONG_PAUSE_AFTER_S = 1.0
@@ -240,6 +244,71 @@ class RecordProducer:
         """
         if self._interrupted.wait(seconds):
             raise DeliveryInterrupted(f"stopped while {state} ({len(self.client)} messages are pending)")
+
+    def init_transactions(self, timeout: float) -> None:
+        """Fence older instances and end their open transactions.
+
+        Raises:
+            BrokerUnavailable: no broker could do it in time.
+            DeliveryError: it is not allowed, or ``interrupt`` was called.
+        """
+        self._until_done("start transactions", self.client.init_transactions, timeout)
+
+    def begin_transaction(self) -> None:
+        """Open a transaction.
+
+        Raises:
+            DeliveryError: an earlier transaction has failed.
+        """
+        try:
+            self.client.begin_transaction()
+        except KafkaException as failure:
+            raise call_failed("begin a transaction", failure.args[0], self.transactional_id) from failure
+
+    def commit_transaction(self) -> None:
+        """Commit the open transaction.
+
+        Raises:
+            DeliveryError: it has failed, or ``interrupt`` was called.
+        """
+        self._until_done("commit the transaction", self.client.commit_transaction)
+
+    def abort_transaction(self, timeout: float | None = None) -> None:
+        """Abort the open transaction.
+
+        Args:
+            timeout: seconds for one attempt; ``None`` to try until it is done or ``interrupt`` is called.
+
+        Raises:
+            DeliveryError: it has failed, or ``interrupt`` was called.
+        """
+        if timeout is None:
+            self._until_done("abort the transaction", self.client.abort_transaction)
+            return
+        try:
+            self.client.abort_transaction(timeout)
+        except KafkaException as failure:
+            raise call_failed("abort the transaction", failure.args[0], self.transactional_id) from failure
+
+    def _until_done(self, what: str, call: Callable[[float], None], timeout: float = math.inf) -> None:
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                call(_CALL_S)
+            except KafkaException as failure:
+                error = failure.args[0]
+                if not is_retriable(error) or error.fatal() or error.txn_requires_abort():
+                    raise call_failed(what, error, self.transactional_id) from failure
+                if time.monotonic() > end:
+                    raise BrokerUnavailable(
+                        f"cannot {what} within {timeout:.0f} s: {error.str()}. "
+                        "Check that bootstrap.servers can be reached"
+                    ) from failure
+                self.poll()  # for the client's own errors, which say more than a time-out
+                self.problem = self.problem or f"cannot {what}: {error.str()}"
+                self.pause(0.05, f"trying to {what}")
+            else:
+                return
 
     def interrupt(self) -> None:
         """Make all blocked calls raise ``DeliveryInterrupted``; may be called from any thread."""

@@ -1,4 +1,4 @@
-"""The sinks that write to Kafka, with at-least-once and with exactly-once delivery. An edge: Kafka.
+"""The sinks that write to Kafka, with at-least-once and with exactly-once delivery. An edge: the clock.
 
 At least once: an idempotent producer with acks=all; the offset is stored only after all messages before it are
 acknowledged. After a crash, at most the messages behind the last stored offset are sent again. Exactly once: messages
@@ -9,19 +9,38 @@ neither; opening the sink fences older instances with the same transactional id.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Protocol
 
-from confluent_kafka import KafkaException
-
-from rowtide.connector.delivery.errors import BrokerUnavailable, ProducerFenced, TransactionExpired
-from rowtide.connector.delivery.kafka.errors import call_failed, is_retriable
+from rowtide.connector.delivery.errors import DeliveryError, ProducerFenced, TransactionExpired
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
-from rowtide.connector.delivery.kafka.producer import RecordProducer
-from rowtide.connector.delivery.offset_store import OffsetStore
+from rowtide.connector.delivery.offset_store import OffsetRecord, OffsetStore
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 
-_CALL_S = 1.0
-"""How long one call of the client may block before the next check for an interrupt."""
+_ABORT_S = 1.0
+"""How long the abort of a transaction may take when the sink is closed."""
+
+
+class Producer(Protocol):
+    """What a sink needs of a producer: :class:`RecordProducer` or ``NativeProducer``."""
+
+    transactional_id: str
+    transaction_timeout_s: float
+    problem: str | None
+
+    @property
+    def waiting(self) -> int: ...
+    def send(self, batches: Sequence[Batch]) -> None: ...
+    def put(self, record: OffsetRecord) -> None: ...
+    def serve(self, *, idle: bool = False) -> None: ...
+    def drain(self, timeout: float | None = None) -> bool: ...
+    def init_transactions(self, timeout: float) -> None: ...
+    def begin_transaction(self) -> None: ...
+    def commit_transaction(self) -> None: ...
+    def abort_transaction(self, timeout: float | None = None) -> None: ...
+    def forget(self) -> None: ...
+    def interrupt(self) -> None: ...
+    def close(self) -> None: ...
 
 
 class IdempotentSink:
@@ -34,7 +53,7 @@ class IdempotentSink:
 
     transactional = False
 
-    def __init__(self, producer: RecordProducer, offsets: OffsetStore) -> None:
+    def __init__(self, producer: Producer, offsets: OffsetStore) -> None:
         self._producer = producer
         self._offsets = offsets
 
@@ -98,7 +117,7 @@ class TransactionalSink:
 
     def __init__(
         self,
-        producer: RecordProducer,
+        producer: Producer,
         offsets: KafkaOffsetStore,
         *,
         open_timeout: float = 60.0,
@@ -118,9 +137,7 @@ class TransactionalSink:
 
     def open(self) -> None:
         """Fence older instances and end their open transactions. From now on, the stored offset is final."""
-        self._until_done(
-            "start transactions", self._producer.client.init_transactions, time.monotonic() + self._open_timeout
-        )
+        self._producer.init_transactions(self._open_timeout)
 
     def send(self, batches: Sequence[Batch]) -> None:
         """Queue the messages in the open transaction, or in a new one."""
@@ -131,10 +148,7 @@ class TransactionalSink:
     def _begin(self) -> None:
         if self._in_transaction:
             return
-        try:
-            self._producer.client.begin_transaction()
-        except KafkaException as failure:
-            raise call_failed("begin a transaction", failure.args[0], self._producer.transactional_id) from failure
+        self._producer.begin_transaction()
         self._in_transaction = True
         self._begun_at = self._clock()
 
@@ -168,7 +182,7 @@ class TransactionalSink:
             self._producer.put(self._offsets.record(offset))
             if not self._producer.drain(timeout):
                 return False
-            self._until_done("commit the transaction", self._producer.client.commit_transaction)
+            self._producer.commit_transaction()
         self._in_transaction = False
         self._producer.problem = None
         return True
@@ -177,28 +191,9 @@ class TransactionalSink:
         """Abort the open transaction."""
         if self._in_transaction:
             with self._expiry():
-                self._until_done("abort the transaction", self._producer.client.abort_transaction)
+                self._producer.abort_transaction()
             self._in_transaction = False
         self._producer.forget()
-
-    def _until_done(self, what: str, call: Callable[[float], None], end: float | None = None) -> None:
-        while True:
-            try:
-                call(_CALL_S)
-            except KafkaException as failure:
-                error = failure.args[0]
-                if not is_retriable(error) or error.fatal() or error.txn_requires_abort():
-                    raise call_failed(what, error, self._producer.transactional_id) from failure
-                if end is not None and time.monotonic() > end:
-                    raise BrokerUnavailable(
-                        f"cannot {what} within {self._open_timeout:.0f} s: {error.str()}. "
-                        "Check that bootstrap.servers can be reached"
-                    ) from failure
-                self._producer.poll()  # for the client's own errors, which say more than a time-out
-                self._producer.problem = self._producer.problem or f"cannot {what}: {error.str()}"
-                self._producer.pause(0.05, f"trying to {what}")
-            else:
-                return
 
     def interrupt(self) -> None:
         """Interrupt blocked calls."""
@@ -207,6 +202,6 @@ class TransactionalSink:
     def close(self) -> None:
         """Abort the open transaction, so that consumers need not wait for its timeout, and drop queued messages."""
         if self._in_transaction:
-            with suppress(KafkaException):
-                self._producer.client.abort_transaction(_CALL_S)
+            with suppress(DeliveryError):
+                self._producer.abort_transaction(_ABORT_S)
         self._producer.close()

@@ -17,9 +17,8 @@ from rowtide.connector.delivery.kafka.errors import (
     is_purged,
     message_failed,
     rejected,
-    severity,
-    shown_key,
 )
+from rowtide.connector.delivery.kafka.refusals import severity, shown_key
 
 K = KafkaError
 

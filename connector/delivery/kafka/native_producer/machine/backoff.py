@@ -1,0 +1,47 @@
+"""How long to wait before the next attempt."""
+
+from dataclasses import dataclass
+
+_MOST_DOUBLINGS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Delays that double with every failure in a row.
+
+    Attributes:
+        first_s: the delay after the first failure, in seconds (``retry.backoff.ms``).
+        longest_s: the longest delay (``retry.backoff.max.ms``).
+    """
+
+    first_s: float = 0.1
+    longest_s: float = 1.0
+
+    def delay(self, failures: int) -> float:
+        """The delay after so many failures in a row, at least one."""
+        return min(self.longest_s, self.first_s * 2.0 ** min(failures - 1, _MOST_DOUBLINGS))
+
+
+class Retry:
+    """The next attempt of something that may fail.
+
+    Attributes:
+        at: the time of the next attempt; past, if it may be made now.
+    """
+
+    __slots__ = ("_backoff", "_failures", "at")
+
+    def __init__(self, backoff: Backoff) -> None:
+        self._backoff = backoff
+        self._failures = 0
+        self.at = float("-inf")
+
+    def failed(self, now: float) -> None:
+        """An attempt failed: wait longer than the last time."""
+        self._failures += 1
+        self.at = now + self._backoff.delay(self._failures)
+
+    def succeeded(self) -> None:
+        """An attempt succeeded: the next one may be made at once."""
+        self._failures = 0
+        self.at = float("-inf")

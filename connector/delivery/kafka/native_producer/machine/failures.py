@@ -1,0 +1,98 @@
+"""Failures of the machine: the error for the caller, and whether aborting the transaction is enough."""
+
+from dataclasses import dataclass
+
+from rowtide.connector.delivery.errors import BrokerUnavailable, DeliveryError, RecordRejected, TransactionAborted
+from rowtide.connector.delivery.kafka.native_producer.machine.codes import REFUSALS, Reaction, code_name
+from rowtide.connector.delivery.kafka.native_producer.machine.messages import Batch, ProducedBatch
+from rowtide.connector.delivery.kafka.refusals import (
+    Refusal,
+    access_denied,
+    fenced,
+    producer_failed,
+    refused,
+    severity,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why nothing more is sent.
+
+    Attributes:
+        error: for the caller.
+        abortable: whether the producer can be used again once its transaction is aborted.
+    """
+
+    error: DeliveryError
+    abortable: bool
+
+
+@dataclass(slots=True)
+class Problem:
+    """The last error that was retried, for the status of the connector.
+
+    Attributes:
+        text: the error; ``None`` if there was none.
+    """
+
+    text: str | None = None
+
+
+def worst(failures: list[Failure]) -> Failure:
+    """The failure to report, of several at the same time: one that ends the producer comes first."""
+    return max(failures, key=lambda failure: (not failure.abortable, severity(failure.error)))
+
+
+def unusable(text: str) -> Failure:
+    """The producer cannot go on, and a new one may."""
+    return Failure(producer_failed(text), abortable=False)
+
+
+def by_reaction(what: str, code: int, reaction: Reaction, transactional_id: str, message: str = "") -> Failure:
+    """The failure for a code that is neither a success nor retried.
+
+    Args:
+        what: the action, such as "commit the transaction".
+        code: Kafka's code.
+        reaction: from a table of ``codes``.
+        transactional_id: ``""`` without transactions.
+        message: the broker's explanation.
+    """
+    text = f"cannot {what}: {reason(code, message)}"
+    if reaction is Reaction.FENCED and transactional_id:
+        return Failure(fenced(text, transactional_id), abortable=False)
+    if reaction is Reaction.DENIED:
+        return Failure(access_denied(text, transactional_id), abortable=False)
+    if reaction is Reaction.ABORTABLE and transactional_id:
+        return Failure(TransactionAborted(text), abortable=True)
+    return unusable(text)
+
+
+def batch_refused(batch: Batch, answer: ProducedBatch, *, show_keys: bool) -> Failure:
+    """The failure for a batch with a record that Kafka will never accept; names the record, or the largest one."""
+    named = [index for index in answer.rejected if 0 <= index < batch.count]
+    key, size = batch.record(named[0] if named else None)
+    refusal = REFUSALS.get(answer.error, Refusal.OTHER)
+    why = reason(answer.error, answer.message)
+    return Failure(refused(refusal, why, batch.topic, key, size, show_key=show_keys), abortable=True)
+
+
+def topic_refused(topic: str, why: str) -> Failure:
+    """The failure for a topic to which nothing can be sent."""
+    return Failure(RecordRejected(f"Kafka refuses messages for topic {topic!r}: {why}"), abortable=True)
+
+
+def expired(batch: Batch, limit_s: float, problem: str | None, transactional_id: str) -> Failure:
+    """The failure for a batch that was not acknowledged within ``delivery.timeout.ms``."""
+    text = (
+        f"a batch for topic {batch.topic!r}, partition {batch.partition}, was not acknowledged within "
+        f"delivery.timeout.ms={limit_s * 1000:.0f}: {problem or 'no broker has answered'}. Check that "
+        "bootstrap.servers can be reached"
+    )
+    return Failure(TransactionAborted(text) if transactional_id else BrokerUnavailable(text), abortable=True)
+
+
+def reason(code: int, message: str = "") -> str:
+    """A code's name with the broker's explanation."""
+    return f"{code_name(code)} ({message})" if message else code_name(code)
