@@ -1,0 +1,134 @@
+"""Edge: creates the TLS context for brokers from ``ssl.*``: PEM files and texts, and PKCS#12."""
+
+import secrets
+import ssl
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from rowtide.connector.config.files.key_stores import pem, read_key_store
+from rowtide.connector.delivery.kafka.native_producer.connection.errors import TlsFileError
+from rowtide.connector.delivery.kafka.native_producer.connection.settings import TlsSettings
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+
+_T = TypeVar("_T")
+
+_ENCRYPTED = "the client's private key is encrypted: set ssl.key.password"
+_SYSTEM = ("", "probe")
+"""Values of ``ssl.ca.location`` that stand for the certificates that the system trusts."""
+
+
+def tls_context(tls: TlsSettings) -> ssl.SSLContext:
+    """The context for connections to brokers.
+
+    Raises:
+        TlsFileError: a file cannot be read, or a certificate or key cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = tls.verify and tls.verify_host
+    context.verify_mode = ssl.CERT_REQUIRED if tls.verify else ssl.CERT_NONE
+    if tls.ciphers:
+        _using("ssl.cipher.suites", lambda: context.set_ciphers(tls.ciphers))
+    _trust(context, tls)
+    _identify(context, tls)
+    return context
+
+
+def _trust(context: ssl.SSLContext, tls: TlsSettings) -> None:
+    if tls.ca_pem:
+        _using("ssl.ca.pem", lambda: context.load_verify_locations(cadata=tls.ca_pem))
+    if tls.ca_location not in _SYSTEM:
+        folder = Path(tls.ca_location).is_dir()
+        place = {"capath" if folder else "cafile": tls.ca_location}
+        _using("ssl.ca.location", lambda: context.load_verify_locations(**place))
+    elif not tls.ca_pem:
+        context.load_default_certs()
+    if tls.crl_location:
+        _using("ssl.crl.location", lambda: context.load_verify_locations(cafile=tls.crl_location))
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+
+
+def _identify(context: ssl.SSLContext, tls: TlsSettings) -> None:
+    """Set the client's certificate and its key, if there are any."""
+    if tls.keystore_location:
+        _using("ssl.keystore.location", lambda: _load(context, *_key_store(tls)))
+    elif tls.certificate_pem or tls.key_pem:
+        certificate = tls.certificate_pem or _text("ssl.certificate.location", tls.certificate_location)
+        key = tls.key_pem or _text("ssl.key.location", tls.key_location)
+        _using("ssl.key.pem", lambda: _load(context, _private_key(key, tls.key_password), certificate))
+    elif tls.certificate_location:
+        key_file = tls.key_location or tls.certificate_location
+        _using(
+            "ssl.certificate.location",
+            lambda: context.load_cert_chain(tls.certificate_location, key_file, password=_password(tls)),
+        )
+
+
+def _password(tls: TlsSettings) -> Callable[[], str]:
+    """The callback that OpenSSL calls for an encrypted key; without a callback it would prompt on the terminal."""
+
+    def called() -> str:
+        if not tls.key_password:
+            raise TlsFileError(_ENCRYPTED)
+        return tls.key_password
+
+    return called
+
+
+def _load(context: ssl.SSLContext, key: "PrivateKeyTypes", certificates: str) -> None:
+    """Set a key and its certificates. OpenSSL reads them from a file only.
+
+    In that file the key is encrypted with a password that exists in memory only; nobody else may read the file, and it
+    is deleted at once.
+    """
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - slow to import
+        BestAvailableEncryption,
+        Encoding,
+        PrivateFormat,
+    )
+
+    passphrase = secrets.token_hex(32).encode()
+    encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase))
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+        file.write(encrypted + certificates.encode())
+        file.flush()
+        context.load_cert_chain(file.name, password=passphrase)
+
+
+def _private_key(text: str, password: str) -> "PrivateKeyTypes":
+    """A key in PEM, encrypted or not."""
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415 - slow to import
+
+    try:
+        return load_pem_private_key(text.encode(), None)
+    except TypeError:  # it is encrypted
+        if not password:
+            raise TlsFileError(_ENCRYPTED) from None
+        return load_pem_private_key(text.encode(), password.encode())
+
+
+def _key_store(tls: TlsSettings) -> "tuple[PrivateKeyTypes, str]":
+    """The key of a PKCS#12 file, and its certificates as PEM."""
+    from cryptography.hazmat.primitives.serialization import load_der_private_key  # noqa: PLC0415 - slow to import
+
+    store = read_key_store(Path(tls.keystore_location).read_bytes(), tls.keystore_password or None)
+    if store.key is None:
+        raise ValueError("it contains no key")
+    return load_der_private_key(store.key, None), "".join(pem("CERTIFICATE", one) for one in store.chain)
+
+
+def _text(setting: str, path: str) -> str:
+    return _using(setting, Path(path).read_text)
+
+
+def _using(setting: str, act: Callable[[], _T]) -> _T:
+    """Do something with a setting; every failure names it."""
+    try:
+        return act()
+    except TlsFileError:
+        raise
+    except (OSError, ValueError) as error:  # errors of OpenSSL are among the first
+        raise TlsFileError(f"{setting} cannot be used: {error}") from None
