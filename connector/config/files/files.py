@@ -129,5 +129,5 @@ def read_bytes(path: str | Path) -> bytes:
     """
     try:
         return Path(path).read_bytes()
-    except OSError as error:
-        raise LookupError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # ValueError: the path contains a zero byte
+        raise LookupError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None

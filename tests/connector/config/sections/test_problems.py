@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rowtide.connector.config import ConfigurationError, from_properties
@@ -188,6 +188,7 @@ TEXT: Any = st.text(max_size=20)
 
 
 @given(st.dictionaries(st.sampled_from([case[0] for case in CASES]), TEXT))
+@example({"producer.override.ssl.truststore.location": "\0"})
 def test_any_text_is_parsed_or_refused_with_its_property(properties: dict[str, str]) -> None:
     assert all(subject and message for subject, message in problems(properties).items())
 
