@@ -163,6 +163,13 @@ class TransactionBoundary(enum.StrEnum):
     INTERVAL = "interval"
 
 
+class ProducerKind(enum.StrEnum):
+    """``rowtide.producer``."""
+
+    LIBRDKAFKA = "librdkafka"
+    NATIVE = "native"
+
+
 class DecimalFormat(enum.StrEnum):
     """``*.converter.decimal.format`` of Kafka Connect's JsonConverter."""
 

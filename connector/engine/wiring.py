@@ -18,7 +18,7 @@ from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.delivery.file_offset_store import FileOffsetStore
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
-from rowtide.connector.delivery.kafka.producer import RecordProducer
+from rowtide.connector.delivery.kafka.producers import new_producer
 from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalSink
 from rowtide.connector.delivery.offset_store import InMemoryOffsetStore, OffsetStore
 from rowtide.connector.delivery.sink import Sink
@@ -218,8 +218,11 @@ def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:
     """Delivery of a replay: at least once, to the topics of the configuration, and no offset is stored anywhere."""
     kafka = config.kafka
     store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
-    producer = RecordProducer(
-        idempotent_settings(kafka.producer), quiet=store.quiet, show_keys=config.failure.show_values
+    producer = new_producer(
+        config.delivery.producer,
+        idempotent_settings(kafka.producer),
+        quiet=store.quiet,
+        show_keys=config.failure.show_values,
     )
     topics = missing_topics(config)
     policy = CommitPolicy(config.delivery.offset_flush_interval_ms / 1000, by_poll=False)
@@ -242,14 +245,15 @@ def _sink(
     topics = missing_topics(config)
     show_keys = config.failure.show_values
     if not delivery.exactly_once or not isinstance(offsets, KafkaOffsetStore):
-        producer = RecordProducer(idempotent_settings(config.kafka.producer), quiet=store.quiet, show_keys=show_keys)
+        settings = idempotent_settings(config.kafka.producer)
+        producer = new_producer(delivery.producer, settings, quiet=store.quiet, show_keys=show_keys)
         return IdempotentSink(producer, offsets), at_least_once, topics
     by_poll = delivery.boundary is TransactionBoundary.POLL
     interval_ms = delivery.offset_flush_interval_ms if by_poll else delivery.boundary_interval_ms
     settings = transactional_settings(
         config.kafka.producer, transactional_id(delivery.group_id, config.name), 0 if by_poll else interval_ms
     )
-    producer = RecordProducer(settings, quiet=store.quiet, show_keys=show_keys)
+    producer = new_producer(delivery.producer, settings, quiet=store.quiet, show_keys=show_keys)
     return TransactionalSink(producer, offsets), CommitPolicy(interval_ms / 1000, by_poll=by_poll), topics
 
 

@@ -7,6 +7,7 @@ from rowtide.connector.config.choices import (
     ErrorsTolerance,
     ExactlyOnce,
     ExactlyOnceSource,
+    ProducerKind,
     TransactionBoundary,
 )
 
@@ -33,6 +34,13 @@ SINK = Property(
     "kafka",
     "Where records go: `kafka`; `stdout` and `file:DIRECTORY` write JSON lines; a URL receives them by POST. "
     "`--sink` of `rowtide run` sets it. `python` is set by `rowtide.Engine`.",
+)
+PRODUCER_KIND = Property(
+    "rowtide.producer",
+    choice(ProducerKind),
+    ProducerKind.LIBRDKAFKA,
+    "The producer of records: `librdkafka`, or `native`, which is rowtide's own and needs half of the processor time. "
+    "It has no login by Kerberos or OIDC, and no settings that only librdkafka has.",
 )
 HTTP_HEADERS = Family(
     "rowtide.sink.http.header.*",

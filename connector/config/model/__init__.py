@@ -16,6 +16,7 @@ from rowtide.connector.config.choices import (
     FailureHandling,
     LimitAction,
     NameAdjustment,
+    ProducerKind,
     RowCountOrder,
     SnapshotLocking,
     SnapshotMode,
@@ -296,9 +297,11 @@ class DeliveryConfig:
         exactly_once: records and position are written in one Kafka transaction.
         group_id: part of the transactional id (``producer_settings.transactional_id``).
         boundary_interval_ms: length of a transaction with ``transaction.boundary=interval``.
+        producer: ``rowtide.producer``.
     """
 
     sink: str
+    producer: ProducerKind
     http_headers: Mapping[str, Secret]
     exactly_once: bool
     group_id: str

@@ -129,6 +129,7 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
     topic = reader[connect.OFFSETS_TOPIC] or reader[connect.OFFSET_TOPIC]
     return DeliveryConfig(
         sink=sink,
+        producer=reader[connect.PRODUCER_KIND],
         http_headers={name: Secret(text) for name, text in reader.with_prefix("rowtide.sink.http.header.").items()},
         exactly_once=exactly_once,
         boundary=reader[connect.BOUNDARY],

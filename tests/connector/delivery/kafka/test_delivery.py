@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from topic_tools import Topics, partition_for
 
+from rowtide.connector.config.choices import ProducerKind
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings, transactional_settings
 from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.errors import ProducerFailed, ProducerFenced, RecordRejected
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
-from rowtide.connector.delivery.kafka.producer import RecordProducer
+from rowtide.connector.delivery.kafka.producers import new_producer
 from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalSink
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.records.batch import Batch
@@ -32,6 +33,7 @@ pytestmark = pytest.mark.servers
 
 HEADERS = (("__debezium.context.connectorName", b"mysql"), ("empty", b""), ("null", None))
 PATIENCE = 120.0
+EXACTLY_ONCE = ["exactly once", "exactly once, native"]
 Run = Callable[..., "Running"]
 
 
@@ -50,19 +52,20 @@ class Running:
     ) -> None:
         self.topics = Topics(bootstrap)
         self.topic = topic
-        self.transactional = mode == "exactly once"
+        self.transactional = mode.startswith("exactly once")
+        kind = ProducerKind.NATIVE if mode.endswith("native") else ProducerKind.LIBRDKAFKA
         client = {**self.topics.client, **settings}
         self.offsets = KafkaOffsetStore(
             offsets, topic, "p", producer=self.topics.client, consumer=self.topics.client, admin=self.topics.client
         )
         self.store = EventStore(max_events=500)
         if self.transactional:
-            producer = RecordProducer(transactional_settings(client, topic), quiet=self.store.quiet, show_keys=True)
+            made = transactional_settings(client, topic)
+            producer = new_producer(kind, made, quiet=self.store.quiet, show_keys=True)
             self.sink: Sink = TransactionalSink(producer, self.offsets)
         else:
-            self.sink = IdempotentSink(
-                RecordProducer(idempotent_settings(client), quiet=self.store.quiet, show_keys=True), self.offsets
-            )
+            producer = new_producer(kind, idempotent_settings(client), quiet=self.store.quiet, show_keys=True)
+            self.sink = IdempotentSink(producer, self.offsets)
         self.sink.open()
         rules = TopicCreation(default=TopicSettings(1, 1))
         self.delivery = Delivery(
@@ -85,7 +88,7 @@ class Running:
         return [int(record.value or b"") for record in self.topics.read(self.topic)]
 
 
-@pytest.fixture(params=["at least once", "exactly once"])
+@pytest.fixture(params=["at least once", "at least once, native", *EXACTLY_ONCE])
 def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -202,13 +205,14 @@ def test_a_topic_that_nobody_creates_is_named(run: Run, mode: str, monkeypatch: 
     assert one.offsets.load() is None
 
 
-def test_a_second_instance_fences_the_first(run: Run) -> None:
-    first = run("exactly once", policy=CommitPolicy(interval_s=3600, by_poll=False))
+@pytest.mark.parametrize("mode", EXACTLY_ONCE)
+def test_a_second_instance_fences_the_first(run: Run, mode: str) -> None:
+    first = run(mode, policy=CommitPolicy(interval_s=3600, by_poll=False))
     first.put(0, 50)
     end = time.monotonic() + PATIENCE
     while first.delivery.counters().messages < 50:
         assert time.monotonic() < end
-    second = run("exactly once", first)
+    second = run(mode, first)
     assert second.offsets.load() is None, "what the first had open is aborted"
     second.put(0, 30)
     assert second.delivery.stop(PATIENCE)
@@ -232,9 +236,10 @@ def put_until_closed(one: Running) -> None:
 
 
 @pytest.mark.parametrize("by_poll", [True, False], ids=["poll", "interval"])
-def test_each_transaction_holds_records_and_their_offset(run: Run, by_poll: bool) -> None:
+@pytest.mark.parametrize("mode", EXACTLY_ONCE)
+def test_each_transaction_holds_records_and_their_offset(run: Run, by_poll: bool, mode: str) -> None:
     """A consumer of committed records never sees an offset before its records, or records before their offset."""
-    one = run("exactly once", policy=CommitPolicy(interval_s=0.1, by_poll=by_poll))
+    one = run(mode, policy=CommitPolicy(interval_s=0.1, by_poll=by_poll))
     feeding = threading.Thread(target=lambda: [(one.put(n, n + 50), time.sleep(0.01)) for n in range(0, 5000, 50)])
     feeding.start()
     while feeding.is_alive():

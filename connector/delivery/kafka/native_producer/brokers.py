@@ -1,0 +1,143 @@
+"""Edge: the connections to the brokers, each with a thread that sends one request at a time."""
+
+import ssl
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from rowtide.connector.delivery.kafka.native_producer import translation
+from rowtide.connector.delivery.kafka.native_producer.connection.connection import Connection
+from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed, Interrupted
+from rowtide.connector.delivery.kafka.native_producer.connection.settings import Address, ConnectionSettings
+from rowtide.connector.delivery.kafka.native_producer.machine.messages import Answer, Outgoing, Produce
+from rowtide.connector.delivery.kafka.native_producer.wire.errors import (
+    AuthenticationFailed,
+    MalformedAnswer,
+    NotEncodable,
+    UnsupportedBroker,
+)
+
+Result = Answer | Exception
+"""The answer to a request, or why there is none; see :class:`Brokers`."""
+
+
+class Brokers:
+    """Sends requests to brokers. All methods return at once.
+
+    Args:
+        settings: how to connect.
+        context: of TLS; ``None`` for plain text.
+        version: rowtide's version, for the brokers' metrics.
+        produce_timeout_ms: how long a broker may wait for its replicas (``request.timeout.ms``).
+        on_result: called once for each request, in the thread of its broker, with the answer or the error:
+            ``ConnectionFailed`` if the request was lost, anything else if the producer cannot go on.
+    """
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        context: ssl.SSLContext | None,
+        version: str,
+        produce_timeout_ms: int,
+        on_result: Callable[[Outgoing, Result], None],
+    ) -> None:
+        self._settings = settings
+        self._context = context
+        self._version = version
+        self._produce_timeout_ms = produce_timeout_ms
+        self._on_result = on_result
+        self._addresses: dict[int, Address] = {}
+        self._threads: dict[int | None, _BrokerThread] = {}
+
+    def send(self, outgoing: Outgoing) -> None:
+        """Send a request; the one before to the same broker must have its result."""
+        thread = self._threads.get(outgoing.broker)
+        if thread is None:
+            thread = self._threads[outgoing.broker] = _BrokerThread(self, outgoing.broker)
+            thread.start()
+        thread.requests.put(outgoing)
+
+    def close(self) -> None:
+        """Interrupt all requests and end the threads, without waiting for them."""
+        for thread in list(self._threads.values()):
+            thread.end()
+
+    def connect(self, broker: int | None) -> Connection:
+        """A new connection to a broker, or to any of them.
+
+        Raises:
+            ConnectionFailed: the broker cannot be reached, or has no address.
+        """
+        known = tuple(self._addresses.values())
+        if broker is None:
+            addresses = (*self._settings.bootstrap, *known)
+        elif broker in self._addresses:
+            addresses = (self._addresses[broker],)
+        else:
+            raise ConnectionFailed(f"broker {broker} has no address")
+        return Connection(addresses, self._settings, self._context, self._version)
+
+    def exchange(self, connection: Connection, outgoing: Outgoing) -> Answer:
+        """Send a request and wait for its answer; raises as :meth:`Connection.call`."""
+        request, at_most = translation.request(outgoing.request, self._produce_timeout_ms)
+        timeout = self._settings.request_timeout
+        if isinstance(outgoing.request, Produce):
+            timeout += self._produce_timeout_ms / 1000
+        received = connection.call(request, at_most=at_most, timeout=timeout)
+        found = {number: Address(host, port) for number, host, port in translation.brokers(received)}
+        if found:
+            self._addresses = {**self._addresses, **found}
+        return translation.answer(outgoing.request, received, connection.versions)
+
+    def finished(self, outgoing: Outgoing, result: Result) -> None:
+        """Report a result."""
+        self._on_result(outgoing, result)
+
+
+class _BrokerThread(threading.Thread):
+    """Sends the requests to one broker, one after the other."""
+
+    def __init__(self, brokers: Brokers, broker: int | None) -> None:
+        super().__init__(name=f"kafka-broker-{'any' if broker is None else broker}", daemon=True)
+        self.requests: SimpleQueue[Outgoing | None] = SimpleQueue()
+        self._brokers = brokers
+        self._broker = broker
+        self._connection: Connection | None = None
+        self._lock = threading.Lock()
+        self._ended = False
+
+    def run(self) -> None:
+        while (outgoing := self.requests.get()) is not None:
+            try:
+                result: Result = self._send(outgoing)
+            except Interrupted:
+                break
+            except (AuthenticationFailed, ConnectionFailed, MalformedAnswer, NotEncodable, UnsupportedBroker) as error:
+                self._disconnect()
+                result = error
+            self._brokers.finished(outgoing, result)
+        self._disconnect()
+
+    def end(self) -> None:
+        """End the thread, and interrupt what it is doing; may be called by other threads."""
+        self.requests.put(None)
+        with self._lock:
+            self._ended = True
+            if self._connection is not None:
+                self._connection.interrupt()
+
+    def _send(self, outgoing: Outgoing) -> Answer:
+        if self._connection is None:
+            connection = self._brokers.connect(self._broker)
+            with self._lock:
+                if self._ended:
+                    raise Interrupted
+                self._connection = connection
+            connection.open()
+        return self._brokers.exchange(self._connection, outgoing)
+
+    def _disconnect(self) -> None:
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()

@@ -1,0 +1,309 @@
+"""Edge: a Kafka producer that waits when its memory is full, and keeps its failure.
+
+::
+
+    send ──► open batches ──► Sender (state machine) ──► Brokers (a thread each)
+                                    ▲                        │
+                                    └──────── results ───────┘
+
+The state machine is used under a lock, by the thread that sends messages and by those of the brokers.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from rowtide.connector.delivery.errors import BrokerUnavailable, DeliveryError, DeliveryInterrupted
+from rowtide.connector.delivery.kafka.native_producer.batches.builder import RecordTooLarge
+from rowtide.connector.delivery.kafka.native_producer.batches.partitions import StickyPartition, split_by_key
+from rowtide.connector.delivery.kafka.native_producer.brokers import Brokers, Result
+from rowtide.connector.delivery.kafka.native_producer.machine import Sender
+from rowtide.connector.delivery.kafka.native_producer.machine.messages import Outgoing, TopicPartition
+from rowtide.connector.delivery.kafka.native_producer.machine.transactions import State
+from rowtide.connector.delivery.kafka.native_producer.open_batches import ClosedBatch, OpenBatches
+from rowtide.connector.delivery.kafka.native_producer.settings import ProducerSettings
+from rowtide.connector.delivery.kafka.native_producer.wire.errors import (
+    AuthenticationFailed,
+    MalformedAnswer,
+    NotEncodable,
+    UnsupportedBroker,
+)
+from rowtide.connector.delivery.kafka.refusals import Refusal, access_denied, refused
+from rowtide.connector.delivery.offset_store import OffsetRecord
+from rowtide.connector.records.batch import Batch, Message
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.05
+_LOG_EVERY_S = 30.0
+_CHOSEN_BY_KEY = -1
+_NO_ROOM = "there was no room to send on"
+
+
+class NativeProducer:
+    """A producer. One thread uses it, and any thread may call :meth:`interrupt`.
+
+    Args:
+        settings: its settings.
+        brokers: makes the connections, from the function that takes the results.
+        clock: seconds of a monotonic clock.
+        wall_clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        brokers: Callable[[Callable[[Outgoing, Result], None]], Brokers],
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.transactional_id = settings.sender.transactional_id
+        self.transaction_timeout_s = settings.sender.transaction_timeout_ms / 1000
+        self._settings = settings
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._sender = Sender(settings.sender)
+        self._open = OpenBatches(settings.limits, settings.codec)
+        self._sticky: dict[str, StickyPartition] = {}
+        self._failure: DeliveryError | None = None
+        self._held = 0
+        self._changed = threading.Condition()
+        self._interrupted = False
+        self._brokers = brokers(self._finished)
+
+    @property
+    def problem(self) -> str | None:
+        """The last error that is retried, until a sink resets it."""
+        return self._sender.problem.text
+
+    @problem.setter
+    def problem(self, text: str | None) -> None:
+        self._sender.problem.text = text
+
+    @property
+    def waiting(self) -> int:
+        """The number of unacknowledged messages."""
+        return self._sender.waiting + self._open.count
+
+    def send(self, batches: Sequence[Batch]) -> None:
+        """Add all messages to batches, in order; waits while the memory is full.
+
+        Raises:
+            DeliveryError: a message is rejected, an earlier one failed, or ``interrupt`` was called while waiting.
+        """
+        for batch in batches:
+            self._send(batch.topic, batch.partition, batch.messages, batch.timestamp)
+        if self._lingered():
+            self._close_open()
+        self.check()
+
+    def put(self, record: OffsetRecord) -> None:
+        """Send the record that stores an offset; waits and raises as :meth:`send` does."""
+        topic, key, value, headers = record
+        self._send(topic, _CHOSEN_BY_KEY, [(key, value, headers)], 0)
+
+    def _send(self, topic: str, partition: int, messages: Sequence[Message], timestamp_ms: int) -> None:
+        timestamp_ms = timestamp_ms or int(self._wall_clock() * 1000)
+        if partition == _CHOSEN_BY_KEY:
+            partitions = self._partitions(topic)
+            if partitions > 1:
+                sticky = self._sticky.get(topic)
+                if sticky is None:
+                    sticky = self._sticky[topic] = StickyPartition(self._settings.limits.batch_size)
+                unkeyed = sticky.choose(partitions, ())
+                for number, found in split_by_key(messages, partitions, unkeyed).items():
+                    self._append(TopicPartition(topic, number), found, timestamp_ms)
+                return
+            partition = 0
+        self._append(TopicPartition(topic, partition), messages, timestamp_ms)
+
+    def _append(self, place: TopicPartition, messages: Sequence[Message], timestamp_ms: int) -> None:
+        room = max(0, self._settings.messages - len(messages))
+        if self.waiting > room:
+            self._close_open()
+            self._until(lambda: self._sender.waiting <= room, _NO_ROOM)
+        try:
+            for closed in self._open.append(place, messages, timestamp_ms, self._clock()):
+                self._add(closed)
+                self.poll()
+        except RecordTooLarge as error:
+            key, value, _headers = messages[error.index]
+            size, show = len(key or b"") + len(value or b""), self._settings.sender.show_keys
+            raise refused(Refusal.TOO_LARGE, str(error), place.topic, key, size, show_key=show) from error
+
+    def _partitions(self, topic: str) -> int:
+        with self._changed:
+            found = self._sender.partitions(topic)
+        if found is None:
+            self._until(lambda: self._sender.partitions(topic) is not None, f"topic {topic!r} was looked up")
+            with self._changed:
+                found = self._sender.partitions(topic)
+            assert found is not None
+        return found
+
+    def _add(self, closed: ClosedBatch) -> None:
+        if self._held and self._held + closed.raw_size > self._settings.memory:
+            room = self._settings.memory - closed.raw_size
+            self._until(lambda: self._held <= max(0, room), _NO_ROOM)
+        with self._changed:
+            self._sender.add(closed, self._clock())
+            self._held += closed.raw_size
+
+    def _lingered(self) -> bool:
+        opened = self._open.opened_at
+        return opened is not None and self._clock() - opened >= self._settings.linger_s
+
+    def _close_open(self) -> None:
+        for closed in self._open.close():
+            self._add(closed)
+        self.poll()
+
+    def serve(self, *, idle: bool = False) -> None:
+        """Send what is due.
+
+        Args:
+            idle: whether no other message is ready to be sent. Incomplete batches are sent then, unless earlier ones
+                are on their way: more may come meanwhile.
+
+        Raises:
+            DeliveryError: a message failed, now or earlier.
+        """
+        if self._open and (self._lingered() or (idle and not self._sender.waiting)):
+            self._close_open()
+        self.poll()
+        self.check()
+
+    def poll(self) -> None:
+        """Send requests that are due, and raise no errors."""
+        with self._changed:
+            self._pump()
+
+    def check(self) -> None:
+        """Raise the failure of a message, if there was one."""
+        if self._failure is not None:
+            raise self._failure
+        if self._sender.failure is not None:
+            raise self._sender.failure.error
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Wait until all messages are acknowledged; returns false if the timeout expired first.
+
+        Raises:
+            DeliveryError: a message failed, or ``interrupt`` was called.
+        """
+        self._close_open()
+        return self._until(lambda: not self._sender.waiting, "messages were not acknowledged", timeout)
+
+    def init_transactions(self, timeout: float) -> None:
+        """Fence older instances and end their transactions.
+
+        Raises:
+            BrokerUnavailable: no broker could do it in time.
+            DeliveryError: it is not allowed, or ``interrupt`` was called.
+        """
+        if not self._until(lambda: self._sender.state is State.READY, "trying to start transactions", timeout):
+            raise BrokerUnavailable(
+                f"cannot start transactions within {timeout:.0f} s: {self.problem or 'no broker has answered'}. "
+                "Check that bootstrap.servers can be reached"
+            )
+
+    def begin_transaction(self) -> None:
+        """Open a transaction."""
+        with self._changed:
+            self._sender.begin()
+
+    def commit_transaction(self) -> None:
+        """Commit the open transaction.
+
+        Raises:
+            DeliveryError: a message of the transaction has failed, or ``interrupt`` was called.
+        """
+        self._close_open()
+        with self._changed:
+            self._sender.commit()
+        self._until(lambda: self._sender.state is State.READY, "trying to commit the transaction")
+
+    def abort_transaction(self, timeout: float | None = None) -> None:
+        """Drop all messages, and abort the open transaction; raises as :meth:`commit_transaction`.
+
+        Args:
+            timeout: seconds; also after :meth:`interrupt`. ``None`` to wait for as long as it takes, until then.
+        """
+        self._open.drop()
+        with self._changed:
+            self._sender.abort()
+        self._until(
+            lambda: self._sender.state is State.READY,
+            "trying to abort the transaction",
+            timeout,
+            last_call=timeout is not None,
+        )
+
+    def forget(self) -> None:
+        """Nothing: the abort of a transaction forgets the errors of its messages."""
+
+    def interrupt(self) -> None:
+        """Make all blocked calls raise ``DeliveryInterrupted``; may be called from any thread."""
+        self._interrupted = True
+        with self._changed:
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Drop all messages."""
+        self.interrupt()
+        with self._changed:
+            self._sender.close()
+        self._brokers.close()
+
+    def _until(
+        self, reached: Callable[[], bool], state: str, timeout: float | None = None, *, last_call: bool = False
+    ) -> bool:
+        """Send until something is reached; returns false if the timeout expires first."""
+        start = self._clock()
+        log_at = start + _LOG_EVERY_S
+        with self._changed:
+            while True:
+                self._pump()
+                self.check()
+                if reached():
+                    return True
+                now = self._clock()
+                if timeout is not None and now - start >= timeout:
+                    return False
+                if self._interrupted and not last_call:
+                    raise DeliveryInterrupted(f"stopped while {state} ({self.waiting} messages are pending)")
+                if now >= log_at:
+                    log.warning(
+                        "Kafka has not responded for %.0f s: %d messages are pending", now - start, self.waiting
+                    )
+                    log_at = now + _LOG_EVERY_S
+                wake_up = self._sender.wake_up(now)
+                self._changed.wait(_LOOK_S if wake_up is None else min(_LOOK_S, max(0.0, wake_up - now)))
+
+    def _pump(self) -> None:
+        """Send the requests of the machine that are due. The lock must be held."""
+        for outgoing in self._sender.requests(self._clock()):
+            self._brokers.send(outgoing)
+        for batch in self._sender.acknowledged():
+            assert isinstance(batch, ClosedBatch)
+            self._held -= batch.raw_size
+        if not self._sender.waiting:  # the parts of a batch that was split may differ from it by some bytes
+            self._held = 0
+
+    def _finished(self, outgoing: Outgoing, result: Result) -> None:
+        """Take the result of a request, in the thread of its broker."""
+        with self._changed:
+            now = self._clock()
+            if not isinstance(result, Exception):
+                self._sender.answered(outgoing.number, result, now)
+            elif isinstance(result, MalformedAnswer | NotEncodable):
+                self._sender.malformed(outgoing.number, str(result))
+            else:
+                self._sender.lost(outgoing.number, str(result), now)
+                if isinstance(result, AuthenticationFailed):
+                    self._failure = access_denied(str(result), self.transactional_id)
+                elif isinstance(result, UnsupportedBroker):
+                    self._failure = DeliveryError(f"{result}. Set rowtide.producer=librdkafka")
+            self._pump()
+            self._changed.notify_all()

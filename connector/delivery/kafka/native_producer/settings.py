@@ -1,0 +1,86 @@
+"""The producer's settings, read from those with librdkafka's names. Pure.
+
+A setting that changes what is sent, and that only librdkafka has, is an error.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rowtide.connector.delivery.kafka.native_producer.batches.builder import BatchLimits
+from rowtide.connector.delivery.kafka.native_producer.batches.compression import Codec
+from rowtide.connector.delivery.kafka.native_producer.batches.compression import codec as new_codec
+from rowtide.connector.delivery.kafka.native_producer.machine import SenderSettings
+from rowtide.connector.delivery.kafka.native_producer.machine.backoff import Backoff
+
+RAW_LIMIT = 2 << 20
+"""The most bytes of the records of a batch before compression.
+
+``batch.size`` counts bytes after compression, as in Java's producer. Records that compress well would otherwise wait
+for long, and take much memory.
+"""
+_DEFAULT_BATCH_SIZE = 512 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSettings:
+    """The producer's settings.
+
+    Attributes:
+        limits: of batches.
+        codec: makes the codec of batches.
+        messages: the most unacknowledged messages (librdkafka's ``queue.buffering.max.messages``).
+        memory: the most bytes of unacknowledged records (``buffer.memory``).
+        linger_s: how long an incomplete batch waits while messages are ready to be sent (``linger.ms``).
+        request_timeout_ms: how long a broker may wait for its replicas (``request.timeout.ms``).
+        sender: of the state machine.
+    """
+
+    limits: BatchLimits
+    codec: Callable[[], Codec]
+    messages: int
+    memory: int
+    linger_s: float
+    request_timeout_ms: int
+    sender: SenderSettings
+
+
+def producer_settings(settings: Mapping[str, object], *, show_keys: bool = False) -> ProducerSettings:
+    """Read the settings.
+
+    Args:
+        settings: with librdkafka's names, without synonyms; see ``producer_settings.idempotent_settings``.
+        show_keys: whether errors may show the keys of messages.
+
+    Raises:
+        DeliveryError: ``compression.type`` has no such codec or level.
+    """
+
+    def number(name: str, default: int) -> int:
+        return int(str(settings.get(name, default)))
+
+    largest = number("message.max.bytes", 1 << 20)
+    level = number("compression.level", -1)
+    compression = str(settings.get("compression.type", "none"))
+    timeout_ms = number("message.timeout.ms", 0)
+    batch_size = number("batch.size", _DEFAULT_BATCH_SIZE)
+    return ProducerSettings(
+        limits=BatchLimits(batch_size, max(RAW_LIMIT, batch_size), largest),
+        codec=lambda: new_codec(compression, None if level < 0 else level),
+        messages=number("queue.buffering.max.messages", 100_000),
+        memory=number("queue.buffering.max.kbytes", 65536) * 1024,
+        linger_s=float(str(settings.get("linger.ms", 50))) / 1000,
+        request_timeout_ms=number("request.timeout.ms", 30_000),
+        sender=SenderSettings(
+            transactional_id=str(settings.get("transactional.id", "")),
+            transaction_timeout_ms=number("transaction.timeout.ms", 60_000),
+            request_bytes=largest,
+            retry=Backoff(number("retry.backoff.ms", 100) / 1000, number("retry.backoff.max.ms", 1000) / 1000),
+            reconnect=Backoff(
+                number("reconnect.backoff.ms", 100) / 1000, number("reconnect.backoff.max.ms", 10_000) / 1000
+            ),
+            metadata_max_age_s=number("topic.metadata.refresh.interval.ms", 300_000) / 1000,
+            missing_topic_s=number("topic.metadata.propagation.max.ms", 30_000) / 1000,
+            delivery_timeout_s=timeout_ms / 1000 or None,
+            show_keys=show_keys,
+        ),
+    )
