@@ -25,7 +25,9 @@ from rowtide.connector.delivery.kafka.native_producer.wire.schema import codec
 __all__ = [
     "EXCHANGES",
     "GOLDEN",
+    "KAFKA_ERRORS",
     "Exchange",
+    "KafkaError",
     "WrittenByKafka",
     "answer_bytes",
     "random_messages",
@@ -37,6 +39,27 @@ GOLDEN = Path(__file__).parent.parent / "connector/delivery/kafka/native_produce
 _PLAIN = str.maketrans("-_", "+/")
 """Kafka writes bytes in Base64, and topic ids in its form for URLs without padding."""
 _OLD = re.compile(r"^v3AndBelow|V3AndBelow$")
+
+
+class KafkaError(typing.NamedTuple):
+    """What Kafka's own client says of an error code.
+
+    Attributes:
+        retriable: the same request may succeed later.
+        metadata: the leaders have to be looked up before.
+    """
+
+    name: str
+    retriable: bool
+    metadata: bool
+
+
+KAFKA_ERRORS = {
+    int(code): KafkaError(name, bool(retriable), bool(metadata))
+    for code, name, retriable, metadata, _refresh in (
+        line.split("\t") for line in (GOLDEN / "errors.tsv").read_text().splitlines()
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from simulated_log import Log
 
-from rowtide.connector.delivery.kafka.native_producer.machine.codes import Code
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
     AddPartitionsToTxn,
     AddPartitionsToTxnAnswer,
@@ -34,6 +33,7 @@ from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
     TopicMetadata,
     TopicPartition,
 )
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 
 
 @dataclass
@@ -79,9 +79,9 @@ class SimulatedKafka:
     coordinator: int = 0
     down: set[int] = field(default_factory=set)
     largest: int = 1000
-    produce_error: Callable[[SentBatch], int] = lambda _: Code.NONE
+    produce_error: Callable[[SentBatch], int] = lambda _: ErrorCode.NONE
     held_back: Callable[[SentBatch], bool] = lambda _: False
-    coordination_error: Callable[[Request], int] = lambda _: Code.NONE
+    coordination_error: Callable[[Request], int] = lambda _: ErrorCode.NONE
     entry: Coordinated | None = None
     _created: int = 0
     _next_id: int = 1000
@@ -107,7 +107,7 @@ class SimulatedKafka:
             case GetMetadata():
                 return self.metadata(request)
             case FindCoordinator():
-                code = Code.NONE if self.coordinator >= 0 else Code.COORDINATOR_NOT_AVAILABLE
+                code = ErrorCode.NONE if self.coordinator >= 0 else ErrorCode.COORDINATOR_NOT_AVAILABLE
                 return FindCoordinatorAnswer(code, self.coordinator)
             case InitProducerId():
                 return self._init(broker, request)
@@ -115,9 +115,9 @@ class SimulatedKafka:
                 error = self._wrong_coordinator(broker, request)
                 known = {partition for partition in request.partitions if self.log(partition) is not None}
                 if not error and known == set(request.partitions):
-                    error = self._add_partitions(request.producer, known, Code.PRODUCER_FENCED)
+                    error = self._add_partitions(request.producer, known, ErrorCode.PRODUCER_FENCED)
                 elif not error:
-                    missing, others = Code.UNKNOWN_TOPIC_OR_PARTITION, Code.OPERATION_NOT_ATTEMPTED
+                    missing, others = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
                     return AddPartitionsToTxnAnswer(
                         {one: others if one in known else missing for one in request.partitions}
                     )
@@ -134,24 +134,24 @@ class SimulatedKafka:
         for name in request.topics:
             topic = self.topics.get(name)
             if topic is None:
-                found[name] = TopicMetadata(Code.UNKNOWN_TOPIC_OR_PARTITION, None, {})
+                found[name] = TopicMetadata(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, {})
                 continue
             partitions = {
                 number: PartitionMetadata(
-                    Code.NONE if log.leader >= 0 else Code.LEADER_NOT_AVAILABLE, log.leader, log.leader_epoch
+                    ErrorCode.NONE if log.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE, log.leader, log.leader_epoch
                 )
                 for number, log in enumerate(topic.logs)
             }
-            found[name] = TopicMetadata(Code.NONE, topic.topic_id, partitions)
+            found[name] = TopicMetadata(ErrorCode.NONE, topic.topic_id, partitions)
         return Metadata(found)
 
     def _wrong_coordinator(self, broker: int | None, request: Request) -> int:
-        return Code.NOT_COORDINATOR if broker != self.coordinator else self.coordination_error(request)
+        return ErrorCode.NOT_COORDINATOR if broker != self.coordinator else self.coordination_error(request)
 
     def _init(self, broker: int | None, request: InitProducerId) -> InitProducerIdAnswer:
         if not request.transactional_id:
             self._next_id += 1
-            return InitProducerIdAnswer(Code.NONE, Producer(self._next_id, 0))
+            return InitProducerIdAnswer(ErrorCode.NONE, Producer(self._next_id, 0))
         error = self._wrong_coordinator(broker, request)
         if error:
             return InitProducerIdAnswer(error)
@@ -160,15 +160,15 @@ class SimulatedKafka:
             self.entry = Coordinated(Producer(self._next_id, -1))
         entry, current = self.entry, request.current
         if current is not None and current not in (entry.producer, entry.previous):
-            return InitProducerIdAnswer(Code.PRODUCER_FENCED)
+            return InitProducerIdAnswer(ErrorCode.PRODUCER_FENCED)
         if entry.ongoing:  # is aborted with an epoch that nobody has
             entry.producer, entry.previous = _raised(entry.producer), None
             self._write_markers(commit=False)
-            return InitProducerIdAnswer(Code.CONCURRENT_TRANSACTIONS)
+            return InitProducerIdAnswer(ErrorCode.CONCURRENT_TRANSACTIONS)
         if current is None or current == entry.producer:
             entry.previous, entry.producer = current, _raised(entry.producer)
             entry.ended = None
-        return InitProducerIdAnswer(Code.NONE, entry.producer, transactions_v2=self.version == 2)
+        return InitProducerIdAnswer(ErrorCode.NONE, entry.producer, transactions_v2=self.version == 2)
 
     def expire(self) -> None:
         """Abort the open transaction, because it was open for too long."""
@@ -182,26 +182,26 @@ class SimulatedKafka:
             return fenced
         entry.ongoing = True
         entry.partitions |= partitions
-        return Code.NONE
+        return ErrorCode.NONE
 
     def _end(self, request: EndTxn) -> EndTxnAnswer:
         entry = self.entry
         if entry is None:
-            return EndTxnAnswer(Code.PRODUCER_FENCED)
+            return EndTxnAnswer(ErrorCode.PRODUCER_FENCED)
         repeated = not entry.ongoing and entry.ended is request.commit
         if self.version == 2 and repeated and entry.previous == request.producer:
-            return EndTxnAnswer(Code.NONE, entry.producer)
+            return EndTxnAnswer(ErrorCode.NONE, entry.producer)
         if entry.producer != request.producer:
-            return EndTxnAnswer(Code.PRODUCER_FENCED)
+            return EndTxnAnswer(ErrorCode.PRODUCER_FENCED)
         if self.version == 1:
             if not entry.ongoing:
-                return EndTxnAnswer(Code.NONE if repeated else Code.INVALID_TXN_STATE)
+                return EndTxnAnswer(ErrorCode.NONE if repeated else ErrorCode.INVALID_TXN_STATE)
         else:
             if not entry.ongoing and request.commit:
-                return EndTxnAnswer(Code.INVALID_TXN_STATE)
+                return EndTxnAnswer(ErrorCode.INVALID_TXN_STATE)
             entry.previous, entry.producer = entry.producer, _raised(entry.producer)
         self._write_markers(commit=request.commit)
-        return EndTxnAnswer(Code.NONE, entry.producer if self.version == 2 else None)
+        return EndTxnAnswer(ErrorCode.NONE, entry.producer if self.version == 2 else None)
 
     def _write_markers(self, *, commit: bool) -> None:
         assert self.entry is not None
@@ -223,11 +223,11 @@ class SimulatedKafka:
     ) -> tuple[int, int]:
         log, topic = self.log(partition), self.topics.get(batch.topic)
         if topic is not None and batch.topic_id is not None and topic.topic_id != batch.topic_id:
-            return Code.UNKNOWN_TOPIC_ID, -1
+            return ErrorCode.UNKNOWN_TOPIC_ID, -1
         if log is None:
-            return Code.UNKNOWN_TOPIC_OR_PARTITION, -1
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1
         if log.leader != broker:
-            return Code.NOT_LEADER_OR_FOLLOWER, -1
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
         error = self.produce_error(batch)
         if error:
             return error, -1
@@ -236,10 +236,10 @@ class SimulatedKafka:
             if error:
                 return error, -1
         code, offset = log.append(bytes(batch.data), needs_state=request.implicit, largest=self.largest)
-        if code != Code.NONE:
+        if code != ErrorCode.NONE:
             return code, offset
         if self.held_back(batch):
-            return Code.NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1
         log.safe = len(log.entries)
         return code, offset
 
@@ -247,11 +247,11 @@ class SimulatedKafka:
         """Verify that a partition is in the transaction; version 2 adds it."""
         producer = producer_of(batch)
         if request.implicit:
-            return self._add_partitions(producer, {partition}, Code.INVALID_PRODUCER_EPOCH)
+            return self._add_partitions(producer, {partition}, ErrorCode.INVALID_PRODUCER_EPOCH)
         entry = self.entry
         if entry is None or entry.producer != producer:
-            return Code.INVALID_PRODUCER_EPOCH
-        return Code.NONE if entry.ongoing and partition in entry.partitions else Code.INVALID_TXN_STATE
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        return ErrorCode.NONE if entry.ongoing and partition in entry.partitions else ErrorCode.INVALID_TXN_STATE
 
 
 def producer_of(batch: SentBatch) -> Producer:

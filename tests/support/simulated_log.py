@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from rowtide.connector.delivery.kafka.native_producer.machine.codes import Code
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import Producer
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 
 _REMEMBERED = 5
 """The batches of a producer by which a broker recognizes a duplicate."""
@@ -88,24 +88,24 @@ class Log:
         producer_id, epoch, sequence, transactional, records = json.loads(bytes(data))
         producer, count = Producer(producer_id, epoch), len(records)
         if count > largest:
-            return Code.MESSAGE_TOO_LARGE, -1
+            return ErrorCode.MESSAGE_TOO_LARGE, -1
         mine = [entry for entry in self.entries if entry.producer.producer_id == producer_id]
         current = mine[-1].producer.epoch if mine else -1
         if epoch < current:
-            return Code.INVALID_PRODUCER_EPOCH, -1
+            return ErrorCode.INVALID_PRODUCER_EPOCH, -1
         batches = [entry for entry in mine if entry.producer.epoch == epoch and entry.commit is None]
         for known in batches[-_REMEMBERED:]:
             if (known.sequence, len(known.records)) == (sequence, count):
-                return Code.NONE, known.offset
+                return ErrorCode.NONE, known.offset
         if batches:
             expected = (batches[-1].last_sequence + 1) % (1 << 31)
             if sequence != expected:
-                return Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
+                return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
         elif sequence != 0 and (mine or needs_state):
-            return Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
         offset = self.next_offset
         self.entries.append(Entry(producer, offset, sequence, transactional, tuple(records)))
-        return Code.NONE, offset
+        return ErrorCode.NONE, offset
 
     def mark(self, producer: Producer, *, commit: bool) -> None:
         """Write the marker at the end of a transaction; it is safe, and with it everything before."""

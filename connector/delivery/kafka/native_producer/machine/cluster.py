@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rowtide.connector.delivery.errors import TopicMissing, TopicReplaced
 from rowtide.connector.delivery.kafka.native_producer.machine.backoff import Backoff, Retry
-from rowtide.connector.delivery.kafka.native_producer.machine.codes import METADATA, Code, Reaction
+from rowtide.connector.delivery.kafka.native_producer.machine.codes import METADATA, Reaction
 from rowtide.connector.delivery.kafka.native_producer.machine.failures import (
     Failure,
     Problem,
@@ -24,6 +24,7 @@ from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
     TopicMetadata,
     TopicPartition,
 )
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 from rowtide.connector.delivery.kafka.refusals import Refusal
 
 
@@ -162,7 +163,7 @@ class Cluster:
         if reaction is Reaction.RETRY:
             known.stale = True
             self._problem.text = f"cannot look up topic {topic!r}: {reason(found.error)}"
-            if found.error == Code.UNKNOWN_TOPIC_OR_PARTITION and self._missing(known, now):
+            if found.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._missing(known, now):
                 return Failure(_missing(topic), abortable=True)
             return None
         if reaction is Reaction.REFUSED:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from rowtide.connector.delivery.errors import BrokerUnavailable, DeliveryError, RecordRejected, TransactionAborted
-from rowtide.connector.delivery.kafka.native_producer.machine.codes import REFUSALS, Reaction, code_name
+from rowtide.connector.delivery.kafka.native_producer.machine.codes import REFUSALS, Reaction
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import Batch, ProducedBatch
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import code_name, code_text
 from rowtide.connector.delivery.kafka.refusals import (
     Refusal,
     access_denied,
@@ -94,5 +95,5 @@ def expired(batch: Batch, limit_s: float, problem: str | None, transactional_id:
 
 
 def reason(code: int, message: str = "") -> str:
-    """A code's name with the broker's explanation."""
-    return f"{code_name(code)} ({message})" if message else code_name(code)
+    """What a code says, with the broker's explanation."""
+    return f"{code_name(code)} ({message})" if message else code_text(code)

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 from rowtide.connector.delivery.errors import TopicReplaced
 from rowtide.connector.delivery.kafka.native_producer.machine.cluster import Cluster
-from rowtide.connector.delivery.kafka.native_producer.machine.codes import PRODUCE, Code, Reaction
+from rowtide.connector.delivery.kafka.native_producer.machine.codes import PRODUCE, Reaction
 from rowtide.connector.delivery.kafka.native_producer.machine.failures import (
     Failure,
     Problem,
@@ -59,6 +59,7 @@ from rowtide.connector.delivery.kafka.native_producer.machine.transactions impor
     Transactions,
     TransactionStateError,
 )
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 
 
 class Sender:
@@ -300,7 +301,7 @@ class Sender:
 
     def _forget_missing(self, answer: AddPartitionsToTxnAnswer) -> None:
         for partition, error in answer.errors.items():
-            if error == Code.UNKNOWN_TOPIC_OR_PARTITION and partition in self._waiting:
+            if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and partition in self._waiting:
                 self._cluster.forget_leader(partition)
 
     def _produced(self, sent: Sent, answer: ProduceAnswer, now: float) -> list[Failure]:

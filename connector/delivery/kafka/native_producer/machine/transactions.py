@@ -16,7 +16,7 @@ import enum
 from collections.abc import Collection
 
 from rowtide.connector.delivery.kafka.native_producer.machine.backoff import Backoff, Retry
-from rowtide.connector.delivery.kafka.native_producer.machine.codes import COORDINATION, Code, Reaction
+from rowtide.connector.delivery.kafka.native_producer.machine.codes import COORDINATION, Reaction
 from rowtide.connector.delivery.kafka.native_producer.machine.failures import (
     Failure,
     Problem,
@@ -38,6 +38,7 @@ from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
     Request,
     TopicPartition,
 )
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 
 _CONCURRENT = Backoff(first_s=0.02, longest_s=1.0)
 """The markers of the transaction before are being written, which takes milliseconds."""
@@ -226,7 +227,7 @@ class Transactions:
 
     def identified(self, request: InitProducerId, answer: InitProducerIdAnswer, now: float) -> Failure | None:
         """Take the answer to ``InitProducerId``."""
-        if answer.error != Code.NONE:
+        if answer.error != ErrorCode.NONE:
             return self._refused(request, answer.error, now)
         if answer.producer.producer_id < 0 or answer.producer == request.current:
             return unusable(f"the broker gave producer id and epoch {tuple(answer.producer)}, which are not new")
@@ -239,7 +240,7 @@ class Transactions:
 
     def found(self, request: FindCoordinator, answer: FindCoordinatorAnswer, now: float) -> Failure | None:
         """Take the answer to ``FindCoordinator``."""
-        if answer.error != Code.NONE:
+        if answer.error != ErrorCode.NONE:
             return self._refused(request, answer.error, now)
         self._coordinator = answer.broker
         return None
@@ -248,10 +249,10 @@ class Transactions:
         """Take the answer to ``AddPartitionsToTxn``."""
         if answer.errors.keys() != set(request.partitions):
             return unusable("the broker's answer about a transaction has other partitions than the request")
-        done = {partition for partition, error in answer.errors.items() if error == Code.NONE}
+        done = {partition for partition, error in answer.errors.items() if error == ErrorCode.NONE}
         self._added |= done
         self._joined = self._joined or bool(done)
-        refused = [self._refused(request, error, now) for error in set(answer.errors.values()) - {Code.NONE}]
+        refused = [self._refused(request, error, now) for error in set(answer.errors.values()) - {ErrorCode.NONE}]
         if not refused:
             self._succeeded()
         failures = [failure for failure in refused if failure is not None]
@@ -259,8 +260,8 @@ class Transactions:
 
     def ended(self, request: EndTxn, answer: EndTxnAnswer, now: float) -> Failure | None:
         """Take the answer to ``EndTxn``."""
-        nothing_to_abort = not request.commit and not self._joined and answer.error == Code.INVALID_TXN_STATE
-        if answer.error != Code.NONE and not nothing_to_abort:
+        nothing_to_abort = not request.commit and not self._joined and answer.error == ErrorCode.INVALID_TXN_STATE
+        if answer.error != ErrorCode.NONE and not nothing_to_abort:
             failure = self._refused(request, answer.error, now)
             if failure is not None and failure.abortable:
                 self._end_unknown = False
@@ -291,7 +292,7 @@ class Transactions:
         if reaction not in (Reaction.RETRY, Reaction.REFRESH):
             return by_reaction(_WHAT[type(request)], error, reaction, self._id)
         self._problem.text = f"cannot {_WHAT[type(request)]}: {reason(error)}"
-        if error == Code.CONCURRENT_TRANSACTIONS:
+        if error == ErrorCode.CONCURRENT_TRANSACTIONS:
             self._concurrent.failed(now)
         else:
             self._retry.failed(now)

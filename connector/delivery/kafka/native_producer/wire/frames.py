@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rowtide.connector.delivery.kafka.native_producer.wire.apis import API_VERSIONS, Api, api_of
-from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import UNSUPPORTED_VERSION
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 from rowtide.connector.delivery.kafka.native_producer.wire.errors import MalformedAnswer, NotEncodable
 from rowtide.connector.delivery.kafka.native_producer.wire.primitives import Bytes, Reader, Writer, string
 from rowtide.connector.delivery.kafka.native_producer.wire.schema import Request, codec, read_all
@@ -75,7 +75,7 @@ def decode_answer(sent: SentRequest, frame: Bytes) -> Any:
     try:
         body = _body(sent, Reader(frame))
         version = sent.version
-        if sent.api is API_VERSIONS and body[:2] == UNSUPPORTED_VERSION.code.to_bytes(2, "big"):
+        if sent.api is API_VERSIONS and body[:2] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
             version = 0
         return read_all(codec(sent.api.answer, version, flexible=sent.api.flexible(version)), body)
     except MalformedAnswer as error:

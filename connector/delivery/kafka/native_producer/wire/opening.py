@@ -15,13 +15,7 @@ from rowtide.connector.delivery.kafka.native_producer.wire.apis import (
     SASL_HANDSHAKE,
     BrokerVersions,
 )
-from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import (
-    ILLEGAL_SASL_STATE,
-    SASL_AUTHENTICATION_FAILED,
-    UNSUPPORTED_SASL_MECHANISM,
-    UNSUPPORTED_VERSION,
-    error_of,
-)
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode, code_text
 from rowtide.connector.delivery.kafka.native_producer.wire.errors import AuthenticationFailed, UnsupportedBroker
 from rowtide.connector.delivery.kafka.native_producer.wire.messages.opening import (
     ApiVersionsAnswer,
@@ -52,12 +46,12 @@ def versions(software: str, software_version: str) -> Generator[Step, Any, Broke
     accepted = re.sub(r"[^a-zA-Z0-9.-]", "-", software_version).strip(".-")
     request = ApiVersionsRequest(client_software_name=software, client_software_version=accepted)
     answer: ApiVersionsAnswer = yield request, API_VERSIONS.highest
-    if answer.error == UNSUPPORTED_VERSION.code:
+    if answer.error == ErrorCode.UNSUPPORTED_VERSION:
         # A broker before Kafka 2.4 does not say which versions it has.
         known = BrokerVersions.of(answer)
         answer = yield request, known.version(API_VERSIONS) if API_VERSIONS.key in known.ranges else 0
     if answer.error:
-        raise UnsupportedBroker(f"the broker refused ApiVersions with {error_of(answer.error)}")
+        raise UnsupportedBroker(f"the broker refused ApiVersions with {code_text(answer.error)}")
     return BrokerVersions.of(answer)
 
 
@@ -77,14 +71,14 @@ def login(known: BrokerVersions, credentials: Credentials, nonce: str) -> Genera
     """
     name = credentials.mechanism
     handshake: SaslHandshakeAnswer = yield SaslHandshakeRequest(mechanism=name), known.version(SASL_HANDSHAKE)
-    if handshake.error == UNSUPPORTED_SASL_MECHANISM.code:
+    if handshake.error == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         raise AuthenticationFailed(
             f"the broker's listener does not have sasl.mechanism={name}; it has {', '.join(handshake.mechanisms)}"
         )
-    if handshake.error == ILLEGAL_SASL_STATE.code:
+    if handshake.error == ErrorCode.ILLEGAL_SASL_STATE:
         raise AuthenticationFailed("the broker's listener has no login: check security.protocol")
     if handshake.error:
-        raise AuthenticationFailed(f"the broker refused the login by {name}: {error_of(handshake.error)}")
+        raise AuthenticationFailed(f"the broker refused the login by {name}: {code_text(handshake.error)}")
     mechanism = start(credentials, nonce)
     message: bytes | None = mechanism.first()
     lifetime = 0
@@ -93,9 +87,9 @@ def login(known: BrokerVersions, credentials: Credentials, nonce: str) -> Genera
             SaslAuthenticateRequest(auth_bytes=message),
             known.version(SASL_AUTHENTICATE),
         )
-        if answer.error == SASL_AUTHENTICATION_FAILED.code:
+        if answer.error == ErrorCode.SASL_AUTHENTICATION_FAILED:
             raise AuthenticationFailed(f"the broker refused the credentials for {name}: {answer.error_message}")
         if answer.error:
-            raise AuthenticationFailed(f"the login by {name} failed: {error_of(answer.error)}: {answer.error_message}")
+            raise AuthenticationFailed(f"the login by {name} failed: {code_text(answer.error)}: {answer.error_message}")
         message, lifetime = mechanism.next(answer.auth_bytes), answer.session_lifetime_ms
     return lifetime

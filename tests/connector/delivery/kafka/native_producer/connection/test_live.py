@@ -14,7 +14,7 @@ from rowtide.connector.delivery.kafka.native_producer.connection.connection impo
 from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed
 from rowtide.connector.delivery.kafka.native_producer.connection.settings import connection_settings
 from rowtide.connector.delivery.kafka.native_producer.connection.tls import tls_context
-from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import error_of
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 from rowtide.connector.delivery.kafka.native_producer.wire.errors import AuthenticationFailed
 from rowtide.connector.delivery.kafka.native_producer.wire.messages.cluster import MetadataRequest
 from rowtide.connector.delivery.kafka.native_producer.wire.messages.produce import (
@@ -114,5 +114,5 @@ def test_large_requests(listeners: Listeners) -> None:
         partition = PartitionData(index=0, records=builder.build())
         request = ProduceRequest(timeout_ms=30_000, topic_data=(TopicData(name="large", partition_data=(partition,)),))
         result = connection.call(request, at_most=12).responses[0].partition_responses[0]
-        assert error_of(result.error).name == "NONE"
+        assert ErrorCode(result.error).name == "NONE"
         connection.close()

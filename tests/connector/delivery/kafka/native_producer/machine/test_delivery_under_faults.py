@@ -17,19 +17,19 @@ from simulated_network import SimulatedNetwork
 
 from rowtide.connector.delivery.errors import ProducerFailed, TopicMissing, TopicReplaced
 from rowtide.connector.delivery.kafka.native_producer.machine import Sender, SenderSettings
-from rowtide.connector.delivery.kafka.native_producer.machine.codes import Code
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import TopicPartition
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 
 EXAMPLES = int(os.environ.get("ROWTIDE_CAMPAIGN", "1")) * 60
 PARTITIONS = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)]
 PASSING = [
-    Code.NOT_LEADER_OR_FOLLOWER,
-    Code.LEADER_NOT_AVAILABLE,
-    Code.REQUEST_TIMED_OUT,
-    Code.NOT_ENOUGH_REPLICAS,
-    Code.UNKNOWN_TOPIC_OR_PARTITION,
-    Code.KAFKA_STORAGE_ERROR,
-    Code.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 ]
 PICK = st.integers(0, 5)
 PARTITION = st.sampled_from(PARTITIONS)

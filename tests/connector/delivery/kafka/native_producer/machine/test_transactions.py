@@ -17,7 +17,6 @@ from rowtide.connector.delivery.errors import (
     TransactionAborted,
 )
 from rowtide.connector.delivery.kafka.native_producer.machine import Sender, SenderSettings
-from rowtide.connector.delivery.kafka.native_producer.machine.codes import Code
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
     AddPartitionsToTxn,
     AddPartitionsToTxnAnswer,
@@ -33,6 +32,7 @@ from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
     TopicPartition,
 )
 from rowtide.connector.delivery.kafka.native_producer.machine.transactions import State, TransactionStateError
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 
 A0, A1, OFFSETS = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("offsets", 0)
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
@@ -202,11 +202,11 @@ def test_a_batch_that_fails_after_the_call_of_commit_prevents_it(version: int) -
     net.sender.begin()
     net.add(A0, 1)
     net.sender.commit()
-    net.kafka.produce_error = lambda _: Code.TRANSACTION_ABORTABLE
+    net.kafka.produce_error = lambda _: ErrorCode.TRANSACTION_ABORTABLE
     net.settle()
     assert net.sender.failure is not None
     assert isinstance(net.sender.failure.error, TransactionAborted)
-    net.kafka.produce_error = lambda _: Code.NONE
+    net.kafka.produce_error = lambda _: ErrorCode.NONE
     net.sender.abort()
     net.settle()
     transaction(net, A0)
@@ -265,15 +265,15 @@ def test_an_abort_waits_for_batches_in_flight() -> None:
 
 
 @VERSIONS
-@pytest.mark.parametrize("code", [None, Code.NOT_ENOUGH_REPLICAS_AFTER_APPEND, Code.MESSAGE_TOO_LARGE])
+@pytest.mark.parametrize("code", [None, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.MESSAGE_TOO_LARGE])
 def test_a_batch_that_was_in_flight_at_an_abort_is_not_sent_again(version: int, code: int | None) -> None:
     net = network(version)
     net.sender.begin()
     net.add(A0, 2)
     produce = step(net, Produce)
     net.sender.abort()
-    net.kafka.held_back = lambda _: code == Code.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-    net.kafka.largest = 1 if code == Code.MESSAGE_TOO_LARGE else 100
+    net.kafka.held_back = lambda _: code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    net.kafka.largest = 1 if code == ErrorCode.MESSAGE_TOO_LARGE else 100
     net.deliver(produce.number)
     if code is None:
         net.lose(produce.number, later=False)
@@ -433,7 +433,9 @@ def test_an_instance_that_starts_waits_until_the_transaction_of_the_one_before_h
     assert second.sender.state is State.READY
 
 
-@pytest.mark.parametrize("code", [Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED])
+@pytest.mark.parametrize(
+    "code", [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+)
 def test_missing_permissions_for_transactions_are_named(code: int) -> None:
     net = SimulatedNetwork(Sender(SenderSettings(transactional_id="rowtide-shop-0")), SimulatedKafka())
     net.collect()
@@ -447,7 +449,7 @@ def test_missing_permissions_for_transactions_are_named(code: int) -> None:
 def test_an_invalid_timeout_of_transactions_is_named() -> None:
     net = SimulatedNetwork(Sender(SenderSettings(transactional_id="rowtide-shop-0")), SimulatedKafka())
     init = step(net, InitProducerId)
-    net.sender.answered(init.number, InitProducerIdAnswer(Code.INVALID_TRANSACTION_TIMEOUT), net.now)
+    net.sender.answered(init.number, InitProducerIdAnswer(ErrorCode.INVALID_TRANSACTION_TIMEOUT), net.now)
     assert net.sender.failure is not None
     assert isinstance(net.sender.failure.error, ProducerFailed)
     assert "INVALID_TRANSACTION_TIMEOUT" in str(net.sender.failure.error)
@@ -491,7 +493,7 @@ def test_a_refused_commit_may_be_aborted() -> None:
     net.sender.commit()
     ended = step(net, EndTxn)
     del net.requests[ended.number]
-    net.sender.answered(ended.number, EndTxnAnswer(Code.TRANSACTION_ABORTABLE), net.now)
+    net.sender.answered(ended.number, EndTxnAnswer(ErrorCode.TRANSACTION_ABORTABLE), net.now)
     assert net.sender.failure is not None
     net.sender.abort()
     net.settle()
@@ -506,7 +508,7 @@ def test_an_abort_that_fails_ends_the_producer() -> None:
     net.settle()
     net.sender.abort()
     ended = step(net, EndTxn)
-    net.sender.answered(ended.number, EndTxnAnswer(Code.TRANSACTION_ABORTABLE), net.now)
+    net.sender.answered(ended.number, EndTxnAnswer(ErrorCode.TRANSACTION_ABORTABLE), net.now)
     assert net.sender.failure is not None
     assert isinstance(net.sender.failure.error, ProducerFailed)
     with pytest.raises(ProducerFailed):
@@ -545,13 +547,13 @@ def test_a_topic_that_is_missing_before_a_transaction_is_forgotten_by_an_abort()
 
 def test_an_unacknowledged_batch_can_expire_and_its_transaction_be_aborted() -> None:
     net = network(1, delivery_timeout_s=50.0)
-    net.kafka.produce_error = lambda _: Code.NOT_ENOUGH_REPLICAS
+    net.kafka.produce_error = lambda _: ErrorCode.NOT_ENOUGH_REPLICAS
     net.sender.begin()
     net.add(A0, 1)
     net.settle()
     assert net.sender.failure is not None
     assert isinstance(net.sender.failure.error, TransactionAborted)
-    net.kafka.produce_error = lambda _: Code.NONE
+    net.kafka.produce_error = lambda _: ErrorCode.NONE
     net.sender.abort()
     net.settle()
     transaction(net, A0)

@@ -17,7 +17,6 @@ from simulated_network import SimulatedNetwork
 
 from rowtide.connector.delivery.errors import ProducerFenced, TransactionAborted
 from rowtide.connector.delivery.kafka.native_producer.machine import Sender, SenderSettings
-from rowtide.connector.delivery.kafka.native_producer.machine.codes import Code
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
     AddPartitionsToTxn,
     InitProducerId,
@@ -25,22 +24,23 @@ from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
     TopicPartition,
 )
 from rowtide.connector.delivery.kafka.native_producer.machine.transactions import State, TransactionStateError
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 
 EXAMPLES = int(os.environ.get("ROWTIDE_CAMPAIGN", "1")) * 80
 PARTITIONS = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("offsets", 0)]
 PARTITION = st.sampled_from(PARTITIONS)
 PICK = st.integers(0, 5)
 OF_BATCHES = [
-    Code.NOT_LEADER_OR_FOLLOWER,
-    Code.NOT_ENOUGH_REPLICAS,
-    Code.CONCURRENT_TRANSACTIONS,
-    Code.TRANSACTION_ABORTABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.TRANSACTION_ABORTABLE,
 ]
 OF_COORDINATOR = [
-    Code.COORDINATOR_LOAD_IN_PROGRESS,
-    Code.CONCURRENT_TRANSACTIONS,
-    Code.NOT_COORDINATOR,
-    Code.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
 ]
 
 
@@ -181,7 +181,7 @@ class FaultyTransactions(RuleBasedStateMachine):
     def refuse(self, count: int, error: int) -> None:
         left = [error] * count
         self.kafka.produce_error = lambda _: left.pop() if left else 0
-        if error == Code.TRANSACTION_ABORTABLE:
+        if error == ErrorCode.TRANSACTION_ABORTABLE:
             self.excuses += (TransactionAborted,)
 
     @rule(count=st.integers(1, 2))

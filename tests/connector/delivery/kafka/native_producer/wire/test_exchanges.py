@@ -8,7 +8,7 @@ import pytest
 from kafka_wire import EXCHANGES, Exchange
 
 from rowtide.connector.delivery.kafka.native_producer.wire.apis import APIS, BrokerVersions
-from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import error_of
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 from rowtide.connector.delivery.kafka.native_producer.wire.frames import decode_answer, encode_request
 from rowtide.connector.delivery.kafka.native_producer.wire.messages.cluster import (
     FindCoordinatorAnswer,
@@ -89,7 +89,7 @@ def test_requests_have_the_bytes_that_the_broker_understood(exchange: Exchange) 
 
 @pytest.mark.parametrize("name", dict.fromkeys(exchange.name for exchange in EXCHANGES))
 def test_the_errors_of_answers(name: str) -> None:
-    found = {error_of(code).name for answer in answers(name) for code in errors(answer)}
+    found = {ErrorCode(code).name for answer in answers(name) for code in errors(answer)}
     assert found == set(ERRORS.get(name, "NONE").split())
 
 
