@@ -13,8 +13,10 @@ from rowtide.connector.delivery.kafka.native_producer.wire.schema import NEVER, 
 
 _LAST_WITH_NAMES = 12
 """The last version of Produce in which topics are named."""
-_LAST_OF_TRANSACTIONS_V1 = 11
+_LAST_PRODUCE_OF_TRANSACTIONS_V1 = 11
 """From version 12 of Produce on, the broker adds partitions to the transaction itself (KIP-890)."""
+_LAST_END_OF_TRANSACTIONS_V1 = 4
+"""From version 5 of EndTxn on, the broker raises the epoch, whatever the cluster's transaction.version is (KIP-890)."""
 _FIRST_THAT_RAISES_EPOCHS = 3
 """The first version of InitProducerId with the current id and epoch (KIP-360)."""
 
@@ -68,13 +70,13 @@ def request(sent: messages.Request, timeout_ms: int) -> tuple[Request[Any], int]
                     producer_epoch=sent.producer.epoch,
                     committed=sent.commit,
                 ),
-                NEVER,
+                NEVER if sent.implicit else _LAST_END_OF_TRANSACTIONS_V1,
             )
 
 
 def _highest_produce(sent: messages.Produce) -> int:
     if sent.transactional_id and not sent.implicit:
-        return _LAST_OF_TRANSACTIONS_V1
+        return _LAST_PRODUCE_OF_TRANSACTIONS_V1
     return NEVER if all(batch.topic_id for batch in sent.batches) else _LAST_WITH_NAMES
 
 

@@ -97,11 +97,19 @@ class AddPartitionsToTxn:
 
 @dataclass(frozen=True, slots=True)
 class EndTxn:
-    """Commit or abort the open transaction."""
+    """Commit or abort the open transaction.
+
+    Attributes:
+        transactional_id: of the transaction.
+        producer: its producer.
+        commit: whether to commit it.
+        implicit: whether the answer raises the epoch (transactions of version 2).
+    """
 
     transactional_id: str
     producer: Producer
     commit: bool
+    implicit: bool = False
 
 
 class SentBatch(NamedTuple):

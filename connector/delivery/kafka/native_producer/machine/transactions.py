@@ -207,7 +207,7 @@ class Transactions:
                 missing = () if self.implicit else tuple(sorted(set(sendable) - self._added))
                 return AddPartitionsToTxn(self._id, producer, missing) if missing else None
             case ((State.COMMITTING | State.ABORTING), producer) if drained:
-                return EndTxn(self._id, producer, self.state is State.COMMITTING)
+                return EndTxn(self._id, producer, self.state is State.COMMITTING, self.implicit)
         return None
 
     def sending(self, request: Request) -> None:
