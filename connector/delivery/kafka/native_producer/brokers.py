@@ -10,12 +10,6 @@ from rowtide.connector.delivery.kafka.native_producer.connection.connection impo
 from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed, Interrupted
 from rowtide.connector.delivery.kafka.native_producer.connection.settings import Address, ConnectionSettings
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import Answer, Outgoing, Produce
-from rowtide.connector.delivery.kafka.native_producer.wire.errors import (
-    AuthenticationFailed,
-    MalformedAnswer,
-    NotEncodable,
-    UnsupportedBroker,
-)
 
 Result = Answer | Exception
 """The answer to a request, or why there is none; see :class:`Brokers`."""
@@ -112,7 +106,7 @@ class _BrokerThread(threading.Thread):
                 result: Result = self._send(outgoing)
             except Interrupted:
                 break
-            except (AuthenticationFailed, ConnectionFailed, MalformedAnswer, NotEncodable, UnsupportedBroker) as error:
+            except Exception as error:  # noqa: BLE001 - without a result, the request would be in flight for ever
                 self._disconnect()
                 result = error
             self._brokers.finished(outgoing, result)

@@ -18,6 +18,7 @@ from rowtide.connector.delivery.errors import BrokerUnavailable, DeliveryError, 
 from rowtide.connector.delivery.kafka.native_producer.batches.builder import RecordTooLarge
 from rowtide.connector.delivery.kafka.native_producer.batches.partitions import StickyPartition, split_by_key
 from rowtide.connector.delivery.kafka.native_producer.brokers import Brokers, Result
+from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed
 from rowtide.connector.delivery.kafka.native_producer.machine import Sender
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import Outgoing, TopicPartition
 from rowtide.connector.delivery.kafka.native_producer.machine.transactions import State
@@ -25,11 +26,10 @@ from rowtide.connector.delivery.kafka.native_producer.open_batches import Closed
 from rowtide.connector.delivery.kafka.native_producer.settings import ProducerSettings
 from rowtide.connector.delivery.kafka.native_producer.wire.errors import (
     AuthenticationFailed,
-    MalformedAnswer,
-    NotEncodable,
     UnsupportedBroker,
+    WireError,
 )
-from rowtide.connector.delivery.kafka.refusals import Refusal, access_denied, refused
+from rowtide.connector.delivery.kafka.refusals import Refusal, access_denied, producer_failed, refused
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.records.batch import Batch, Message
 
@@ -294,16 +294,27 @@ class NativeProducer:
     def _finished(self, outgoing: Outgoing, result: Result) -> None:
         """Take the result of a request, in the thread of its broker."""
         with self._changed:
-            now = self._clock()
-            if not isinstance(result, Exception):
-                self._sender.answered(outgoing.number, result, now)
-            elif isinstance(result, MalformedAnswer | NotEncodable):
-                self._sender.malformed(outgoing.number, str(result))
-            else:
-                self._sender.lost(outgoing.number, str(result), now)
-                if isinstance(result, AuthenticationFailed):
-                    self._failure = access_denied(str(result), self.transactional_id)
-                elif isinstance(result, UnsupportedBroker):
-                    self._failure = DeliveryError(f"{result}. Set rowtide.producer=librdkafka")
-            self._pump()
+            try:
+                self._take(outgoing, result)
+                self._pump()
+            except Exception as error:  # the broker's thread must not end, or the caller would wait for ever
+                log.exception("unexpected error in the Kafka producer")
+                self._failure = producer_failed(f"unexpected error in the Kafka producer: {error!r}")
             self._changed.notify_all()
+
+    def _take(self, outgoing: Outgoing, result: Result) -> None:
+        now = self._clock()
+        if not isinstance(result, Exception):
+            self._sender.answered(outgoing.number, result, now)
+        elif isinstance(result, ConnectionFailed):
+            self._sender.lost(outgoing.number, str(result), now)
+        elif isinstance(result, AuthenticationFailed):
+            self._sender.lost(outgoing.number, str(result), now)
+            self._failure = access_denied(str(result), self.transactional_id)
+        elif isinstance(result, UnsupportedBroker):
+            self._sender.lost(outgoing.number, str(result), now)
+            self._failure = DeliveryError(f"{result}. Set rowtide.producer=librdkafka")
+        elif isinstance(result, WireError):
+            self._sender.malformed(outgoing.number, str(result))
+        else:
+            raise result

@@ -35,6 +35,9 @@ class Connection:
         context: of TLS; ``None`` for plain text.
         version: rowtide's version, for the broker's metrics.
         clock: seconds.
+
+    Raises:
+        ConnectionFailed: the process has too many files open.
     """
 
     def __init__(

@@ -30,6 +30,9 @@ class InterruptibleSocket:
     Args:
         settings: the options of the socket.
         clock: seconds on the same clock as the deadlines.
+
+    Raises:
+        ConnectionFailed: the process has too many files open.
     """
 
     def __init__(self, settings: ConnectionSettings, clock: Callable[[], float] = time.monotonic) -> None:
@@ -37,7 +40,8 @@ class InterruptibleSocket:
         self._clock = clock
         self._sock: socket.socket | None = None
         self._interrupted = False
-        self._woken, self._waker = socket.socketpair()
+        with self._failures("no socket can be opened"):
+            self._woken, self._waker = socket.socketpair()
         self._waker.setblocking(False)
 
     def connect(self, address: Address, deadline: float) -> None:

@@ -4,6 +4,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 
 from rowtide.connector.delivery.kafka.native_producer.wire.errors import AuthenticationFailed
 
@@ -12,6 +13,7 @@ _NO_CHANNEL_BINDING = "n,,"
 _FEWEST_ITERATIONS = 4096
 _MOST_ITERATIONS = 1_000_000
 """A second or so of computation; Kafka's own limit is 16 384."""
+_ITERATIONS = re.compile(r"[1-9][0-9]{0,6}", re.ASCII)
 
 
 class Scram:
@@ -55,7 +57,7 @@ class Scram:
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
             raise self._unexpected("its nonce does not extend the client's")
         count = attributes.get("i", "")
-        if not (count.isascii() and count.isdigit() and _FEWEST_ITERATIONS <= int(count[:9]) <= _MOST_ITERATIONS):
+        if not (_ITERATIONS.fullmatch(count) and _FEWEST_ITERATIONS <= int(count) <= _MOST_ITERATIONS):
             raise self._unexpected(f"{count[:20]!r} iterations are not {_FEWEST_ITERATIONS} to {_MOST_ITERATIONS}")
         channel = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
         final = f"c={channel},r={nonce}"

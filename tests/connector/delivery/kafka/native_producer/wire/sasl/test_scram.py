@@ -58,6 +58,7 @@ def test_the_broker_refuses() -> None:
         (FIRST.replace("4096", "4095"), "'4095' iterations are not 4096 to 1000000"),
         (FIRST.replace("4096", "1000001"), "'1000001' iterations are not"),
         (FIRST.replace("4096", "9" * 30), "iterations are not"),
+        (FIRST.replace("4096", "0000040960"), "'0000040960' iterations are not"),
         (FIRST.replace("4096", "-4096"), "'-4096' iterations are not"),
         (FIRST.replace("4096", "٤٠٩٦"), "iterations are not"),
         (FIRST.replace(",i=4096", ""), "'' iterations are not"),
