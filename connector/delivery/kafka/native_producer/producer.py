@@ -12,7 +12,7 @@ The state machine is used under a lock, by the thread that sends messages and by
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rowtide.connector.delivery.errors import BrokerUnavailable, DeliveryError, DeliveryInterrupted
 from rowtide.connector.delivery.kafka.native_producer.batches.builder import RecordTooLarge
@@ -92,8 +92,9 @@ class NativeProducer:
         Raises:
             DeliveryError: a message is rejected, an earlier one failed, or ``interrupt`` was called while waiting.
         """
+        partitions = self._partitions({batch.topic for batch in batches if batch.partition == _CHOSEN_BY_KEY})
         for batch in batches:
-            self._send(batch.topic, batch.partition, batch.messages, batch.timestamp)
+            self._send(batch.topic, batch.partition, batch.messages, batch.timestamp, partitions)
         if self._lingered():
             self._close_open()
         self.check()
@@ -101,28 +102,32 @@ class NativeProducer:
     def put(self, record: OffsetRecord) -> None:
         """Send the record that stores an offset; waits and raises as :meth:`send` does."""
         topic, key, value, headers = record
-        self._send(topic, _CHOSEN_BY_KEY, [(key, value, headers)], 0)
+        self._send(topic, _CHOSEN_BY_KEY, [(key, value, headers)], 0, self._partitions([topic]))
 
-    def _send(self, topic: str, partition: int, messages: Sequence[Message], timestamp_ms: int) -> None:
+    def _send(
+        self,
+        topic: str,
+        partition: int,
+        messages: Sequence[Message],
+        timestamp_ms: int,
+        partitions: Mapping[str, int],
+    ) -> None:
         timestamp_ms = timestamp_ms or int(self._wall_clock() * 1000)
         if partition == _CHOSEN_BY_KEY:
-            partitions = self._partitions(topic)
-            if partitions > 1:
+            count = partitions[topic]
+            if count > 1:
                 sticky = self._sticky.get(topic)
                 if sticky is None:
                     sticky = self._sticky[topic] = StickyPartition(self._settings.limits.batch_size)
-                unkeyed = sticky.choose(partitions, ())
-                for number, found in split_by_key(messages, partitions, unkeyed).items():
+                unkeyed = sticky.choose(count, ())
+                for number, found in split_by_key(messages, count, unkeyed).items():
                     self._append(TopicPartition(topic, number), found, timestamp_ms)
                 return
             partition = 0
         self._append(TopicPartition(topic, partition), messages, timestamp_ms)
 
     def _append(self, place: TopicPartition, messages: Sequence[Message], timestamp_ms: int) -> None:
-        room = max(0, self._settings.messages - len(messages))
-        if self.waiting > room:
-            self._close_open()
-            self._until(lambda: self._sender.waiting <= room, _NO_ROOM)
+        self._make_room(len(messages))
         try:
             for closed in self._open.append(place, messages, timestamp_ms, self._clock()):
                 self._add(closed)
@@ -132,14 +137,35 @@ class NativeProducer:
             size, show = len(key or b"") + len(value or b""), self._settings.sender.show_keys
             raise refused(Refusal.TOO_LARGE, str(error), place.topic, key, size, show_key=show) from error
 
-    def _partitions(self, topic: str) -> int:
+    def _make_room(self, count: int) -> None:
+        """Wait until there is room for so many messages.
+
+        Incomplete batches are sent only if they take most of the room, or if nothing else is on its way: otherwise all
+        batches of many partitions would be small while the broker is slow.
+        """
+        messages, memory = self._settings.messages, self._settings.memory
+
+        def is_room() -> bool:
+            return self.waiting + count <= messages and self._held + self._open.size < memory
+
+        while self.waiting and not is_room():
+            if 2 * self._open.count >= messages or 2 * self._open.size >= memory or not self._sender.waiting:
+                self._close_open()
+            self._until(lambda: is_room() or not self._sender.waiting, _NO_ROOM)
+
+    def _partitions(self, topics: Collection[str]) -> dict[str, int]:
+        """The numbers of partitions of topics; waits until all are looked up, together."""
+
+        def missing() -> list[str]:
+            counts = {topic: self._sender.partitions(topic) for topic in topics}
+            found.update((topic, count) for topic, count in counts.items() if count is not None)
+            return [topic for topic, count in counts.items() if count is None]
+
+        found: dict[str, int] = {}
         with self._changed:
-            found = self._sender.partitions(topic)
-        if found is None:
-            self._until(lambda: self._sender.partitions(topic) is not None, f"topic {topic!r} was looked up")
-            with self._changed:
-                found = self._sender.partitions(topic)
-            assert found is not None
+            unknown = missing()
+        if unknown:
+            self._until(lambda: not missing(), f"{', '.join(map(repr, unknown[:3]))} were looked up")
         return found
 
     def _add(self, closed: ClosedBatch) -> None:

@@ -140,13 +140,16 @@ class Cluster:
             Why batches cannot be sent.
         """
         failures = []
-        for topic in request.topics:
+        by_topic: dict[str, set[int]] = {topic: set() for topic in request.topics}
+        for topic, partition in needed:
+            if topic in by_topic:
+                by_topic[topic].add(partition)
+        for topic, partitions in by_topic.items():
             found = answer.topics.get(topic)
             if found is None:
                 failures.append(unusable(f"the broker's answer to a look-up of topic {topic!r} does not have it"))
                 continue
             known = self._topics.setdefault(topic, _Topic())
-            partitions = {partition for name, partition in needed if name == topic}
             failure = self._update_topic(topic, known, found, partitions, now)
             if failure is not None:
                 failures.append(failure)

@@ -61,6 +61,9 @@ from rowtide.connector.delivery.kafka.native_producer.machine.transactions impor
 )
 from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 
+_NOW = float("-inf")
+_NEVER = float("inf")
+
 
 class Sender:
     """Delivers batches. Times are seconds of a monotonic clock.
@@ -89,6 +92,7 @@ class Sender:
         self._in_flight = InFlight(settings.reconnect)
         self._acknowledged: list[Batch] = []
         self._closed = False
+        self._due_at = _NOW
 
     @property
     def state(self) -> State:
@@ -98,8 +102,9 @@ class Sender:
     def partitions(self, topic: str) -> int | None:
         """The number of partitions of a topic; ``None`` if it is unknown, and is then looked up."""
         found = self._cluster.partitions(topic)
-        if found is None:
+        if found is None and topic not in self._wanted:
             self._wanted.add(topic)
+            self._due_at = _NOW
         return found
 
     def add(self, batch: Batch, now: float) -> None:
@@ -116,14 +121,24 @@ class Sender:
         queue = self._queues.get(partition)
         if queue is None:
             queue = self._queues[partition] = PartitionQueue(partition, self._settings.retry)
+        if not queue:
+            self._due_at = min(self._due_at, self._due_with(partition, now))
         queue.add(batch, now)
         self._waiting[partition] = queue
         self.waiting += batch.count
+
+    def _due_with(self, partition: TopicPartition, now: float) -> float:
+        """When something may have to be done for a partition that gets its first batch."""
+        leader = self._cluster.leader(partition)
+        if leader is None or not self._transactions.may_send(partition) or self._in_flight.is_idle(leader, now):
+            return _NOW
+        return now + (self._settings.delivery_timeout_s or _NEVER)
 
     def begin(self) -> None:
         """Open a transaction. The state must be ``READY``."""
         self._check()
         self._transactions.begin()
+        self._due_at = _NOW
 
     def commit(self) -> None:
         """Commit the open transaction once all its batches are acknowledged. It is committed in state ``READY``.
@@ -133,6 +148,7 @@ class Sender:
         """
         self._check()
         self._transactions.commit()
+        self._due_at = _NOW
 
     def abort(self) -> None:
         """Drop all batches, forget their failure, and abort the open transaction. It is aborted in state ``READY``.
@@ -147,6 +163,7 @@ class Sender:
             self._transactions.abort()
         self.failure = None
         self._wanted.clear()
+        self._due_at = _NOW
         for queue in list(self._waiting.values()):
             self._drop(queue)
 
@@ -170,25 +187,35 @@ class Sender:
         return done
 
     def requests(self, now: float) -> list[Outgoing]:
-        """The requests to send now. Call it after every other call, and at ``wake_up``."""
-        if not self._closed and self.failure is None:
-            self._expire(now)
-        if self._closed or self.failure is not None:
+        """The requests to send now. Call it after every other call, and at ``wake_up``.
+
+        All partitions with batches are looked at only if something has changed that may let one of them be sent: the
+        cost of a batch must not grow with the number of partitions that wait for a busy broker.
+        """
+        if self._closed or self.failure is not None or now < self._due_at:
+            return []
+        self._expire(now)
+        if self.failure is not None:
             return []
         ready = {partition: queue for partition, queue in self._waiting.items() if self._is_ready(queue, now)}
-        return [*self._coordinate(ready, now), *self._look_up(now), *self._produce(ready.values(), now)]
+        found = [*self._coordinate(ready, now), *self._look_up(now), *self._produce(ready.values(), now)]
+        self._due_at = self._next_due(now)
+        return found
 
     def wake_up(self, now: float) -> float | None:
         """The next time at which ``requests`` may have something to send; ``None`` if only other calls change that."""
-        if self._closed or self.failure is not None:
+        if self._closed or self.failure is not None or self._due_at == _NEVER:
             return None
+        return max(self._due_at, now)
+
+    def _next_due(self, now: float) -> float:
         times = self._in_flight.next_attempts + self._transactions.next_attempts
         times += self._cluster.next_look_up({partition.topic for partition in self._waiting} | self._wanted)
         times += [queue.retry.at for queue in self._waiting.values()]
         limit = self._settings.delivery_timeout_s
         if limit is not None:
             times += [queue.first_added_at + limit for queue in self._waiting.values()]
-        return min((time for time in times if time > now), default=None)
+        return min((time for time in times if time > now), default=_NEVER)
 
     def _expire(self, now: float) -> None:
         limit = self._settings.delivery_timeout_s
@@ -244,6 +271,7 @@ class Sender:
     def answered(self, number: int, answer: Answer, now: float) -> None:
         """Take the answer to a request."""
         sent = self._in_flight.answered(number)
+        self._due_at = _NOW
         if self._halted:
             return
         transactions, failures = self._transactions, list[Failure | None]()
@@ -273,6 +301,7 @@ class Sender:
         The connection must be closed, so that an answer that comes late is not taken for that of another request.
         """
         sent = self._in_flight.lost(number, now)
+        self._due_at = _NOW
         if self._halted:
             return
         self.problem.text = why

@@ -21,6 +21,7 @@ from rowtide.connector.delivery.errors import (
     TopicReplaced,
 )
 from rowtide.connector.delivery.kafka.native_producer.machine import Sender, SenderSettings
+from rowtide.connector.delivery.kafka.native_producer.machine.cluster import Cluster
 from rowtide.connector.delivery.kafka.native_producer.machine.codes import PRODUCE, Reaction
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
     EndTxnAnswer,
@@ -125,6 +126,25 @@ def test_a_request_has_batches_of_several_partitions_up_to_its_size_and_the_othe
         net.deliver(outgoing.number)
         net.answer(outgoing.number)
     assert seen == [[0, 1], [2, 0], [1, 2]]
+
+
+def test_the_cost_of_a_batch_does_not_grow_with_the_partitions_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions are looked at once for each answer, and not for each batch that is added meanwhile."""
+    count = 300
+    kafka = SimulatedKafka(brokers=1)
+    kafka.create("a", count)
+    partitions = [TopicPartition("a", number) for number in range(count)]
+    net = ready(SimulatedNetwork(Sender(SenderSettings()), kafka), *partitions)
+    looked_at: list[TopicPartition] = []
+    leader = Cluster.leader
+    monkeypatch.setattr(Cluster, "leader", lambda self, which: looked_at.append(which) or leader(self, which))
+    for _ in range(3):
+        for partition in partitions:
+            net.add(partition, 1)
+            net.collect()
+    net.settle()
+    assert net.sender.waiting == 0
+    assert len(looked_at) <= 20 * count
 
 
 def test_a_batch_that_is_larger_than_a_request_may_be_is_sent_alone() -> None:
