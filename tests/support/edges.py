@@ -92,7 +92,7 @@ EDGES = {
     "rowtide.connector.delivery.kafka.errors": "kafka",
     "rowtide.connector.delivery.kafka.producer": "clock kafka threads",
     "rowtide.connector.delivery.kafka.second_writer": "clock kafka threads",
-    "rowtide.connector.delivery.kafka.native_producer.brokers": "network threads",
+    "rowtide.connector.delivery.kafka.native_producer.brokers": "clock network threads",
     "rowtide.connector.delivery.kafka.native_producer.producer": "clock threads",
     "rowtide.connector.delivery.kafka.sink": "clock",
     "rowtide.connector.delivery.kafka.writer": "clock files",

@@ -2,6 +2,7 @@
 
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
@@ -14,6 +15,11 @@ from rowtide.connector.delivery.kafka.native_producer.machine.messages import An
 Result = Answer | Exception
 """The answer to a request, or why there is none; see :class:`Brokers`."""
 
+_SAME_BROKER_S = 60.0
+"""How long one broker answers the requests that any broker can answer. The answers of a broker that is cut off from the
+others are out of date, so another one must get its turn.
+"""
+
 
 class Brokers:
     """Sends requests to brokers. All methods return at once.
@@ -25,6 +31,7 @@ class Brokers:
         produce_timeout_ms: how long a broker may wait for its replicas (``request.timeout.ms``).
         on_result: called once for each request, in the thread of its broker, with the answer or the error:
             ``ConnectionFailed`` if the request was lost, anything else if the producer cannot go on.
+        clock: seconds of a monotonic clock.
     """
 
     def __init__(
@@ -34,12 +41,15 @@ class Brokers:
         version: str,
         produce_timeout_ms: int,
         on_result: Callable[[Outgoing, Result], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
         self._context = context
         self._version = version
         self._produce_timeout_ms = produce_timeout_ms
         self._on_result = on_result
+        self.clock = clock
+        self._turn = 0
         self._addresses: dict[int, Address] = {}
         self._threads: dict[int | None, _BrokerThread] = {}
 
@@ -57,14 +67,16 @@ class Brokers:
             thread.end()
 
     def connect(self, broker: int | None) -> Connection:
-        """A new connection to a broker, or to any of them.
+        """A new connection to a broker, or to any of them: each time, another one is tried first.
 
         Raises:
             ConnectionFailed: the broker cannot be reached, or has no address.
         """
-        known = tuple(self._addresses.values())
         if broker is None:
-            addresses = (*self._settings.bootstrap, *known)
+            known = tuple(dict.fromkeys((*self._settings.bootstrap, *self._addresses.values())))
+            first = self._turn % len(known)
+            self._turn += 1
+            addresses = known[first:] + known[:first]
         elif broker in self._addresses:
             addresses = (self._addresses[broker],)
         else:
@@ -97,6 +109,7 @@ class _BrokerThread(threading.Thread):
         self._brokers = brokers
         self._broker = broker
         self._connection: Connection | None = None
+        self._connected_at = 0.0
         self._lock = threading.Lock()
         self._ended = False
 
@@ -121,8 +134,12 @@ class _BrokerThread(threading.Thread):
                 self._connection.interrupt()
 
     def _send(self, outgoing: Outgoing) -> Answer:
+        now = self._brokers.clock()
+        if self._broker is None and now - self._connected_at >= _SAME_BROKER_S:
+            self._disconnect()
         if self._connection is None:
             connection = self._brokers.connect(self._broker)
+            self._connected_at = now
             with self._lock:
                 if self._ended:
                     raise Interrupted
