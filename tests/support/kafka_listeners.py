@@ -1,4 +1,4 @@
-"""A Kafka broker with three listeners: plain text, TLS, and a login by each SASL mechanism."""
+"""A Kafka broker with five listeners: plain text, TLS without and with certificates of clients, and SASL logins."""
 
 from __future__ import annotations
 
@@ -26,16 +26,28 @@ USER, PASSWORD = "alice", "alice-secret"
 SESSION_MS = 2000
 """The time after which a client must log in again. Kafka accepts no new login within a second after the last one."""
 
+_PROTOCOLS = {"TLS": "SSL", "MUTUAL": "SSL", "LOGIN": "SASL_PLAINTEXT", "LOGINTLS": "SASL_SSL"}
 _LOGIN = "org.apache.kafka.common.security"
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """The addresses of a broker, and its certificates."""
+    """The addresses of a broker, and its certificates.
+
+    Attributes:
+        plain: plain text.
+        tls: TLS.
+        mutual: TLS; requires a certificate of the client.
+        sasl: a login by each mechanism, in plain text.
+        sasl_tls: the same with TLS.
+        files: the certificates.
+    """
 
     plain: str
     tls: str
+    mutual: str
     sasl: str
+    sasl_tls: str
     files: TlsFiles
 
 
@@ -51,44 +63,53 @@ def listening(folder: Path) -> Iterator[Listeners]:
             user = UserScramCredentialUpsertion(USER, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode())
             for done in admin.alter_user_scram_credentials([user]).values():
                 done.result()
-        host = kafka.host
-        yield Listeners(kafka.bootstrap, f"{host}:{kafka.tls_port}", f"{host}:{kafka.sasl_port}", files)
+        tls, mutual, sasl, sasl_tls = (f"{kafka.host}:{port}" for port in kafka.ports.values())
+        yield Listeners(kafka.bootstrap, tls, mutual, sasl, sasl_tls, files)
 
 
 class _Kafka(Kafka):
-    """A broker with two more listeners."""
+    """A broker with four more listeners."""
 
     def __init__(self, identity: Path, ca: Path) -> None:
-        self.tls_port, self.sasl_port = free_port(), free_port()
+        self.ports = {name: free_port() for name in _PROTOCOLS}
+        protocols = ",".join(f"{name}:{protocol}" for name, protocol in _PROTOCOLS.items())
         super().__init__(
             {
                 "listener.security.protocol.map": (
-                    "CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,LOGIN:SASL_PLAINTEXT"
+                    f"CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,{protocols}"
                 ),
-                "listener.name.tls.ssl.keystore.type": "PEM",
-                "listener.name.tls.ssl.keystore.location": str(identity),
-                "listener.name.tls.ssl.truststore.type": "PEM",
-                "listener.name.tls.ssl.truststore.location": str(ca),
-                "listener.name.tls.ssl.client.auth": "requested",
-                "listener.name.login.sasl.enabled.mechanisms": ",".join(MECHANISMS),
-                "listener.name.login.plain.sasl.jaas.config": (
-                    f'{_LOGIN}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
-                ),
-                "listener.name.login.scram-sha-256.sasl.jaas.config": f"{_LOGIN}.scram.ScramLoginModule required;",
-                "listener.name.login.scram-sha-512.sasl.jaas.config": f"{_LOGIN}.scram.ScramLoginModule required;",
-                "listener.name.login.oauthbearer.sasl.jaas.config": (
-                    f'{_LOGIN}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
-                ),
-                "listener.name.login.connections.max.reauth.ms": str(SESSION_MS),
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.location": str(identity),
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": str(ca),
+                "ssl.client.auth": "requested",
+                "listener.name.mutual.ssl.client.auth": "required",
+                **_login("login"),
+                **_login("logintls"),
             }
         )
 
     def _properties(self, listen: str, port: int, log_dir: str) -> dict[str, str]:
         properties = super()._properties(listen, port, log_dir)
-        more = f",TLS://{self.host}:{self.tls_port},LOGIN://{self.host}:{self.sasl_port}"
+        more = "".join(f",{name}://{self.host}:{port}" for name, port in self.ports.items())
         for name in ("listeners", "advertised.listeners"):
             properties[name] += more
         return properties
+
+
+def _login(listener: str) -> dict[str, str]:
+    """The settings of a listener with a login by each mechanism."""
+    modules = {
+        "plain": f'{_LOGIN}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";',
+        "scram-sha-256": f"{_LOGIN}.scram.ScramLoginModule required;",
+        "scram-sha-512": f"{_LOGIN}.scram.ScramLoginModule required;",
+        "oauthbearer": f'{_LOGIN}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";',
+    }
+    return {
+        f"listener.name.{listener}.sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        f"listener.name.{listener}.connections.max.reauth.ms": str(SESSION_MS),
+        **{f"listener.name.{listener}.{name}.sasl.jaas.config": module for name, module in modules.items()},
+    }
 
 
 def token(expires: int = 4_102_444_800) -> str:

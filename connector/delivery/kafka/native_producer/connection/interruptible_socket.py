@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import re
 import select
 import socket
 import ssl
@@ -18,6 +19,9 @@ from rowtide.connector.delivery.kafka.native_producer.wire.primitives import Byt
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 _MOST_PARTS = 64
 """Parts that one system call sends; its limit (IOV_MAX) is 1024 on Linux."""
+
+_CERTIFICATE_ALERT = re.compile("_ALERT_.*(CERTIFICATE|UNKNOWN_CA)")
+"""Alerts of a broker about the client's certificate. Java sends that of a bad one if there is none."""
 
 _T = TypeVar("_T")
 
@@ -197,4 +201,7 @@ class InterruptibleSocket:
 
 
 def _reason(error: OSError) -> str:
+    reason = getattr(error, "reason", None) or ""  # OpenSSL's name, such as TLSV13_ALERT_CERTIFICATE_REQUIRED
+    if isinstance(error, ssl.SSLError) and _CERTIFICATE_ALERT.search(reason):
+        return f"it requires a certificate of the client, or refuses it: see ssl.keystore.location ({reason})"
     return error.strerror or str(error)

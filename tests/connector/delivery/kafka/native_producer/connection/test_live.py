@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_listeners import MECHANISMS, PASSWORD, SESSION_MS, USER, Listeners, listening, token
+from kafka_listeners import MECHANISMS, PASSWORD, SESSION_MS, USER, Listeners, token
 
 from rowtide.connector.delivery.kafka.native_producer.connection.connection import Connection
 from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed
@@ -25,12 +24,6 @@ from rowtide.connector.delivery.kafka.native_producer.wire.messages.produce impo
 from rowtide.connector.delivery.kafka.native_producer.wire.messages.transactions import InitProducerIdRequest
 
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture(scope="module")
-def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listeners]:
-    with listening(tmp_path_factory.mktemp("tls")) as found:
-        yield found
 
 
 def opened(bootstrap: str, **settings: str) -> Connection:
@@ -82,7 +75,13 @@ def test_a_listener_with_another_protocol(listeners: Listeners) -> None:
     with pytest.raises(ConnectionFailed, match=r"check that security\.protocol"):
         opened(listeners.tls)
     with pytest.raises(AuthenticationFailed, match=r"security\.protocol"):
-        opened(listeners.plain, security_protocol="sasl_plaintext", sasl_mechanism="PLAIN")
+        opened(
+            listeners.plain,
+            security_protocol="sasl_plaintext",
+            sasl_mechanism="PLAIN",
+            sasl_username=USER,
+            sasl_password=PASSWORD,
+        )
 
 
 def test_a_session_that_ends_is_renewed(listeners: Listeners) -> None:
