@@ -16,13 +16,41 @@ from rowtide.connector.worker.web.signals import signal_routes
 
 
 class BootStrategy(FaustBootStrategy):
-    """Starts Faust's web server, and nothing that connects to Kafka."""
+    """Starts Faust's web server, and nothing that connects to Kafka or samples the event loop every second."""
 
     enable_kafka = False
+    enable_sensors = False
+
+
+class NotUsed:
+    """Stands for a class of Faust that belongs to its use of Kafka, so that it is not imported."""
+
+
+_NOT_USED: dict[str, Any] = dict.fromkeys(
+    (
+        "ConsumerScheduler",
+        "Event",
+        "GlobalTable",
+        "LeaderAssignor",
+        "PartitionAssignor",
+        "Router",
+        "SetGlobalTable",
+        "SetTable",
+        "Table",
+        "TableManager",
+        "Topic",
+    ),
+    NotUsed,
+)
+"""Settings of Faust that name such a class. With aiokafka, which they import, they would take 6 MB."""
 
 
 class App(faust.App):
     """The Faust app of one or several connectors.
+
+    Args:
+        name: the name of the app.
+        settings: those of Faust.
 
     Attributes:
         connectors: the service that runs the connectors.
@@ -42,6 +70,9 @@ class App(faust.App):
     any_port = False
     token: str | None = None
 
+    def __init__(self, name: str, **settings: Any) -> None:
+        super().__init__(name, **_NOT_USED, **settings)
+
     def service(self, cls: Any) -> Any:
         """Start a service, or one of a class, with the app.
 
@@ -57,6 +88,10 @@ class App(faust.App):
     async def on_start(self) -> None:
         """Complete the configuration, without a consumer and its transport, which Faust would make here."""
         self.finalize()
+
+    async def on_started(self) -> None:
+        """Start the services of the app, without waiting for tables, which Faust would make here."""
+        await self.on_started_init_extra_services()
 
     def _new_web(self) -> WebServer:
         services, access = self.connectors.services, Access(self.token, self.conf.web_bind)

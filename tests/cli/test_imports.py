@@ -6,14 +6,25 @@ import sys
 from functools import cache
 
 import pytest
+from configurations import PROPERTIES
 
 HELP = "from rowtide.cli import main; main(['--help'], standalone_mode=False)"
-RUN = "import rowtide.cli.connectors.run; from rowtide.connector.worker import faust_app"
-"""What ``rowtide run`` imports before it starts a connector."""
+RUN = f"""\
+import asyncio
+import rowtide.cli.connectors.run
+from rowtide.connector.config import from_properties
+from rowtide.connector.worker import faust_app
+app = faust_app.create_app(from_properties({PROPERTIES}))
+asyncio.run(app.on_start())
+"""
+"""What ``rowtide run`` does before it starts a connector."""
 
 OF_OTHERS = {
     "IPython",
+    "aiokafka",
     "confluent_kafka.schema_registry",
+    "cramjam",
+    "cryptography.hazmat.bindings._rust",
     "duckdb",
     "kazoo",
     "multiprocessing",
@@ -31,7 +42,6 @@ OF_OTHERS = {
 }
 OF_A_WORKER = {
     "aiohttp",
-    "aiokafka",
     "asyncio",
     "confluent_kafka",
     "cryptography",
@@ -51,7 +61,7 @@ OF_A_WORKER = {
 @cache
 def imported(code: str) -> frozenset[str]:
     """The modules that a new interpreter has imported when it has run a program."""
-    program = f"import sys; {code}; import json; print(json.dumps(sorted(sys.modules)))"
+    program = f"import sys\n{code}\nimport json; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return frozenset(json.loads(done.stdout.splitlines()[-1]))
 

@@ -25,3 +25,10 @@ def test_no_consumer_and_no_transport_are_made() -> None:
     asyncio.run(started())
     assert app.finalized
     assert (app._consumer, app._transport) == (None, None)
+
+
+def test_the_end_of_the_start_waits_for_no_tables() -> None:
+    app = create_app(from_properties(PROPERTIES))
+    app._extra_services.clear()  # the connectors
+    asyncio.run(app.on_started())
+    assert app._extra_service_instances == []

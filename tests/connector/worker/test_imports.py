@@ -1,0 +1,69 @@
+"""The worker imports PyMySQL without cryptography, which is imported for the first password that is encrypted."""
+
+import subprocess
+import sys
+from textwrap import dedent
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+SALT = bytes(range(1, 21))
+PASSWORD = b"secret"
+OF_CRYPTOGRAPHY = "cryptography.hazmat.bindings._rust"
+
+
+def run(program: str, *arguments: str) -> str:
+    """What a new interpreter prints."""
+    command = [sys.executable, "-c", dedent(program), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_threads_that_log_in_at_the_same_time_encrypt_the_password() -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    program = f"""
+        import sys
+        import threading
+        import rowtide.connector.worker
+        from pymysql import _auth
+
+        assert {OF_CRYPTOGRAPHY!r} not in sys.modules
+        begin = threading.Barrier(8)
+
+        def log_in():
+            begin.wait()
+            print(_auth.sha2_rsa_encrypt({PASSWORD!r}, {SALT!r}, sys.argv[1].encode()).hex() + chr(10), end="")
+
+        threads = [threading.Thread(target=log_in) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    """
+    encrypted = [bytes.fromhex(line) for line in run(program, public.decode()).splitlines()]
+    sha1 = hashes.SHA1()
+    messages = [key.decrypt(one, padding.OAEP(padding.MGF1(sha1), sha1, None)) for one in encrypted]
+    assert messages == [bytes(a ^ b for a, b in zip(PASSWORD + b"\0", SALT, strict=False))] * 8
+
+
+def test_other_programs_in_the_process_get_the_modules_themselves() -> None:
+    program = """
+        import rowtide.connector.worker
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import padding
+
+        stand_in = rowtide.connector.worker.imports.PostponedModule
+        print(*(isinstance(module, stand_in) for module in (hashes, serialization, padding)))
+    """
+    assert run(program) == "False False False"
+
+
+def test_modules_that_are_imported_already_stay() -> None:
+    program = """
+        from cryptography.hazmat.primitives import hashes
+        import rowtide.connector.worker
+        from pymysql import _auth
+
+        print(_auth.hashes is hashes)
+    """
+    assert run(program) == "True"
