@@ -19,7 +19,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docker"))
 
-from aiokafka.record.default_records import DefaultRecordBatchBuilder  # type: ignore[import-untyped]
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from kafka_listeners import PASSWORD, USER, listening, token
 from kafka_wire import GOLDEN

@@ -1,4 +1,4 @@
-"""The logger for librdkafka, with a filter: a broker that is down is logged every 30 seconds, not at every attempt."""
+"""The logger for Kafka's clients. A broker that is down is logged every 30 seconds, not at every attempt."""
 
 import logging
 import re

@@ -135,7 +135,8 @@ class _BrokerThread(threading.Thread):
 
     def _send(self, outgoing: Outgoing) -> Answer:
         now = self._brokers.clock()
-        if self._broker is None and now - self._connected_at >= _SAME_BROKER_S:
+        turn_over = self._broker is None and now - self._connected_at >= _SAME_BROKER_S
+        if turn_over or (self._connection is not None and self._connection.is_over()):
             self._disconnect()
         if self._connection is None:
             connection = self._brokers.connect(self._broker)

@@ -25,7 +25,7 @@ class ClosedBatch:
         partition: the partition's number.
         count: number of records.
         size: bytes in a request.
-        raw_size: bytes of the records before compression.
+        raw_size: bytes of the records before compression. Those of its parts have the same sum.
     """
 
     __slots__ = ("_codec", "_records", "_too_large", "count", "partition", "raw_size", "size", "topic")
@@ -54,7 +54,9 @@ class ClosedBatch:
         self._too_large(self._records)
         place = TopicPartition(self.topic, self.partition)
         halves = self._records.halves(self._codec())
-        return [type(self)(place, half, self._codec, self._too_large) for half in halves]
+        first, second = (type(self)(place, half, self._codec, self._too_large) for half in halves)
+        second.raw_size = self.raw_size - first.raw_size  # numbers of records take fewer bytes in smaller batches
+        return first, second
 
     def record(self, index: int | None) -> tuple[bytes | None, int]:
         """Key and size of a record; ``None`` for the largest one."""

@@ -12,16 +12,19 @@ The state machine is used under a lock, by the thread that sends messages and by
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Protocol
 
 from rowtide.connector.delivery.errors import BrokerUnavailable, DeliveryError, DeliveryInterrupted
+from rowtide.connector.delivery.kafka.client_log import log as client_log
 from rowtide.connector.delivery.kafka.native_producer.batches.builder import RecordTooLarge
 from rowtide.connector.delivery.kafka.native_producer.batches.partitions import StickyPartition, split_by_key
-from rowtide.connector.delivery.kafka.native_producer.brokers import Brokers, Result
+from rowtide.connector.delivery.kafka.native_producer.brokers import Result
 from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed
 from rowtide.connector.delivery.kafka.native_producer.machine import Sender
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import Outgoing, TopicPartition
-from rowtide.connector.delivery.kafka.native_producer.machine.transactions import State
+from rowtide.connector.delivery.kafka.native_producer.machine.transactions import State, TransactionStateError
 from rowtide.connector.delivery.kafka.native_producer.open_batches import ClosedBatch, OpenBatches
 from rowtide.connector.delivery.kafka.native_producer.settings import ProducerSettings
 from rowtide.connector.delivery.kafka.native_producer.wire.errors import (
@@ -38,7 +41,15 @@ log = logging.getLogger(__name__)
 _LOOK_S = 0.05
 _LOG_EVERY_S = 30.0
 _CHOSEN_BY_KEY = -1
+_HAS_TRANSACTION = (State.OPEN, State.COMMITTING)
 _NO_ROOM = "there was no room to send on"
+
+
+class Brokers(Protocol):
+    """Sends requests to brokers; see :class:`..brokers.Brokers`."""
+
+    def send(self, outgoing: Outgoing) -> None: ...
+    def close(self) -> None: ...
 
 
 class NativeProducer:
@@ -113,29 +124,39 @@ class NativeProducer:
         partitions: Mapping[str, int],
     ) -> None:
         timestamp_ms = timestamp_ms or int(self._wall_clock() * 1000)
-        if partition == _CHOSEN_BY_KEY:
-            count = partitions[topic]
-            if count > 1:
-                sticky = self._sticky.get(topic)
-                if sticky is None:
-                    sticky = self._sticky[topic] = StickyPartition(self._settings.limits.batch_size)
-                unkeyed = sticky.choose(count, ())
-                for number, found in split_by_key(messages, count, unkeyed).items():
-                    self._append(TopicPartition(topic, number), found, timestamp_ms)
-                return
-            partition = 0
-        self._append(TopicPartition(topic, partition), messages, timestamp_ms)
+        if partition != _CHOSEN_BY_KEY:
+            self._append(TopicPartition(topic, partition), messages, timestamp_ms)
+        elif partitions[topic] == 1:
+            self._append(TopicPartition(topic, 0), messages, timestamp_ms)
+        else:
+            self._divide(topic, partitions[topic], messages, timestamp_ms)
 
-    def _append(self, place: TopicPartition, messages: Sequence[Message], timestamp_ms: int) -> None:
+    def _divide(self, topic: str, partitions: int, messages: Sequence[Message], timestamp_ms: int) -> None:
+        """Add messages to the partitions of their keys, or without keys to the same one for a while."""
+        sticky = self._sticky.get(topic)
+        if sticky is None:
+            sticky = self._sticky[topic] = StickyPartition(self._settings.limits.batch_size)
+        unkeyed = sticky.choose(partitions, ())
+        for number, found in split_by_key(messages, partitions, unkeyed).items():
+            batch_complete = self._append(TopicPartition(topic, number), found, timestamp_ms)
+            if number == unkeyed:
+                size = sum(len(value or b"") for key, value, _headers in found if key is None)
+                sticky.sent(size, batch_complete=batch_complete)
+
+    def _append(self, place: TopicPartition, messages: Sequence[Message], timestamp_ms: int) -> bool:
+        """Add messages to the open batch of a partition; returns whether a batch became full."""
         self._make_room(len(messages))
+        full = False
         try:
             for closed in self._open.append(place, messages, timestamp_ms, self._clock()):
+                full = True
                 self._add(closed)
                 self.poll()
         except RecordTooLarge as error:
             key, value, _headers = messages[error.index]
             size, show = len(key or b"") + len(value or b""), self._settings.sender.show_keys
             raise refused(Refusal.TOO_LARGE, str(error), place.topic, key, size, show_key=show) from error
+        return full
 
     def _make_room(self, count: int) -> None:
         """Wait until there is room for so many messages.
@@ -172,7 +193,7 @@ class NativeProducer:
         if self._held and self._held + closed.raw_size > self._settings.memory:
             room = self._settings.memory - closed.raw_size
             self._until(lambda: self._held <= max(0, room), _NO_ROOM)
-        with self._changed:
+        with self._changed, _state_checked("send a message"):
             self._sender.add(closed, self._clock())
             self._held += closed.raw_size
 
@@ -235,8 +256,12 @@ class NativeProducer:
             )
 
     def begin_transaction(self) -> None:
-        """Open a transaction."""
-        with self._changed:
+        """Open a transaction.
+
+        Raises:
+            DeliveryError: an earlier transaction has failed, or has not ended.
+        """
+        with self._changed, _state_checked("begin a transaction"):
             self._sender.begin()
 
     def commit_transaction(self) -> None:
@@ -246,19 +271,24 @@ class NativeProducer:
             DeliveryError: a message of the transaction has failed, or ``interrupt`` was called.
         """
         self._close_open()
-        with self._changed:
+        with self._changed, _state_checked("commit the transaction"):
             self._sender.commit()
         self._until(lambda: self._sender.state is State.READY, "trying to commit the transaction")
 
     def abort_transaction(self, timeout: float | None = None) -> None:
-        """Drop all messages, and abort the open transaction; raises as :meth:`commit_transaction`.
+        """Drop all messages, and abort the open transaction, if there is one; may be repeated if it did not end.
 
         Args:
             timeout: seconds; also after :meth:`interrupt`. ``None`` to wait for as long as it takes, until then.
+
+        Raises:
+            DeliveryError: the producer cannot be used any more, the commit of the transaction was sent and may have
+                succeeded, or ``interrupt`` was called.
         """
         self._open.drop()
-        with self._changed:
-            self._sender.abort()
+        with self._changed, _state_checked("abort the transaction"):
+            if self._sender.failure is not None or self._sender.state in _HAS_TRANSACTION:
+                self._sender.abort()
         self._until(
             lambda: self._sender.state is State.READY,
             "trying to abort the transaction",
@@ -301,7 +331,10 @@ class NativeProducer:
                     raise DeliveryInterrupted(f"stopped while {state} ({self.waiting} messages are pending)")
                 if now >= log_at:
                     log.warning(
-                        "Kafka has not responded for %.0f s: %d messages are pending", now - start, self.waiting
+                        "Kafka has not responded for %.0f s: %d messages are pending (%s)",
+                        now - start,
+                        self.waiting,
+                        self.problem or "no broker has reported a problem",
                     )
                     log_at = now + _LOG_EVERY_S
                 wake_up = self._sender.wake_up(now)
@@ -309,12 +342,13 @@ class NativeProducer:
 
     def _pump(self) -> None:
         """Send the requests of the machine that are due. The lock must be held."""
-        for outgoing in self._sender.requests(self._clock()):
-            self._brokers.send(outgoing)
+        if self._failure is None:
+            for outgoing in self._sender.requests(self._clock()):
+                self._brokers.send(outgoing)
         for batch in self._sender.acknowledged():
             assert isinstance(batch, ClosedBatch)
             self._held -= batch.raw_size
-        if not self._sender.waiting:  # the parts of a batch that was split may differ from it by some bytes
+        if not self._sender.waiting:  # an abort drops batches
             self._held = 0
 
     def _finished(self, outgoing: Outgoing, result: Result) -> None:
@@ -334,6 +368,7 @@ class NativeProducer:
             self._sender.answered(outgoing.number, result, now)
         elif isinstance(result, ConnectionFailed):
             self._sender.lost(outgoing.number, str(result), now)
+            client_log.warning("%s", result)
         elif isinstance(result, AuthenticationFailed):
             self._sender.lost(outgoing.number, str(result), now)
             self._failure = access_denied(str(result), self.transactional_id)
@@ -344,3 +379,12 @@ class NativeProducer:
             self._sender.malformed(outgoing.number, str(result))
         else:
             raise result
+
+
+@contextmanager
+def _state_checked(what: str) -> Iterator[None]:
+    """Report a call that the state of the transaction does not allow as a failure of the producer."""
+    try:
+        yield
+    except TransactionStateError as error:
+        raise producer_failed(f"cannot {what}: {error}") from error

@@ -136,6 +136,10 @@ class Connection:
             answer: Answer = self._exchange(request, version, deadline)
             return answer
 
+    def is_over(self) -> bool:
+        """Whether the broker has closed the connection between two requests, as it does with idle ones."""
+        return not self._socket.is_quiet()
+
     def interrupt(self) -> None:
         """Make the call in another thread, and every later one, raise ``Interrupted``; any thread may call this."""
         self._socket.interrupt()

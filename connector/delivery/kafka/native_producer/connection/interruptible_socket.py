@@ -139,6 +139,21 @@ class InterruptibleSocket:
             raise ConnectionFailed("it closed the connection")
         return count
 
+    def is_quiet(self) -> bool:
+        """Whether the connection is open and nothing was received, as is expected between two requests.
+
+        It takes one system call. What is received counts as the end of the connection: it answers no request.
+        """
+        if self._sock is None:
+            return False
+        try:
+            self._sock.recv(1)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return True
+        except OSError:
+            return False
+        return False
+
     def interrupt(self) -> None:
         """Make the call in another thread, and every later one, raise ``Interrupted``; any thread may call this."""
         self._interrupted = True

@@ -1,8 +1,9 @@
-"""The connections to brokers, each with a thread: every request gets a result."""
+"""The threads of the brokers: one request at a time each, connections that ended, and results for every request."""
 
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,10 +19,48 @@ from rowtide.connector.delivery.kafka.native_producer.brokers import Brokers, Re
 from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed
 from rowtide.connector.delivery.kafka.native_producer.connection.settings import ConnectionSettings, addresses
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import GetMetadata, Metadata, Outgoing
-from rowtide.connector.delivery.kafka.native_producer.wire.messages.cluster import MetadataAnswer
+from rowtide.connector.delivery.kafka.native_producer.wire.errors import MalformedAnswer
+from rowtide.connector.delivery.kafka.native_producer.wire.messages.cluster import Broker, MetadataAnswer
 
-LOOK_UP = GetMetadata(())
-NO_TOPICS = MetadataAnswer(throttle_time_ms=0, brokers=(), cluster_id="test", controller_id=1, topics=())
+PATIENCE = 60.0
+Results = SimpleQueue[tuple[Outgoing, Result]]
+
+
+def metadata(*found: tuple[int, int]) -> MetadataAnswer:
+    """An answer with brokers on these ports."""
+    known = tuple(Broker(node_id=node, host="127.0.0.1", port=port, rack=None) for node, port in found)
+    return MetadataAnswer(throttle_time_ms=0, brokers=known, cluster_id="test", controller_id=1, topics=())
+
+
+def outgoing(number: int, broker: int | None = None) -> Outgoing:
+    return Outgoing(number, broker, GetMetadata(()))
+
+
+@contextmanager
+def brokers_of(*bootstrap: str, timeout: float = PATIENCE) -> Iterator[tuple[Brokers, Results]]:
+    """The brokers behind these addresses, and the results."""
+    results: Results = SimpleQueue()
+    settings = ConnectionSettings(
+        addresses(",".join(bootstrap)), client_id="rowtide", connect_timeout=timeout, request_timeout=timeout
+    )
+    made = Brokers(settings, None, "1.0", 1000, lambda outgoing, result: results.put((outgoing, result)))
+    yield made, results
+    made.close()
+
+
+def answering(answer: Callable[[], MetadataAnswer], times: int = 1000) -> Callable[[Peer], None]:
+    """A broker that answers so many requests of a connection, and closes it then."""
+
+    def serve(peer: Peer) -> None:
+        peer.opened()
+        for _ in range(times):
+            peer.answer(answer())
+
+    return serve
+
+
+def result(results: Results) -> Result:
+    return results.get(timeout=PATIENCE)[1]
 
 
 @contextmanager
@@ -32,17 +71,11 @@ def any_broker(servers: str, clock: Callable[[], float] = time.monotonic) -> Ite
     brokers = Brokers(settings, None, "1.0", 1000, lambda _outgoing, result: results.put(result), clock)
 
     def ask() -> Result:
-        brokers.send(Outgoing(1, None, LOOK_UP))
+        brokers.send(outgoing(1))
         return results.get(timeout=60)
 
     yield ask
     brokers.close()
-
-
-def look_ups(peer: Peer) -> None:
-    peer.opened()
-    while True:
-        peer.answer(NO_TOPICS)
 
 
 def fail(*_: object) -> NoReturn:
@@ -50,7 +83,7 @@ def fail(*_: object) -> NoReturn:
 
 
 def test_without_file_descriptors_a_request_is_lost_and_may_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    with FakeBroker(look_ups) as broker, any_broker(broker.address) as ask:
+    with FakeBroker(answering(metadata)) as broker, any_broker(broker.address) as ask:
         with monkeypatch.context() as patched:
             patched.setattr(socket, "socketpair", fail)
             lost = ask()
@@ -60,7 +93,7 @@ def test_without_file_descriptors_a_request_is_lost_and_may_be_repeated(monkeypa
 
 
 def test_an_unexpected_error_is_the_result_of_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    with FakeBroker(look_ups) as broker, any_broker(broker.address) as ask:
+    with FakeBroker(answering(metadata)) as broker, any_broker(broker.address) as ask:
         with monkeypatch.context() as patched:
             patched.setattr(translation, "request", fail)
             assert isinstance(ask(), OSError)
@@ -70,7 +103,7 @@ def test_an_unexpected_error_is_the_result_of_its_request(monkeypatch: pytest.Mo
 def test_another_broker_is_asked_after_a_while() -> None:
     """One that is cut off from the others would name the leaders of before for ever."""
     now = 0.0
-    with FakeBroker(look_ups) as first, FakeBroker(look_ups) as second:
+    with FakeBroker(answering(metadata)) as first, FakeBroker(answering(metadata)) as second:
         with any_broker(f"{first.address},{second.address}", lambda: now) as ask:
             for seconds in (0.0, 59.0, 60.0, 119.0, 120.0):
                 now = seconds
@@ -79,5 +112,90 @@ def test_another_broker_is_asked_after_a_while() -> None:
 
 
 def test_the_other_brokers_are_tried_if_one_cannot_be_reached() -> None:
-    with FakeBroker(look_ups) as broker, any_broker(f"127.0.0.1:{free_port()},{broker.address}") as ask:
+    with FakeBroker(answering(metadata)) as broker, any_broker(f"127.0.0.1:{free_port()},{broker.address}") as ask:
         assert ask() == Metadata({})
+
+
+def test_requests_to_a_broker_share_a_connection() -> None:
+    with FakeBroker(answering(metadata)) as broker, brokers_of(broker.address) as (made, results):
+        for number in range(3):
+            made.send(outgoing(number))
+            assert results.get(timeout=PATIENCE) == (outgoing(number), Metadata({}))
+        assert len(broker.peers) == 1
+
+
+def test_a_broker_is_connected_to_at_the_address_in_the_metadata() -> None:
+    with FakeBroker(answering(metadata)) as second, FakeBroker(answering(lambda: metadata((7, second.port)))) as first:
+        with brokers_of(first.address) as (made, results):
+            made.send(outgoing(0))
+            result(results)
+            made.send(outgoing(1, 7))
+            assert result(results) == Metadata({})
+        assert (len(first.peers), len(second.peers)) == (1, 1)
+
+
+def test_a_connection_that_the_broker_has_closed_is_replaced_without_an_error() -> None:
+    """As after ``connections.max.idle.ms``."""
+    with FakeBroker(answering(metadata, 1)) as broker, brokers_of(broker.address) as (made, results):
+        for number in range(4):
+            made.send(outgoing(number))
+            assert result(results) == Metadata({})
+            while broker.peers[-1].socket.fileno() >= 0:
+                threading.Event().wait(0.001)
+        assert len(broker.peers) == 4
+
+
+def test_a_broker_without_an_address_is_a_lost_request() -> None:
+    with brokers_of("127.0.0.1:1") as (made, results):
+        made.send(outgoing(0, 3))
+        found = result(results)
+        assert isinstance(found, ConnectionFailed)
+        assert str(found) == "broker 3 has no address"
+
+
+def test_a_request_that_is_not_answered_is_lost_and_the_next_one_connects_again() -> None:
+    lives = [0, 1000]
+
+    def serve(peer: Peer) -> None:
+        peer.opened()
+        for _ in range(lives.pop(0)):
+            peer.answer(metadata())
+        if not peer.requests[1:]:
+            peer.read()
+
+    with FakeBroker(serve) as broker, brokers_of(broker.address) as (made, results):
+        made.send(outgoing(0))
+        assert isinstance(result(results), ConnectionFailed)
+        made.send(outgoing(1))
+        assert result(results) == Metadata({})
+
+
+def test_a_malformed_answer_names_the_broker() -> None:
+    def serve(peer: Peer) -> None:
+        peer.opened()
+        peer.send(peer.read().correlation_id.to_bytes(4, "big") + b"\xff")
+
+    with FakeBroker(serve) as broker, brokers_of(broker.address) as (made, results):
+        made.send(outgoing(0))
+        found = result(results)
+        assert isinstance(found, MalformedAnswer)
+        assert broker.address in str(found)
+
+
+def test_closing_ends_the_threads_and_interrupts_what_they_do() -> None:
+    reached = threading.Event()
+
+    def serve(peer: Peer) -> None:
+        peer.opened().read()
+        reached.set()
+        peer.read()
+
+    with FakeBroker(serve) as broker, brokers_of(broker.address) as (made, results):
+        made.send(outgoing(0))
+        assert reached.wait(PATIENCE)
+        threads = [thread for thread in threading.enumerate() if thread.name == "kafka-broker-any"]
+        made.close()
+        for thread in threads:
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+        assert results.empty()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import socket
 import ssl
+import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -109,6 +111,35 @@ def test_a_request_and_its_answer() -> None:
     with connected(forever(ANSWER)) as connection:
         for _ in range(3):
             assert connection.call(REQUEST) == ANSWER
+
+
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "TLS"])
+@pytest.mark.parametrize("ends_by", ["close", "reset", "stray bytes"])
+def test_the_end_of_a_connection_between_two_requests(files: TlsFiles, ends_by: str, *, encrypted: bool) -> None:
+    end, ended = threading.Event(), threading.Event()
+
+    def serve(peer: Peer) -> None:
+        peer.opened().answer(ANSWER)
+        end.wait()
+        if ends_by == "stray bytes":
+            peer.socket.sendall(b"?")
+            ended.wait()
+        elif ends_by == "reset":
+            peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    context = tls_context(TlsSettings(ca_location=str(files.ca))) if encrypted else None
+    with FakeBroker(serve, server_context(files) if encrypted else None) as broker:
+        connection = Connection(addresses(broker.address), SETTINGS, context, "1.0")
+        assert connection.is_over()
+        connection.open()
+        assert connection.call(REQUEST) == ANSWER
+        assert not connection.is_over()
+        end.set()
+        while not connection.is_over():
+            time.sleep(0.001)
+        ended.set()
+        connection.close()
+        assert connection.is_over()
 
 
 def test_the_limit_of_a_version() -> None:
