@@ -83,6 +83,16 @@ class Brokers:
             raise ConnectionFailed(f"broker {broker} has no address")
         return Connection(addresses, self._settings, self._context, self._version)
 
+    def is_current(self, broker: int | None, connection: Connection, age: float) -> bool:
+        """Whether a connection may still be used.
+
+        Args:
+            broker: the broker it is for; ``None`` for any.
+            connection: the connection.
+            age: its age in seconds.
+        """
+        return age < _SAME_BROKER_S if broker is None else connection.address == self._addresses.get(broker)
+
     def exchange(self, connection: Connection, outgoing: Outgoing) -> Answer:
         """Send a request and wait for its answer; raises as :meth:`Connection.call`."""
         request, at_most = translation.request(outgoing.request, self._produce_timeout_ms)
@@ -135,8 +145,10 @@ class _BrokerThread(threading.Thread):
 
     def _send(self, outgoing: Outgoing) -> Answer:
         now = self._brokers.clock()
-        turn_over = self._broker is None and now - self._connected_at >= _SAME_BROKER_S
-        if turn_over or (self._connection is not None and self._connection.is_over()):
+        age, connection = now - self._connected_at, self._connection
+        if connection is not None and (
+            connection.is_over() or not self._brokers.is_current(self._broker, connection, age)
+        ):
             self._disconnect()
         if self._connection is None:
             connection = self._brokers.connect(self._broker)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain, repeat
 from queue import SimpleQueue
 from typing import NoReturn
 
@@ -64,8 +65,8 @@ def result(results: Results) -> Result:
 
 
 @contextmanager
-def any_broker(servers: str, clock: Callable[[], float] = time.monotonic) -> Iterator[Callable[[], Result]]:
-    """Sends a request to one of the brokers, and waits for the result."""
+def any_broker(servers: str, clock: Callable[[], float] = time.monotonic) -> Iterator[Callable[..., Result]]:
+    """Sends a request to a broker, by default to any, and waits for the result."""
     results: SimpleQueue[Result] = SimpleQueue()
     settings = ConnectionSettings(addresses(servers), connect_timeout=20, request_timeout=20)
     brokers = Brokers(settings, None, "1.0", 1000, lambda _outgoing, result: results.put(result), clock)
@@ -199,3 +200,15 @@ def test_closing_ends_the_threads_and_interrupts_what_they_do() -> None:
             thread.join(PATIENCE)
             assert not thread.is_alive()
         assert results.empty()
+
+
+def test_a_broker_that_has_moved_is_connected_at_its_new_address() -> None:
+    """What is at the old address now may be another broker, which refuses all batches."""
+    with FakeBroker(answering(metadata)) as old, FakeBroker(answering(metadata)) as new:
+        ports = chain((old.port,), repeat(new.port))
+        cluster = answering(lambda: metadata((7, next(ports))))
+        with FakeBroker(cluster) as first, brokers_of(first.address) as (made, results):
+            for broker in (None, 7, 7, None, 7, 7):
+                made.send(outgoing(0, broker))
+                assert result(results) == Metadata({})
+        assert [len(peer.requests) for peer in (*old.peers, *new.peers)] == [3, 3]
