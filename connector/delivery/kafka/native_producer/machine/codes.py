@@ -56,6 +56,7 @@ COORDINATION: Mapping[int, Reaction] = {
 
 PRODUCE: Mapping[int, Reaction] = {
     **_COMMON,
+    ErrorCode.REQUEST_TIMED_OUT: Reaction.REFRESH,  # if the leader is cut off, there is another one by now
     ErrorCode.NOT_ENOUGH_REPLICAS: Reaction.RETRY,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Reaction.RETRY,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: Reaction.REFRESH,

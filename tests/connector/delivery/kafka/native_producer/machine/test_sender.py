@@ -242,7 +242,7 @@ def test_a_duplicate_is_a_success_only_if_the_batch_was_sent_before() -> None:
     net = ready(network(), A0)
     outgoing = add_and_take(net, A0)
     net.kafka.process(outgoing.broker, outgoing.request)
-    answer(net, outgoing, ErrorCode.REQUEST_TIMED_OUT)
+    answer(net, outgoing, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
     net.wait(1)
     (again,) = produces(net)
     net.requests.clear()
@@ -377,12 +377,13 @@ def test_an_answer_to_another_request_or_without_meaning_ends_the_producer() -> 
     assert "truncated" in str(error(net))
 
 
-def test_a_refusal_by_a_former_leader_is_followed_by_a_look_up_before_the_next_attempt() -> None:
+@pytest.mark.parametrize("code", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT])
+def test_a_refusal_by_a_former_leader_is_followed_by_a_look_up_before_the_next_attempt(code: ErrorCode) -> None:
     net = ready(network(), A0)
     log = net.kafka.log(A0)
     assert log is not None
     log.elect(2, keep=True)
-    answer(net, add_and_take(net, A0), ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    answer(net, add_and_take(net, A0), code)
     net.wait(1)
     (look_up,) = net.requests.values()
     assert look_up.request == GetMetadata(("a",))
