@@ -154,9 +154,9 @@ class _BrokerThread(threading.Thread):
             connection = self._brokers.connect(self._broker)
             self._connected_at = now
             with self._lock:
+                self._connection = connection
                 if self._ended:
                     raise Interrupted
-                self._connection = connection
             connection.open()
         return self._brokers.exchange(self._connection, outgoing)
 

@@ -17,6 +17,7 @@ from rowtide_stack.ports import free_port
 
 from rowtide.connector.delivery.kafka.native_producer import translation
 from rowtide.connector.delivery.kafka.native_producer.brokers import Brokers, Result
+from rowtide.connector.delivery.kafka.native_producer.connection.connection import Connection
 from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed
 from rowtide.connector.delivery.kafka.native_producer.connection.settings import ConnectionSettings, addresses
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import GetMetadata, Metadata, Outgoing
@@ -200,6 +201,27 @@ def test_closing_ends_the_threads_and_interrupts_what_they_do() -> None:
             thread.join(PATIENCE)
             assert not thread.is_alive()
         assert results.empty()
+
+
+def test_closing_before_a_connection_is_made_leaves_no_socket_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = threading.Event()
+    connection_close = Connection.close
+
+    def close(connection: Connection) -> None:
+        connection_close(connection)
+        closed.set()
+
+    monkeypatch.setattr(Connection, "close", close)
+    settings = ConnectionSettings(addresses("127.0.0.1:1"))
+    made: list[Brokers] = []
+
+    def clock() -> float:  # of the thread, before it connects
+        made[0].close()
+        return 0.0
+
+    made.append(Brokers(settings, None, "1.0", 1000, lambda _outgoing, _result: None, clock))
+    made[0].send(outgoing(0))
+    assert closed.wait(PATIENCE)
 
 
 def test_a_broker_that_has_moved_is_connected_at_its_new_address() -> None:
