@@ -15,6 +15,7 @@ from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 from rowtide_stack import Kafka
 from rowtide_stack.programs import catalogue
+from rowtide_stack.programs.host import run
 from rowtide_stack.servers.brokers import java_properties
 
 from tests.chaos.network import Link
@@ -22,6 +23,7 @@ from tests.chaos.network import Link
 __all__ = ["KafkaCluster"]
 
 _CONTROLLER = 100
+_CLUSTER = "cm93dGlkZS1jaGFvcy0wMQ"
 _OPTIONS = {
     "process.roles": "broker",
     "default.replication.factor": "3",
@@ -124,7 +126,10 @@ class _Node(Kafka):
         self._jars = jars
 
     def _prepare(self, folder: Path) -> list[str]:
-        shutil.copytree(self._template(), folder / "data")
+        if self._jars is None:
+            shutil.copytree(self._template(), folder / "data")
+        else:
+            self._format(self._jars, folder)
         file = folder / "data/meta.properties"
         lines = dict(_assignments(file.read_text()))
         unique = base64.urlsafe_b64encode(bytes([self._number]) * 16).decode().rstrip("=")
@@ -133,6 +138,12 @@ class _Node(Kafka):
         (folder / "server.properties").write_text(java_properties(properties))
         jars = self._jars or catalogue.kafka()
         return catalogue.java_command(jars, "512m", "kafka.Kafka", folder / "server.properties")
+
+    def _format(self, jars: Path, folder: Path) -> None:
+        """Format the storage as a node of another version does."""
+        file = folder / "format.properties"
+        file.write_text(java_properties(Kafka()._properties(self.host, self.port, str(folder / "data"))))
+        run(catalogue.java_command(jars, "256m", "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(file)))
 
 
 def _assignments(text: str) -> Iterator[tuple[str, str]]:

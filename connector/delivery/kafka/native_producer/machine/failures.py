@@ -2,9 +2,15 @@
 
 from dataclasses import dataclass
 
-from rowtide.connector.delivery.errors import BrokerUnavailable, DeliveryError, RecordRejected, TransactionAborted
+from rowtide.connector.delivery.errors import (
+    BrokerUnavailable,
+    DeliveryError,
+    RecordRejected,
+    TopicReplaced,
+    TransactionAborted,
+)
 from rowtide.connector.delivery.kafka.native_producer.machine.codes import REFUSALS, Reaction
-from rowtide.connector.delivery.kafka.native_producer.machine.messages import Batch, ProducedBatch
+from rowtide.connector.delivery.kafka.native_producer.machine.messages import Batch, ProducedBatch, TopicPartition
 from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import code_name, code_text
 from rowtide.connector.delivery.kafka.refusals import (
     Refusal,
@@ -82,6 +88,12 @@ def batch_refused(batch: Batch, answer: ProducedBatch, *, show_keys: bool) -> Fa
 def topic_refused(topic: str, why: str) -> Failure:
     """The failure for a topic to which nothing can be sent."""
     return Failure(RecordRejected(f"Kafka refuses messages for topic {topic!r}: {why}"), abortable=True)
+
+
+def records_lost(place: TopicPartition) -> Failure:
+    """The failure for a partition without records that were acknowledged."""
+    what = f"has lost acknowledged records of partition {place.partition}"
+    return Failure(TopicReplaced(place.topic, what), abortable=True)
 
 
 def expired(batch: Batch, limit_s: float, problem: str | None, transactional_id: str) -> Failure:

@@ -24,6 +24,7 @@ class _Pending:
         sequence: the sequence number of its first record; -1 until it is sent.
         data: its bytes, numbered.
         attempts: how often it was sent.
+        part: whether it is a part of a larger batch that an earlier attempt may have stored.
     """
 
     batch: Batch
@@ -31,6 +32,7 @@ class _Pending:
     sequence: int = -1
     data: bytes | memoryview = b""
     attempts: int = 0
+    part: bool = False
 
 
 class PartitionQueue:
@@ -70,6 +72,12 @@ class PartitionQueue:
     def resent(self) -> bool:
         """Whether an earlier attempt may have stored the first batch."""
         return self._pending[0].attempts > 1
+
+    @property
+    def follows(self) -> bool:
+        """Whether the broker must have the record before the first batch: it was acknowledged, and was its last one."""
+        head = self._pending[0]
+        return head.sequence > 0 and not head.part
 
     def add(self, batch: Batch, now: float) -> None:
         """Queue a batch behind all others."""
@@ -123,7 +131,8 @@ class PartitionQueue:
         if len(parts) < 2 or sum(part.count for part in parts) != head.batch.count:
             return False
         self._pending.popleft()
-        self._pending.extendleft(_Pending(part, head.added_at) for part in reversed(parts))
+        stored = head.part or head.attempts > 1
+        self._pending.extendleft(_Pending(part, head.added_at, part=stored) for part in reversed(parts))
         self._next_sequence = head.sequence
         return True
 

@@ -18,7 +18,6 @@ The surroundings send each request and report it back once. The rules:
 
 from collections.abc import Iterable
 
-from rowtide.connector.delivery.errors import TopicReplaced
 from rowtide.connector.delivery.kafka.native_producer.machine.cluster import Cluster
 from rowtide.connector.delivery.kafka.native_producer.machine.codes import PRODUCE, Reaction
 from rowtide.connector.delivery.kafka.native_producer.machine.failures import (
@@ -28,6 +27,7 @@ from rowtide.connector.delivery.kafka.native_producer.machine.failures import (
     by_reaction,
     expired,
     reason,
+    records_lost,
     unusable,
     worst,
 )
@@ -362,15 +362,15 @@ class Sender:
             self._postpone(queue, now)
             if reaction in (Reaction.SPLIT, Reaction.REFUSED):
                 return batch_refused(batch, answer, show_keys=self._settings.show_keys)
+            if answer.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and queue.follows:
+                return records_lost(queue.partition)
             return by_reaction(what, answer.error, reaction, self._settings.transactional_id, answer.message)
         return None
 
     def _acknowledge(self, queue: PartitionQueue, base_offset: int) -> Failure | None:
         batch = queue.acknowledge(base_offset)
         if batch is None:
-            topic, partition = queue.partition
-            what = f"has lost acknowledged records of partition {partition}"
-            return Failure(TopicReplaced(topic, what), abortable=True)
+            return records_lost(queue.partition)
         self._acknowledged.append(batch)
         self.waiting -= batch.count
         if not queue:

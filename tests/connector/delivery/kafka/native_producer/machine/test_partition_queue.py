@@ -41,3 +41,32 @@ def test_sequence_numbers_start_at_0_with_every_epoch() -> None:
         queue.add(Records("a", 0, (1, 2)), 0.0)
     epochs = [Producer(7, 0), Producer(7, 0), Producer(7, 1), Producer(8, 1)]
     assert [sequence(queue, producer) for producer in epochs] == [0, 2, 0, 0]
+
+
+def test_a_batch_follows_acknowledged_records_unless_it_may_be_stored_with_a_larger_one() -> None:
+    queue = PartitionQueue(TopicPartition("a", 0), Backoff())
+    for _ in range(2):
+        queue.add(Records("a", 0, (1, 2)), 0.0)
+    queue.send(PRODUCER, transactional=False)
+    assert not queue.follows
+    assert queue.acknowledge(-1) is not None
+    queue.send(PRODUCER, transactional=False)
+    assert queue.follows
+    queue.postpone(0.0)
+    queue.send(PRODUCER, transactional=False)
+    assert queue.follows
+    assert queue.split()
+    queue.send(PRODUCER, transactional=False)
+    assert not queue.follows
+
+
+def test_a_part_of_a_batch_that_was_refused_at_once_follows_acknowledged_records() -> None:
+    queue = PartitionQueue(TopicPartition("a", 0), Backoff())
+    for _ in range(2):
+        queue.add(Records("a", 0, (1, 2)), 0.0)
+    assert sequence(queue) == 0
+    queue.send(PRODUCER, transactional=False)
+    assert queue.split()
+    assert sequence(queue) == 2
+    queue.send(PRODUCER, transactional=False)
+    assert queue.follows

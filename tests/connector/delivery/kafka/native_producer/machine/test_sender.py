@@ -215,7 +215,6 @@ def test_a_broker_that_throttles_the_producer_gets_nothing_until_it_is_over() ->
 @pytest.mark.parametrize(
     "code",
     [
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         ErrorCode.UNKNOWN_PRODUCER_ID,
         ErrorCode.INVALID_PRODUCER_EPOCH,
         ErrorCode.INVALID_TXN_STATE,
@@ -375,6 +374,36 @@ def test_an_answer_to_another_request_or_without_meaning_ends_the_producer() -> 
     net = ready(network(), A0)
     net.sender.malformed(add_and_take(net, A0).number, "truncated")
     assert "truncated" in str(error(net))
+
+
+def test_a_gap_behind_acknowledged_records_is_reported_as_their_loss() -> None:
+    """After the election of a replica that was not in sync, the leader lacks the records before the batch."""
+    net = network()
+    for _ in range(3):
+        ready(net, A0)
+    log = net.kafka.log(A0)
+    assert log is not None
+    del log.entries[1:]
+    net.add(A0, 1)
+    net.settle()
+    failure = error(net)
+    assert isinstance(failure, TopicReplaced)
+    assert "lost acknowledged records of partition 0" in str(failure)
+    assert net.sender.acknowledged() == []
+
+
+def test_a_gap_before_the_first_acknowledged_record_is_no_loss() -> None:
+    net = network()
+    net.add(A0, 1)
+    net.collect()
+    while not produces(net):
+        number = min(net.requests)
+        net.deliver(number)
+        net.answer(number)
+    (outgoing,) = produces(net)
+    net.requests.clear()
+    answer(net, outgoing, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    assert isinstance(error(net), ProducerFailed)
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT])
