@@ -15,9 +15,9 @@ from rowtide.connector.delivery.kafka.native_producer.machine.messages import An
 Result = Answer | Exception
 """The answer to a request, or why there is none; see :class:`Brokers`."""
 
-_SAME_BROKER_S = 60.0
+_SAME_BROKER_S = 10.0
 """How long one broker answers the requests that any broker can answer. The answers of a broker that is cut off from the
-others are out of date, so another one must get its turn.
+others are out of date, and several brokers must be heard before a topic counts as missing (``missing_topic_s``).
 """
 
 
