@@ -93,9 +93,9 @@ def check(
     if kafka and any(map(_KAFKA.fullmatch, invalid)):
         wrong.append(_unchecked("bootstrap.servers", "Kafka"))
     elif kafka:
-        unreachable = broker_findings(config, timeout=kafka_timeout)
-        found += unreachable
-        if not unreachable:
+        about_brokers = broker_findings(config, timeout=kafka_timeout)
+        found += about_brokers
+        if not errors_in(about_brokers):
             more, existing = topic_findings(config, known, timeout=kafka_timeout)
             found += more
     captured = None if known is None else captured_tables(config, known, existing)

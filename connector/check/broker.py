@@ -6,8 +6,12 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.findings import Finding, Severity, errors_in
 from rowtide.connector.config import ClientSettings, Configuration
+from rowtide.connector.config.catalogue import connect
+from rowtide.connector.config.choices import ProducerKind
+from rowtide.connector.config.kafka import native_producer
+from rowtide.connector.delivery.kafka import producers
 
 _K: Any = KafkaError
 
@@ -20,10 +24,9 @@ def broker_findings(config: Configuration, *, timeout: float = 10.0) -> list[Fin
         timeout: seconds to wait for an answer.
     """
     found = list(_settings(config))
-    if found:
-        return found
-    found = _reach(config.kafka.admin, "bootstrap.servers", timeout)
-    if found:
+    if not errors_in(found):
+        found += _reach(config.kafka.admin, "bootstrap.servers", timeout)
+    if errors_in(found):
         return found
     for name, client in (("producer.override", config.kafka.producer), ("consumer.override", config.kafka.consumer)):
         connection = connection_settings(client)
@@ -55,6 +58,20 @@ def _settings(config: Configuration) -> Iterator[Finding]:
         except (KafkaException, ValueError) as error:
             reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
             yield Finding(Severity.ERROR, name, f"Kafka's client refuses these settings: {reason}")
+    if config.delivery.sink == "kafka":
+        yield from producer_findings(config.delivery.producer, config.kafka.producer)
+
+
+def producer_findings(kind: ProducerKind, settings: Mapping[str, Any]) -> Iterator[Finding]:
+    """Which producer ``rowtide.producer=auto`` chooses, or why the native one cannot send records."""
+    if kind is ProducerKind.AUTO:
+        yield Finding(Severity.REMARK, connect.PRODUCER_KIND.name, producers.choice_text(settings))
+    elif kind is ProducerKind.NATIVE and not any(native_producer.problems(settings)):  # those of the configuration
+        problem, warning = producers.native_problem(settings), producers.native_warning()
+        if problem is not None:
+            yield Finding(Severity.ERROR, connect.PRODUCER_KIND.name, problem)
+        elif warning is not None:
+            yield Finding(Severity.WARNING, connect.PRODUCER_KIND.name, f"native {warning}")
 
 
 def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

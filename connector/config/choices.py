@@ -166,6 +166,7 @@ class TransactionBoundary(enum.StrEnum):
 class ProducerKind(enum.StrEnum):
     """``rowtide.producer``."""
 
+    AUTO = "auto"
     LIBRDKAFKA = "librdkafka"
     NATIVE = "native"
 

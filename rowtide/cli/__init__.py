@@ -130,11 +130,14 @@ def missing(error: ModuleNotFoundError, command: str, extra: str) -> click.Click
 
 
 def show_version(ctx: click.Context, _option: click.Parameter, value: bool) -> None:
-    """Print the version, and whether rows are decoded by compiled code or in Python."""
+    """Print the version, and whether rows and Kafka's record batches are made by compiled code or in Python."""
     if value:
-        from rowtide.connector.rows.native import implementation  # noqa: PLC0415 - only for this option
+        from rowtide.connector.delivery.kafka.native_producer.batches.native import (  # noqa: PLC0415 - only for this
+            implementation as batches,
+        )
+        from rowtide.connector.rows.native import implementation as rows  # noqa: PLC0415
 
-        click.echo(f"rowtide, version {__version__}, rows: {implementation.NAME}")
+        click.echo(f"rowtide, version {__version__}, rows: {rows.NAME}, native Kafka producer: {batches.NAME}")
         ctx.exit()
 
 
@@ -145,7 +148,7 @@ def show_version(ctx: click.Context, _option: click.Parameter, value: bool) -> N
     is_eager=True,
     expose_value=False,
     callback=show_version,
-    help="Show the version, and how rows are decoded.",
+    help="Show the version, and what is compiled.",
 )
 def main() -> None:
     """Change data capture for MySQL and MariaDB.

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from rowtide import __version__
 from rowtide.cli import COMMANDS, main
 from rowtide.connector.config.catalogue import PROPERTIES
+from rowtide.connector.delivery.kafka.native_producer.batches.native import implementation as batches
 from rowtide.connector.rows.native import implementation
 
 
@@ -113,7 +114,8 @@ def test_the_completion_script(shell: str) -> None:
 
 
 def test_the_version() -> None:
-    assert run("--version") == (0, f"rowtide, version {__version__}, rows: {implementation.NAME}\n")
+    expected = f"rowtide, version {__version__}, rows: {implementation.NAME}, native Kafka producer: {batches.NAME}\n"
+    assert run("--version") == (0, expected)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,14 @@ from collections.abc import Mapping
 
 from rowtide.connector.config.catalogue import connect, history
 from rowtide.connector.config.catalogue.property import Property
-from rowtide.connector.config.choices import DecimalFormat, ExactlyOnce, ExactlyOnceSource, TransactionBoundary
-from rowtide.connector.config.kafka import clients
+from rowtide.connector.config.choices import (
+    DecimalFormat,
+    ExactlyOnce,
+    ExactlyOnceSource,
+    ProducerKind,
+    TransactionBoundary,
+)
+from rowtide.connector.config.kafka import clients, native_producer
 from rowtide.connector.config.kafka.clients import ClientKind, ClientSettings
 from rowtide.connector.config.kafka.producer_settings import (
     ProducerSettingsError,
@@ -26,6 +32,7 @@ from rowtide.topics.internal import offsets_settings
 
 _REGISTRY = re.compile(connect.REGISTRY.pattern)
 _COMMON = re.compile(connect.CLIENTS.pattern)
+_PRODUCER = ("producer.", "producer.override.")
 
 
 def kafka_config(reader: PropertyReader) -> KafkaConfig:
@@ -36,7 +43,7 @@ def kafka_config(reader: PropertyReader) -> KafkaConfig:
     base = {"bootstrap.servers": servers}
     return KafkaConfig(
         bootstrap_servers=servers,
-        producer=client_settings(reader, ClientKind.PRODUCER, ("producer.", "producer.override.")).over(base),
+        producer=client_settings(reader, ClientKind.PRODUCER, _PRODUCER).over(base),
         consumer=client_settings(reader, ClientKind.CONSUMER, ("consumer.", "consumer.override.")).over(base),
         admin=client_settings(reader, ClientKind.ADMIN, ("admin.", "admin.override.")).over(base),
     )
@@ -126,6 +133,9 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
             idempotent_settings(producer)
     except ProducerSettingsError as error:
         reader.problem("producer.override", str(error))
+    if sink == "kafka" and reader[connect.PRODUCER_KIND] is ProducerKind.NATIVE:
+        for problem in native_producer.problems(producer):
+            reader.problem(_property_of(reader.properties, problem.property), problem.message)
     topic = reader[connect.OFFSETS_TOPIC] or reader[connect.OFFSET_TOPIC]
     return DeliveryConfig(
         sink=sink,
@@ -142,6 +152,16 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
         offset_flush_timeout_ms=reader[connect.OFFSET_FLUSH_TIMEOUT],
         shutdown_timeout_ms=reader[connect.SHUTDOWN_TIMEOUT],
     )
+
+
+def _property_of(properties: Mapping[str, str], setting: str) -> str:
+    """The property that determines a setting of the producer; the setting's own name if none does."""
+    common = {name: text for name, text in properties.items() if _COMMON.fullmatch(name)}
+    for prefix, given in reversed([("", common), *clients.layers(properties, *_PRODUCER)]):
+        for name, text in given.items():
+            if setting in clients.translate(ClientKind.PRODUCER, prefix, {name: text}, strict=False)[0]:
+                return prefix + name
+    return setting
 
 
 def uses_kafka(properties: Mapping[str, str]) -> bool:

@@ -1,14 +1,16 @@
 """Makes the producer that ``rowtide.producer`` names. An edge: Kafka."""
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
 from rowtide import __version__
 from rowtide.connector.config.choices import ProducerKind
+from rowtide.connector.config.kafka import native_producer
 from rowtide.connector.delivery.errors import DeliveryError
+from rowtide.connector.delivery.kafka.native_producer.batches.native import implementation
 from rowtide.connector.delivery.kafka.native_producer.brokers import Brokers
-from rowtide.connector.delivery.kafka.native_producer.connection.errors import NotSupported, TlsFileError
 from rowtide.connector.delivery.kafka.native_producer.connection.settings import connection_settings
 from rowtide.connector.delivery.kafka.native_producer.connection.tls import tls_context
 from rowtide.connector.delivery.kafka.native_producer.producer import NativeProducer
@@ -16,15 +18,20 @@ from rowtide.connector.delivery.kafka.native_producer.settings import producer_s
 from rowtide.connector.delivery.kafka.producer import RecordProducer
 from rowtide.connector.delivery.kafka.sink import Producer
 
+log = logging.getLogger(__name__)
+
+_SLOW = f"makes record batches in {implementation.NAME}, which is slower: install rowtide where a C compiler is"
+"""What the native producer does without compiled code."""
+
 
 def new_producer(
     kind: ProducerKind,
     settings: Mapping[str, Any],
     *,
     quiet: Callable[[], AbstractContextManager[None]],
-    show_keys: bool,
+    show_keys: bool = False,
 ) -> Producer:
-    """Make a producer.
+    """Make a producer; logs which one, if ``kind`` leaves that open.
 
     Args:
         kind: which one.
@@ -35,13 +42,46 @@ def new_producer(
     Raises:
         DeliveryError: the settings are invalid, or the producer does not have them.
     """
+    if kind is ProducerKind.AUTO:
+        log.info("rowtide.producer: %s", choice_text(settings))
+        kind = ProducerKind.NATIVE if _why_not_native(settings) is None else ProducerKind.LIBRDKAFKA
     if kind is ProducerKind.LIBRDKAFKA:
         return RecordProducer(settings, quiet=quiet, show_keys=show_keys)
+    if implementation.native is None:
+        log.warning("rowtide.producer=native %s", _SLOW)
+    return _native_producer(settings, show_keys=show_keys)
+
+
+def native_problem(settings: Mapping[str, Any]) -> str | None:
+    """Why the native producer cannot be made with these settings; ``None`` if it can."""
+    try:
+        _native_producer(settings, show_keys=False).close()
+    except DeliveryError as error:
+        return str(error)
+    return None
+
+
+def native_warning() -> str | None:
+    """What is unfavourable about the native producer here; ``None`` if nothing is."""
+    return _SLOW if implementation.native is None else None
+
+
+def choice_text(settings: Mapping[str, Any]) -> str:
+    """What ``auto`` chooses, for people."""
+    reason = _why_not_native(settings)
+    return "auto is native" if reason is None else f"auto is librdkafka; native is not possible: {reason}"
+
+
+def _why_not_native(settings: Mapping[str, Any]) -> str | None:
+    return f"it {_SLOW}" if implementation.native is None else native_problem(settings)
+
+
+def _native_producer(settings: Mapping[str, Any], *, show_keys: bool) -> NativeProducer:
+    for problem in native_producer.problems(settings):
+        raise DeliveryError(str(problem))
     try:
         made, connection = producer_settings(settings, show_keys=show_keys), connection_settings(settings)
         context = None if connection.tls is None else tls_context(connection.tls)
-    except NotSupported as error:
-        raise DeliveryError(f"{error}. Set rowtide.producer=librdkafka") from error
-    except (ValueError, TlsFileError) as error:
+    except ValueError as error:  # those of files for TLS are among them
         raise DeliveryError(f"the Kafka producer cannot be created: {error}") from error
     return NativeProducer(made, lambda done: Brokers(connection, context, __version__, made.request_timeout_ms, done))

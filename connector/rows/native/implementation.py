@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["NAME", "STALE", "compiled_module", "is_stale", "native"]
+__all__ = ["NAME", "STALE", "compiled_module", "is_stale", "name_of", "native"]
 
 
 def is_stale(compiled: Path, sources: Path) -> bool:
@@ -44,9 +44,19 @@ def compiled_module(name: str, beside_sources: str) -> tuple[ModuleType | None, 
     return compiled, ""
 
 
+def name_of(module: ModuleType | None, stale: str) -> str:
+    """What is used, for people: compiled code, or Python and why.
+
+    Args:
+        module: the compiled module, or ``None``.
+        stale: what to do about compiled code that is older than its source, empty if there is none.
+    """
+    return "compiled" if module is not None else f"Python ({stale})" if stale else "Python"
+
+
 native, STALE = compiled_module("rowtide.connector.rows._native", __file__)
 """The compiled module, ``None`` if rows are decoded in Python; and what to do about compiled code that is not used
 because it is older than its source, empty otherwise."""
 
-NAME = "compiled" if native is not None else f"Python ({STALE})" if STALE else "Python"
+NAME = name_of(native, STALE)
 """For the log and ``rowtide --version``."""

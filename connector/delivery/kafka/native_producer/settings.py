@@ -74,6 +74,7 @@ def producer_settings(settings: Mapping[str, object], *, show_keys: bool = False
     level = number("compression.level", -1)
     compression = str(settings.get("compression.type", "none"))
     timeout_ms = number("message.timeout.ms", 0)
+    refresh_ms = number("topic.metadata.refresh.interval.ms", 300_000)
     batch_size = number("batch.size", _DEFAULT_BATCH_SIZE)
     return ProducerSettings(
         limits=BatchLimits(batch_size, min(max(RAW_LIMIT, batch_size), _LARGEST_RAW_LIMIT), largest),
@@ -90,9 +91,7 @@ def producer_settings(settings: Mapping[str, object], *, show_keys: bool = False
             reconnect=Backoff(
                 number("reconnect.backoff.ms", 100) / 1000, number("reconnect.backoff.max.ms", 10_000) / 1000
             ),
-            metadata_max_age_s=max(
-                limit("topic.metadata.refresh.interval.ms", 300_000, unlimited=-1), _SHORTEST_METADATA_AGE_MS
-            )
+            metadata_max_age_s=max(limit("metadata.max.age.ms", refresh_ms, unlimited=-1), _SHORTEST_METADATA_AGE_MS)
             / 1000,
             missing_topic_s=number("topic.metadata.propagation.max.ms", 30_000) / 1000,
             delivery_timeout_s=timeout_ms / 1000 or None,

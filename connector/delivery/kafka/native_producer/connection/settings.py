@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from rowtide.connector.config.kafka.native_producer import ONLY_LIBRDKAFKA
 from rowtide.connector.delivery.kafka.native_producer.connection.errors import NotSupported
 from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms import (
     MECHANISMS,
@@ -19,18 +20,6 @@ from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms impor
 
 _ADDRESS = re.compile(r"(?:[A-Za-z_]+://)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\[\]/]+))(?::(?P<port>[0-9]{1,5}))?")
 _DEFAULT_PORT = 9092
-
-_UNSUPPORTED = (
-    "ssl.curves.list",
-    "ssl.sigalgs.list",
-    "ssl.engine.id",
-    "ssl.engine.location",
-    "ssl.providers",
-    "ssl.ca.certificate.stores",
-    "sasl.kerberos.keytab",
-    "sasl.kerberos.principal",
-)
-"""Settings of connections that only librdkafka has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +121,7 @@ def connection_settings(settings: Mapping[str, object], token: Callable[[], str]
         ValueError: ``bootstrap.servers`` names no broker, or ``sasl.username`` is missing.
     """
     read = _Reader(settings)
-    for name in _UNSUPPORTED:
+    for name in sorted(ONLY_LIBRDKAFKA):
         if read.text(name):
             raise NotSupported(name, "only librdkafka has this setting")
     protocol = read.text("security.protocol", "plaintext").lower()

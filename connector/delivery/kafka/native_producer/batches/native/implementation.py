@@ -1,8 +1,11 @@
 """Decides whether records are encoded by compiled code, by the rules of the compiled row path."""
 
-from rowtide.connector.rows.native.implementation import compiled_module
+from rowtide.connector.rows.native.implementation import compiled_module, name_of
 
-__all__ = ["native"]
+__all__ = ["NAME", "native"]
 
-native, _ = compiled_module("rowtide.connector.delivery.kafka.native_producer.batches._native", __file__)
+native, _STALE = compiled_module("rowtide.connector.delivery.kafka.native_producer.batches._native", __file__)
 """The compiled module; ``None`` if Python is used."""
+
+NAME = name_of(native, _STALE)
+"""For the log and ``rowtide --version``."""
