@@ -252,7 +252,7 @@ class NativeProducer:
         if not self._until(lambda: self._sender.state is State.READY, "trying to start transactions", timeout):
             raise BrokerUnavailable(
                 f"cannot start transactions within {timeout:.0f} s: {self.problem or 'no broker has answered'}. "
-                "Check that bootstrap.servers can be reached"
+                "Check that bootstrap.servers can be reached, and that all brokers run"
             )
 
     def begin_transaction(self) -> None:

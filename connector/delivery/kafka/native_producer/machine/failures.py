@@ -101,7 +101,7 @@ def expired(batch: Batch, limit_s: float, problem: str | None, transactional_id:
     text = (
         f"a batch for topic {batch.topic!r}, partition {batch.partition}, was not acknowledged within "
         f"delivery.timeout.ms={limit_s * 1000:.0f}: {problem or 'no broker has answered'}. Check that "
-        "bootstrap.servers can be reached"
+        "bootstrap.servers can be reached, and that all brokers run"
     )
     return Failure(TransactionAborted(text) if transactional_id else BrokerUnavailable(text), abortable=True)
 
