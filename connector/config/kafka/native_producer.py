@@ -70,7 +70,6 @@ WITHOUT_EFFECT = frozenset(
         "broker.address.ttl",
         "broker.version.fallback",
         "client.rack",
-        "connections.max.idle.ms",
         "debug",
         "delivery.report.only.error",
         "enable.gapless.guarantee",

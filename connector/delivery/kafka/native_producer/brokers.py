@@ -83,14 +83,17 @@ class Brokers:
             raise ConnectionFailed(f"broker {broker} has no address")
         return Connection(addresses, self._settings, self._context, self._version)
 
-    def is_current(self, broker: int | None, connection: Connection, age: float) -> bool:
+    def is_current(self, broker: int | None, connection: Connection, age: float, idle: float) -> bool:
         """Whether a connection may still be used.
 
         Args:
             broker: the broker it is for; ``None`` for any.
             connection: the connection.
             age: its age in seconds.
+            idle: the seconds since it was used.
         """
+        if idle >= self._settings.max_idle:
+            return False
         return age < _SAME_BROKER_S if broker is None else connection.address == self._addresses.get(broker)
 
     def exchange(self, connection: Connection, outgoing: Outgoing) -> Answer:
@@ -120,6 +123,7 @@ class _BrokerThread(threading.Thread):
         self._broker = broker
         self._connection: Connection | None = None
         self._connected_at = 0.0
+        self._used_at = 0.0
         self._lock = threading.Lock()
         self._ended = False
 
@@ -145,10 +149,7 @@ class _BrokerThread(threading.Thread):
 
     def _send(self, outgoing: Outgoing) -> Answer:
         now = self._brokers.clock()
-        age, connection = now - self._connected_at, self._connection
-        if connection is not None and (
-            connection.is_over() or not self._brokers.is_current(self._broker, connection, age)
-        ):
+        if self._connection is not None and not self._is_usable(self._connection, now):
             self._disconnect()
         if self._connection is None:
             connection = self._brokers.connect(self._broker)
@@ -158,7 +159,13 @@ class _BrokerThread(threading.Thread):
                 if self._ended:
                     raise Interrupted
             connection.open()
-        return self._brokers.exchange(self._connection, outgoing)
+        answer = self._brokers.exchange(self._connection, outgoing)
+        self._used_at = self._brokers.clock()
+        return answer
+
+    def _is_usable(self, connection: Connection, now: float) -> bool:
+        age, idle = now - self._connected_at, now - self._used_at
+        return self._brokers.is_current(self._broker, connection, age, idle) and not connection.is_over()
 
     def _disconnect(self) -> None:
         with self._lock:

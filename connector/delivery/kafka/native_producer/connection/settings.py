@@ -4,6 +4,7 @@ A setting that changes how librdkafka connects, and that this package does not h
 dropped silently.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -72,6 +73,7 @@ class ConnectionSettings:
         connect_timeout: seconds for the connection, TLS and the login together.
         request_timeout: seconds to wait for an answer, besides the time that the broker may take for it itself.
         longest_answer: bytes.
+        max_idle: seconds after which an idle connection is not used any more: firewalls forget it without a word.
         family: ``any``, ``v4`` or ``v6``: the addresses to use of a host that has several.
         send_buffer: bytes of the socket's buffer, 0 for the system's default.
         receive_buffer: bytes of the socket's buffer, 0 for the system's default.
@@ -84,6 +86,7 @@ class ConnectionSettings:
     connect_timeout: float = 30.0
     request_timeout: float = 60.0
     longest_answer: int = 100_000_000
+    max_idle: float = 540.0
     family: str = "any"
     keep_alive: bool = False
     no_delay: bool = True
@@ -133,6 +136,7 @@ def connection_settings(settings: Mapping[str, object], token: Callable[[], str]
         connect_timeout=read.seconds("socket.connection.setup.timeout.ms", 30_000),
         request_timeout=read.seconds("socket.timeout.ms", 60_000),
         longest_answer=read.number("receive.message.max.bytes", 100_000_000),
+        max_idle=read.seconds("connections.max.idle.ms", 540_000) or math.inf,
         family=read.text("broker.address.family", "any").lower(),
         keep_alive=read.flag("socket.keepalive.enable", default=False),
         no_delay=read.flag("socket.nagle.disable", default=True),

@@ -72,8 +72,8 @@ def any_broker(servers: str, clock: Callable[[], float] = time.monotonic) -> Ite
     settings = ConnectionSettings(addresses(servers), connect_timeout=20, request_timeout=20)
     brokers = Brokers(settings, None, "1.0", 1000, lambda _outgoing, result: results.put(result), clock)
 
-    def ask() -> Result:
-        brokers.send(outgoing(1))
+    def ask(broker: int | None = None) -> Result:
+        brokers.send(outgoing(1, broker))
         return results.get(timeout=60)
 
     yield ask
@@ -201,6 +201,20 @@ def test_closing_ends_the_threads_and_interrupts_what_they_do() -> None:
             thread.join(PATIENCE)
             assert not thread.is_alive()
         assert results.empty()
+
+
+@pytest.mark.parametrize(("idle", "connections"), [(539.0, 1), (540.0, 2)])
+def test_a_connection_that_was_idle_for_long_is_replaced(idle: float, connections: int) -> None:
+    """A firewall may have forgotten it: the next request would be lost, after its whole timeout."""
+    now = 0.0
+    with FakeBroker(answering(metadata)) as broker:
+        cluster = answering(lambda: metadata((7, broker.port)))
+        with FakeBroker(cluster) as first, any_broker(first.address, lambda: now) as ask:
+            ask()
+            for seconds in (0.0, 300.0, 300.0 + idle):
+                now = seconds
+                assert ask(7) == Metadata({})
+        assert len(broker.peers) == connections
 
 
 def test_closing_before_a_connection_is_made_leaves_no_socket_open(monkeypatch: pytest.MonkeyPatch) -> None:

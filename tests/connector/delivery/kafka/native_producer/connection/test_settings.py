@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from rowtide.connector.config.kafka.clients import ClientKind, translate
@@ -196,3 +198,9 @@ def test_the_names_of_java() -> None:
     found = connection_settings({**SERVERS, **settings})
     assert found.credentials == Password("SCRAM-SHA-512", "a", "b")
     assert found.tls == TlsSettings(ca_location="/ca.pem", verify_host=False)
+
+
+@pytest.mark.parametrize(("given", "seconds"), [("180000", 180.0), ("0", math.inf), (None, 540.0)])
+def test_the_longest_idle_time_is_javas_unless_it_is_set(given: str | None, seconds: float) -> None:
+    more = {} if given is None else {"connections.max.idle.ms": given}
+    assert connection_settings({**SERVERS, **more}).max_idle == seconds
