@@ -26,6 +26,7 @@ from rowtide.connector.delivery.kafka.native_producer.machine import Sender
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import Outgoing, TopicPartition
 from rowtide.connector.delivery.kafka.native_producer.machine.transactions import State, TransactionStateError
 from rowtide.connector.delivery.kafka.native_producer.open_batches import ClosedBatch, OpenBatches
+from rowtide.connector.delivery.kafka.native_producer.runs import runs
 from rowtide.connector.delivery.kafka.native_producer.settings import ProducerSettings
 from rowtide.connector.delivery.kafka.native_producer.wire.errors import (
     AuthenticationFailed,
@@ -104,8 +105,8 @@ class NativeProducer:
             DeliveryError: a message is rejected, an earlier one failed, or ``interrupt`` was called while waiting.
         """
         partitions = self._partitions({batch.topic for batch in batches if batch.partition == _CHOSEN_BY_KEY})
-        for batch in batches:
-            self._send(batch.topic, batch.partition, batch.messages, batch.timestamp, partitions)
+        for batch, messages in runs(batches):
+            self._send(batch.topic, batch.partition, messages, batch.timestamp, partitions)
         if self._lingered():
             self._close_open()
         self.check()
@@ -123,6 +124,7 @@ class NativeProducer:
         timestamp_ms: int,
         partitions: Mapping[str, int],
     ) -> None:
+        self._make_room(len(messages))
         timestamp_ms = timestamp_ms or int(self._wall_clock() * 1000)
         if partition != _CHOSEN_BY_KEY:
             self._append(TopicPartition(topic, partition), messages, timestamp_ms)
@@ -145,7 +147,6 @@ class NativeProducer:
 
     def _append(self, place: TopicPartition, messages: Sequence[Message], timestamp_ms: int) -> bool:
         """Add messages to the open batch of a partition; returns whether a batch became full."""
-        self._make_room(len(messages))
         full = False
         try:
             for closed in self._open.append(place, messages, timestamp_ms, self._clock()):
