@@ -37,8 +37,8 @@ class FastKafka(Kafka):
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("modes", nargs=-1, type=click.Choice(["stream", "snapshot"]))
-@click.option("--load", "load_name", type=click.Choice(["repeating", "unique", "wide", "large"]), show_default=True,
-              default="repeating", help="Repeating or unique values, 61 columns, or rows of 20 KB.")  # fmt: skip
+@click.option("--load", "load_name", type=click.Choice(sorted(LOADS)), show_default=True, default="repeating",
+              help="Repeating or unique values, 61 columns, rows of 20 KB, or 1000 tables.")  # fmt: skip
 @click.option("--rows", default=200, show_default=True,
               help="Thousands of rows: of each table with repeating values, else of all tables together.")  # fmt: skip
 @click.option("--debezium", envvar="ROWTIDE_BENCH_DEBEZIUM", type=click.Path(exists=True, file_okay=False),

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 __all__ = ["Figures", "TopicWatch", "Usage", "cpu_seconds", "medians", "peak_bytes", "servers_below"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_READ_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,13 @@ class TopicWatch:
     def __init__(self, bootstrap: str) -> None:
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         self._consumer = Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False, "log_level": 0}
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "bench",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "log_level": 0,
+            }
         )
 
     def close(self) -> None:
@@ -147,16 +154,41 @@ class TopicWatch:
             begin: the offset of the first record of each topic.
             end: the offset behind the last one.
         """
-        first = [self._time(topic, offset) for topic, offset in begin.items()]
-        last = [self._time(topic, offset - 1) for topic, offset in end.items()]
+        first = self._times(begin)
+        last = self._times({topic: offset - 1 for topic, offset in end.items()})
         return (max(last) - min(first)) / 1000
 
-    def _time(self, topic: str, offset: int) -> int:
-        while offset >= 0:  # a transaction's control record has no message: step back to the one before
-            self._consumer.assign([TopicPartition(topic, 0, offset)])
-            for _ in range(10):
-                message: Any = self._consumer.poll(1)
-                if message is not None and message.error() is None:
-                    return int(message.timestamp()[1])
-            offset -= 1
-        raise RuntimeError(f"topic {topic} has no record")
+    def _times(self, offsets: Mapping[str, int]) -> list[int]:
+        """The timestamp of the record at each offset; where a control record is last, that of the one before it."""
+        found: dict[str, int] = {}
+        left = dict(offsets)
+        while left:
+            lacking = [topic for topic, offset in left.items() if offset < 0]
+            if lacking:
+                raise RuntimeError(f"topics without a record: {', '.join(lacking)}")
+            found |= self._timestamps(left)
+            left = {topic: offset - 1 for topic, offset in left.items() if topic not in found}
+        return list(found.values())
+
+    def _timestamps(self, offsets: Mapping[str, int]) -> dict[str, int]:
+        """The timestamp of the first record from each offset on, without topics that have none there."""
+        found: dict[str, int] = {}
+        self._consumer.assign([TopicPartition(topic, 0, offset) for topic, offset in offsets.items()])
+        reading, patience = set(offsets), time.monotonic() + _READ_S
+        while reading:
+            if time.monotonic() > patience:
+                raise RuntimeError(f"{len(reading)} topics sent no record within {_READ_S:.0f} s")
+            messages: list[Any] = self._consumer.consume(len(reading), 1)
+            done = set()
+            for message in messages:
+                topic = message.topic()
+                if topic not in reading:
+                    continue
+                if message.error() is None:
+                    found.setdefault(topic, int(message.timestamp()[1]))
+                elif message.error().code() != KafkaError._PARTITION_EOF:
+                    continue  # such as a leader that is not known yet
+                done.add(topic)
+            self._consumer.incremental_unassign([TopicPartition(topic, 0) for topic in done])  # read no further
+            reading -= done
+        return found
