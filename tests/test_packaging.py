@@ -114,10 +114,11 @@ def test_an_empty_environment_can_import_what_needs_no_extras(wheel: Path, tmp_p
     code = (
         "from rowtide.connector.rows.native.implementation import NAME\n"
         "from rowtide.connector.delivery.kafka.native_producer.batches.native.implementation import native\n"
-        "print(NAME, native is not None)"
+        "from rowtide.connector.protocol.native.usual_events import reader\n"
+        "print(NAME, native is not None, reader is not None)"
     )
     names = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True).stdout
-    assert names.strip() == ("Python False" if shutil.which("cc") is None else "compiled True")
+    assert names.strip() == ("Python False False" if shutil.which("cc") is None else "compiled True True")
 
 
 def test_the_command_line_explains_itself_with_the_base_installation_alone(wheel: Path, tmp_path: Path) -> None:

@@ -168,15 +168,18 @@ class Reader(StreamReader[StreamPipeline]):
         outputs: list[Output] = []
         size = 0
         try:
-            for packet in packets:
-                for made in pipeline.receive(packet):
+            at = 0
+            while at < len(packets):
+                before = at
+                steps, at = pipeline.receive_next(packets, at)
+                for made in steps:
                     outputs += made
                     size += sum(output.size for output in made if isinstance(output, Batch))
                     if size >= _PUT_BYTES:
                         full, outputs, size = outputs, [], 0
                         self._write(full)  # what cannot be written must not be written a second time below
                         yield
-                self.status.events += 1
+                self.status.events += at - before
                 if not pipeline.progress.in_transaction and self._has_work():
                     for made in pipeline.flush():
                         outputs += made

@@ -244,14 +244,12 @@ class CapturedTables:
             return False
         return not names.captures(*former) and names.helped(*former) is None
 
-    def observed(self, steps: Iterator[None], event: Rows, captured: CapturedTable) -> Iterator[None]:
+    def observed(self, steps: Iterator[None] | None, event: Rows, captured: CapturedTable) -> Iterator[None] | None:
         """The steps that make the records of a row event, which is shown to the observer if it watches the table."""
         observer = self.observer
-        return (
-            steps
-            if observer is None or observer.watched != captured.table.id
-            else _shown(steps, event, captured, observer)
-        )
+        if observer is None or observer.watched != captured.table.id:
+            return steps
+        return _shown(steps or iter(()), event, captured, observer)
 
     def emitted(self, batch: Batch) -> None:
         """Show the topics of a batch of an XA transaction."""

@@ -16,6 +16,9 @@ class ExecutedGtids:
         connector: ``mysql`` or ``mariadb``.
         all_domains: whether MariaDB's set counts as complete from the start on, as in Debezium. If the start has no
             GTIDs, it lacks the domains without a transaction since then.
+
+    Attributes:
+        text: the set as text; ``None`` as long as it is not complete.
     """
 
     def __init__(self, start: SourceOffset, connector: str, *, all_domains: bool = True) -> None:
@@ -24,11 +27,7 @@ class ExecutedGtids:
         # begins with PREVIOUS_GTIDS or GTID_LIST; a set without the earlier transactions would make the server send
         # them again.
         self._known = start.gtids is not None or (all_domains and connector == "mariadb")
-
-    @property
-    def text(self) -> str | None:
-        """The set as text; ``None`` as long as it is not complete."""
-        return str(self._set) if self._known else None
+        self.text = str(self._set) if self._known else None
 
     def add(self, event: Gtid | MariadbGtidEvent) -> Executed | None:
         """Add a transaction; ``None`` if it has no GTID of this kind of server."""
@@ -41,6 +40,8 @@ class ExecutedGtids:
             if not isinstance(self._set, MariadbGtidPosition):
                 return None
             self._set.add(event.gtid)
+        if self._known:
+            self.text = str(self._set)
         return before, self.text
 
     def start_of_file(self, event: PreviousGtids | MariadbGtidList) -> None:
@@ -52,3 +53,4 @@ class ExecutedGtids:
         else:
             self._set = MariadbGtidPosition.parse(",".join(map(str, event.gtids)))
         self._known = True
+        self.text = str(self._set)

@@ -10,16 +10,16 @@ order. A pipeline that resumes from the offset of any batch makes the records be
 whole transaction: its outputs are made step by step, so that never all of them are in memory.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
 from rowtide.connector.pipeline.captured_tables import CapturedTables, table_map_of
 from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
+from rowtide.connector.pipeline.failures import ReturnPoint, leave_out
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.return_point import ReturnPoint
 from rowtide.connector.pipeline.row_writer import RowWriter
 from rowtide.connector.pipeline.signals.receiver import SignalReceiver
 from rowtide.connector.pipeline.statements import Statements, is_begin, is_end, is_xa, query_event, statement_context
@@ -42,15 +42,13 @@ from rowtide.connector.records.transforms import Transformer
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
 
-log = logging.getLogger(__name__)
-
 Clock = Callable[[], int]
 """Nanoseconds since the epoch."""
 
 Steps = Iterator[None]
 """The rest of the work on an event whose outputs are too many for one step."""
 
-_NO_OUTPUTS: tuple[Sequence[Output]] = ((),)
+NO_OUTPUTS: tuple[Sequence[Output]] = ((),)
 """The one step of an event without outputs."""
 
 
@@ -98,7 +96,8 @@ class Pipeline:
         self._skipped = [kind for kind in RowsKind if kind.value in settings.skipped_operations]
         self._statements = Statements(settings, tables, self._captured)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
-        self.xa = XaTransactions(self.progress, start, read_xa, self._leave_out, self._captured.emitted, settings.form)
+        left_out = partial(leave_out, mode=settings.processing_failure)
+        self.xa = XaTransactions(self.progress, start, read_xa, left_out, self._captured.emitted, settings.form)
         self._row_writer = RowWriter(settings, self.progress, self._monitor, clock, self._batch_offset, self._put)
         self.signals = signals
         self._out: list[Output] = []
@@ -151,12 +150,27 @@ class Pipeline:
         except ProtocolError as error:
             if ROWS_TYPES.isdisjoint(packet[4:5]):
                 raise
-            self._leave_out(error)
+            leave_out(error, self._settings.processing_failure)
             if not self.progress.skipping:
                 self.progress.rows_to_skip()  # they were rows of this event, not of the next one
             self.progress.completed()
             return ()
         return self._payload(event) if isinstance(event, events.TransactionPayload) else self._steps(event)
+
+    def receive_next(self, packets: list[bytes], at: int) -> tuple[Iterable[Sequence[Output]], int]:
+        """Process the event ``packets[at]``, or the three that open a transaction at once; see :meth:`receive`.
+
+        Returns:
+            The steps, and the place behind the events.
+        """
+        progress = self.progress
+        if not progress.in_transaction and self._monitor is None and progress.passed_start:
+            opening = self.decoder.opening(packets, at)
+            if opening is not None:
+                progress.opened(*opening, self.gtids.add(opening[0]))
+                self._table_map(opening[2])
+                return NO_OUTPUTS, at + 3
+        return self.receive(packets[at]), at + 1
 
     def _payload(self, payload: events.TransactionPayload) -> Iterator[Sequence[Output]]:
         header = payload.header
@@ -171,7 +185,7 @@ class Pipeline:
             self.progress.advance(event.header)
             move(event)
             self.progress.completed()
-            return _NO_OUTPUTS
+            return NO_OUTPUTS
         out, rest = self._step(event, None)
         return (out,) if rest is None else self._further(out, event, rest)
 
@@ -217,27 +231,17 @@ class Pipeline:
             if rest is None or next(rest, True):  # steps yield None
                 return None
         except (SchemaError, TopicClash) as error:
-            raise type(error)(f"{error} (at {self._position()})") from error
+            raise type(error)(f"{error} (at {self.progress.place})") from error
         except (ProtocolError, ValueError) as error:
             problem = error if isinstance(error, ProtocolError) else ProtocolError(f"{event.header.type_name}: {error}")
-            problem.location = problem.location or self._position()
+            problem.location = problem.location or self.progress.place
             if isinstance(event, events.Rows | events.Incident):
-                self._leave_out(problem)
+                leave_out(problem, self._settings.processing_failure)
                 return None
             if problem is error:
                 raise
             raise problem from error
         return rest
-
-    def _leave_out(self, problem: ProtocolError) -> None:
-        """Handle missing or undecodable rows as ``event.processing.failure.handling.mode`` says."""
-        if self._settings.processing_failure == "fail":
-            raise problem
-        if self._settings.processing_failure == "warn":
-            log.warning("left out because of event.processing.failure.handling.mode=warn: %s", problem)
-
-    def _position(self) -> str:
-        return f"{self.progress.file}:{self.progress.pos}"
 
     # --- transaction boundaries ---------------------------------------------------------------------------------
 
@@ -291,11 +295,7 @@ class Pipeline:
             self.progress.query = event.text
 
     def _incident(self, event: events.Incident) -> None:
-        raise ProtocolError(
-            f"the server reports that changes are missing in its binlog (INCIDENT {event.number}: {event.message}); "
-            "take a new snapshot of the tables, or set event.processing.failure.handling.mode=warn to continue "
-            "without them"
-        )
+        raise ProtocolError(event.problem)
 
     # --- statements ---------------------------------------------------------------------------------------------
 
@@ -310,7 +310,7 @@ class Pipeline:
         elif self.progress.skipping:
             # CREATE TABLE … SELECT: rows behind it may not be skipped. The history may have the table already.
             with suppress(SchemaHistoryError):
-                self.tables.apply(query_event(event, self._position()))
+                self.tables.apply(query_event(event, self.progress.place))
         else:
             self._statement(event)
         return None
@@ -379,8 +379,10 @@ class Pipeline:
             return None
         if signals is not None:
             self._out += signals.rows(event, captured, skip, self.progress, self._batch_offset, in_xa=self.xa.is_open)
-        steps = None if skipped else self._row_writer.write(event, captured, skip)
-        return steps if steps is None or self.xa.is_open else self._captured.observed(steps, event, captured)
+        if skipped:
+            return None
+        steps = self._row_writer.write(event, captured, skip)
+        return steps if self.xa.is_open else self._captured.observed(steps, event, captured)
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from rowtide.connector.protocol.events.classes import Gtid, Query, TableMap
 from rowtide.connector.protocol.header import ARTIFICIAL, EventHeader
 from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
@@ -108,6 +109,32 @@ class Progress:
         timestamp, _, server_id, size, end, flags = header
         if not flags & ARTIFICIAL:
             self.at_event(end - size, end, server_id, timestamp)
+
+    @property
+    def place(self) -> str:
+        """The position of the current event in words, for messages."""
+        return f"{self.file}:{self.pos}"
+
+    def opened(
+        self, gtid: Gtid, begin: Query, table_map: TableMap, executed: tuple[str | None, str | None] | None
+    ) -> None:
+        """Advance behind the events that open a transaction, none of which is skipped; all have a position in the file.
+
+        Args:
+            gtid: the first event.
+            begin: the second one, from which on events count.
+            table_map: the third one.
+            executed: the executed sets before it and with it; ``None`` if the transaction has no GTID.
+        """
+        self.advance(gtid.header)
+        if executed is None:
+            self.anonymous_started(None)
+        else:
+            self.gtid_started(gtid.text, *executed, gtid.original_commit_timestamp or None)
+        self.advance(begin.header)
+        self.began(begin.thread_id)
+        self.advance(table_map.header)
+        self._events_done = 2
 
     def at_event(self, start: int, end: int, server_id: int, timestamp: int) -> None:
         """Advance to the next event; ``end`` 0 means that it has no position of its own (in compressed ones)."""

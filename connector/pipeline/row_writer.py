@@ -1,13 +1,15 @@
 """Writes the records of a row event, in batches of a bounded size."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from rowtide.connector.pipeline.captured_tables import CapturedTable
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.codecs.builder import Codec
 from rowtide.connector.records.codecs.rows import EventContext
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -43,34 +45,48 @@ class RowWriter:
         self._put = put
         self._marker = stream_snapshot_marker(settings.values.json_format)
 
-    def write(self, event: Rows, captured: CapturedTable, skip: int) -> Iterator[None]:
-        """Write the records of an event; pauses between two batches.
+    def write(self, event: Rows, captured: CapturedTable, skip: int) -> Iterator[None] | None:
+        """Write the records of an event.
 
         Args:
             event: the row event.
             captured: its table.
             skip: rows that were written before the start.
 
+        Returns:
+            What is left to do, which pauses between two batches; ``None`` if nothing is.
+
         Raises:
             ValueError: the images do not match the structure.
         """
-        progress, codec = self._progress, captured.codec
+        codec = captured.codec
         rows = codec.rows(event)
         images = 2 if event.kind is RowsKind.UPDATE else 1
         total = len(rows) // images
         if skip >= total:
-            return
+            return None
         context = self._context(captured)
         assert context.position is not None
         most = codec.batch_rows(event, total, context.position)
-        while total - skip > most:
-            stop = skip + most
-            progress.rows(stop - 1, total)
-            self._put(codec.batch(event, rows[: stop * images], skip, context, self._offset))
-            yield
-            skip = stop
-        progress.rows(total - 1, total)
+        if total - skip > most:
+            return self._batches(event, codec, rows, skip, context, most)
+        self._progress.rows(total - 1, total)
         self._put(codec.batch(event, rows, skip, context, self._offset))
+        return None
+
+    def _batches(
+        self, event: Rows, codec: Codec, rows: Sequence[Any], skip: int, context: EventContext, most: int
+    ) -> Iterator[None]:
+        """Write at most ``most`` rows in each step."""
+        images = 2 if event.kind is RowsKind.UPDATE else 1
+        total = len(rows) // images
+        while skip < total:
+            stop = min(skip + most, total)
+            self._progress.rows(stop - 1, total)
+            self._put(codec.batch(event, rows[: stop * images], skip, context, self._offset))
+            skip = stop
+            if skip < total:
+                yield
 
     def _context(self, captured: CapturedTable) -> EventContext:
         """What the event adds to the records of its rows."""

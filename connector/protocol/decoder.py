@@ -12,10 +12,20 @@ from rowtide.connector.errors import (
     UnsupportedEvent,
 )
 from rowtide.connector.protocol.events import control, gtid, statements
-from rowtide.connector.protocol.events.classes import Event, FormatDescription, Rotate, RowsKind, TransactionPayload
+from rowtide.connector.protocol.events.classes import (
+    Event,
+    FormatDescription,
+    Gtid,
+    Query,
+    Rotate,
+    RowsKind,
+    TableMap,
+    TransactionPayload,
+)
 from rowtide.connector.protocol.events.compression import inner_packets
 from rowtide.connector.protocol.events.rows import rows_parser
 from rowtide.connector.protocol.events.table_map import TableMapParser
+from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import (
     ARTIFICIAL,
     HEADER,
@@ -25,6 +35,7 @@ from rowtide.connector.protocol.header import (
     EventHeader,
     EventType,
 )
+from rowtide.connector.protocol.native import usual_events
 
 _Parser = Callable[[EventHeader, bytes, int, int], Event]
 
@@ -112,6 +123,8 @@ class EventDecoder:
         self._verify = verify_checksum
         self._checksum = False
         self._table_maps: dict[bool, TableMapParser] = {}
+        self._structures: dict[bytes, TableStructure] = {}
+        self._usual = None  # there is no format yet
         self._parsers: list[_Parser] = [_before_format] * 256
         self._parsers[EventType.FORMAT_DESCRIPTION] = self._format_description
         self._parsers[EventType.ROTATE] = self._rotate
@@ -126,6 +139,12 @@ class EventDecoder:
             UnsupportedEvent: the bytes are intact, but their meaning is unknown.
             All of them name the file and the position.
         """
+        if self._usual is not None and not offset:
+            event = self._usual.decode(packet, self._checksum, self._verify, self._structures)
+            if event is not None:
+                header = event[0]
+                self.position = header[4] or self.position + header[3]
+                return event
         end = len(packet)
         try:
             header = _new(EventHeader, _unpack(packet, offset))
@@ -159,6 +178,19 @@ class EventDecoder:
                 f"{self.file}:{header.start or start}",
             ) from error
 
+    def opening(self, packets: list[bytes], at: int) -> tuple[Gtid, Query, TableMap] | None:
+        """Decode the three events from ``packets[at]`` on at once, if these open a transaction.
+
+        Returns:
+            The events; ``None`` if they have to be decoded one by one: others, damaged ones, or without compiled code.
+        """
+        if self._usual is None:
+            return None
+        found = self._usual.opening(packets, at, self._checksum, self._verify, self._structures)
+        if found is not None:
+            self.position = found[2].header.log_pos
+        return found
+
     def unpack(self, event: TransactionPayload) -> Iterator[Event]:
         """Yield the events inside a TRANSACTION_PAYLOAD, decompressing on demand. Raises as `decode` does."""
         state = self._checksum, self.position
@@ -187,7 +219,9 @@ class EventDecoder:
             self._parsers[:] = [_PARSERS.get(code, _unknown) for code in _CODES]  # type: ignore[call-overload]
             self._parsers[EventType.FORMAT_DESCRIPTION] = self._format_description
             self._parsers[EventType.ROTATE] = self._rotate
-            self._parsers[EventType.TABLE_MAP] = self._table_maps.setdefault(mariadb, TableMapParser(mariadb))
+            table_maps = self._table_maps.setdefault(mariadb, TableMapParser(mariadb))
+            self._parsers[EventType.TABLE_MAP], self._structures = table_maps, table_maps.parsed
+            self._usual = usual_events.reader
         self._checksum = event.checksum == "CRC32"
         self.format = event
 

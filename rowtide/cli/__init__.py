@@ -130,14 +130,18 @@ def missing(error: ModuleNotFoundError, command: str, extra: str) -> click.Click
 
 
 def show_version(ctx: click.Context, _option: click.Parameter, value: bool) -> None:
-    """Print the version, and whether rows and Kafka's record batches are made by compiled code or in Python."""
+    """Print the version, and whether events, rows and Kafka's record batches are handled by compiled code or Python."""
     if value:
         from rowtide.connector.delivery.kafka.native_producer.batches.native import (  # noqa: PLC0415 - only for this
             implementation as batches,
         )
+        from rowtide.connector.protocol.native import usual_events  # noqa: PLC0415
         from rowtide.connector.rows.native import implementation as rows  # noqa: PLC0415
 
-        click.echo(f"rowtide, version {__version__}, rows: {rows.NAME}, native Kafka producer: {batches.NAME}")
+        click.echo(
+            f"rowtide, version {__version__}, events: {usual_events.NAME}, rows: {rows.NAME}, "
+            f"native Kafka producer: {batches.NAME}"
+        )
         ctx.exit()
 
 

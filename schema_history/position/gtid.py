@@ -32,7 +32,7 @@ class GtidSet:
     def __init__(self) -> None:
         self._sets: dict[str, dict[str, Intervals]] = {}
         self._text: str | None = None
-        # The ranges that were added to last, and the text before and behind the last one of them.
+        # The ranges that were added to last, and the text before and behind the end of the last one of them.
         self._growing: Intervals | None = None
         self._around: tuple[str, str] | None = None
 
@@ -146,14 +146,14 @@ class GtidSet:
         """The server's text without line breaks: sorted by uuid, untagged intervals before tagged ones."""
         if self._text is None:
             growing = self._growing
-            if growing is None:
+            if growing is None or growing.stops[-1] - growing.starts[-1] == 1:
                 self._text = self._rendered()
             else:
                 if self._around is None:
                     before, _, behind = self._rendered(growing).partition(_PLACE)
-                    self._around = before, behind
+                    self._around = f"{before}{growing.starts[-1]}-", behind
                 before, behind = self._around
-                self._text = f"{before}{growing.last_text()}{behind}"
+                self._text = f"{before}{growing.stops[-1] - 1}{behind}"
         return self._text
 
     def _rendered(self, growing: Intervals | None = None) -> str:

@@ -66,13 +66,9 @@ class Intervals:
             self._text = ":".join(_range_text(start, stop) for start, stop in self.pairs())
         return self._text
 
-    def last_text(self) -> str:
-        """The text of the last range."""
-        return _range_text(self.starts[-1], self.stops[-1])
-
     def text_before_last(self) -> str:
         """The text without that of the last range."""
-        return str(self).removesuffix(self.last_text())
+        return str(self).removesuffix(_range_text(self.starts[-1], self.stops[-1]))
 
 
 def _range_text(start: int, stop: int) -> str:

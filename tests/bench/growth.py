@@ -14,7 +14,7 @@ import logging
 import struct
 import sys
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -158,11 +158,12 @@ def started(shape: Shape) -> Pipeline:
     return pipeline
 
 
-def messages(pipeline: Pipeline, packets: Iterable[bytes]) -> int:
+def messages(pipeline: Pipeline, packets: list[bytes]) -> int:
     """Make the messages of the events, and count those of rows."""
-    count = 0
-    for packet in packets:
-        for step in pipeline.receive(packet):
+    count = at = 0
+    while at < len(packets):
+        steps, at = pipeline.receive_next(packets, at)
+        for step in steps:
             count += sum(
                 len(output.messages) for output in step if isinstance(output, Batch) and ".d.t" in output.topic
             )

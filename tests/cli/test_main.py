@@ -13,6 +13,7 @@ from rowtide import __version__
 from rowtide.cli import COMMANDS, main
 from rowtide.connector.config.catalogue import PROPERTIES
 from rowtide.connector.delivery.kafka.native_producer.batches.native import implementation as batches
+from rowtide.connector.protocol.native import usual_events
 from rowtide.connector.rows.native import implementation
 
 
@@ -114,8 +115,8 @@ def test_the_completion_script(shell: str) -> None:
 
 
 def test_the_version() -> None:
-    expected = f"rowtide, version {__version__}, rows: {implementation.NAME}, native Kafka producer: {batches.NAME}\n"
-    assert run("--version") == (0, expected)
+    compiled = f"events: {usual_events.NAME}, rows: {implementation.NAME}, native Kafka producer: {batches.NAME}"
+    assert run("--version") == (0, f"rowtide, version {__version__}, {compiled}\n")
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ EDGES = {
     "rowtide.connector.engine.start.written_snapshot": "threads",
     "rowtide.connector.engine.wiring": "files",
     "rowtide.connector.records.heartbeat": "clock",
-    "rowtide.connector.rows.native.implementation": "files",
+    "rowtide.connector.protocol.native.compiled": "files",
     "rowtide.connector.snapshot.blocking.snapshots": "clock mysql",
     "rowtide.connector.snapshot.chunks.parallel_reading": "mysql threads",
     "rowtide.connector.snapshot.incremental.reading.chunk_reader": "clock mysql threads",

@@ -17,7 +17,7 @@ from rowtide.connector.engine.decoding.processes import DecoderProcesses, Task
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
-from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.pipeline import NO_OUTPUTS, Pipeline
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events.classes import Event, TableMap
 from rowtide.connector.protocol.header import GTID_TYPES
@@ -97,6 +97,13 @@ class ParallelPipeline(Generic[T]):
             return map(self._form.direct, filter(None, self.pipeline.receive(packet)))
         pieces = self._splitter.add(packet)
         return self._processed(pieces) if pieces or self._held else ()
+
+    def receive_next(self, packets: list[bytes], at: int) -> tuple[Iterable[T], int]:
+        """As :meth:`receive` for ``packets[at]``, or for several events at once; returns the place behind them, too."""
+        if self._processes is not None:
+            return self.receive(packets[at]), at + 1
+        steps, behind = self.pipeline.receive_next(packets, at)
+        return () if steps is NO_OUTPUTS else map(self._form.direct, filter(None, steps)), behind
 
     def flush(self) -> Iterator[T]:
         """The outputs of all transactions that are complete. Few events are decoded here, which takes less time."""

@@ -24,18 +24,19 @@ _VERSION_FLAG = 1 << 31
 _U64 = Struct("<Q")
 _MARIADB_GTID = Struct("<QIB")
 
-_uuids: dict[bytes, str] = {}
+UUID_TEXTS: dict[bytes, str] = {}
+"""The texts of uuids by their bytes."""
 _UUIDS_LIMIT = 10_000
 
 
 def uuid_text(raw: bytes) -> str:
     """The text of a uuid's 16 bytes. There are few sources, so the texts are cached."""
-    text = _uuids.get(raw)
+    text = UUID_TEXTS.get(raw)
     if text is None:
-        if len(_uuids) >= _UUIDS_LIMIT:
-            _uuids.clear()
+        if len(UUID_TEXTS) >= _UUIDS_LIMIT:
+            UUID_TEXTS.clear()
         digits = raw.hex()
-        text = _uuids[raw] = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        text = UUID_TEXTS[raw] = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
     return text
 
 

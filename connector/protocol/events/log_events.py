@@ -75,6 +75,15 @@ class Incident(NamedTuple):
     number: int
     message: str
 
+    @property
+    def problem(self) -> str:
+        """What has happened, and the way out."""
+        return (
+            "the server reports that changes are missing in its binlog "
+            f"(INCIDENT {self.number}: {self.message}); take a new snapshot of the tables, or set "
+            "event.processing.failure.handling.mode=warn to continue without them"
+        )
+
 
 class TransactionContext(NamedTuple):
     """TRANSACTION_CONTEXT: group replication's certification data of a transaction."""

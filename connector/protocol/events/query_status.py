@@ -125,7 +125,8 @@ _VARIABLES: dict[int, tuple[str, Callable[[ByteReader], Any]]] = {
 }
 
 _CACHE_LIMIT = 1024
-_cache: dict[bytes, QueryStatus] = {}
+PARSED: dict[bytes, QueryStatus] = {}
+"""The settings that were parsed, by their bytes."""
 
 
 def parse_query_status(block: bytes) -> QueryStatus:
@@ -135,12 +136,12 @@ def parse_query_status(block: bytes) -> QueryStatus:
         UnsupportedEvent: unknown code of a variable.
         TruncatedEvent: the block ends inside a variable.
     """
-    status = _cache.get(block)
+    status = PARSED.get(block)
     if status is None:
         status = _parse(block)
-        if len(_cache) >= _CACHE_LIMIT:
-            _cache.clear()
-        _cache[block] = status
+        if len(PARSED) >= _CACHE_LIMIT:
+            PARSED.clear()
+        PARSED[block] = status
     return status
 
 

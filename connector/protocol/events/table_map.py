@@ -45,25 +45,29 @@ _ENUM_AND_SET = frozenset({ColumnType.ENUM, ColumnType.SET})
 
 
 class TableMapParser:
-    """Parses table maps. Each distinct body (without the table id in front of it) is parsed only once."""
+    """Parses table maps. Each distinct body (without the table id in front of it) is parsed only once.
+
+    Attributes:
+        parsed: the structures by their bodies.
+    """
 
     def __init__(self, mariadb: bool) -> None:
         self._mariadb = mariadb
-        self._cache: dict[bytes, TableStructure] = {}
+        self.parsed: dict[bytes, TableStructure] = {}
         self._columns = 0
 
     def __call__(self, header: EventHeader, data: bytes, pos: int, end: int) -> TableMap:
         """Parse the event body ``data[pos:end]``, without header and checksum."""
         low, high, flags = _ID_LOW_HIGH_FLAGS.unpack_from(data, pos)
         body = data[pos + 8 : end]
-        structure = self._cache.get(body)
+        structure = self.parsed.get(body)
         if structure is None:
             structure = parse_structure(body, self._mariadb)
             self._columns += len(structure.columns)
             if self._columns > _CACHED_COLUMNS:
-                self._cache.clear()
+                self.parsed.clear()
                 self._columns = len(structure.columns)
-            self._cache[body] = structure
+            self.parsed[body] = structure
         return TableMap(header, low | high << 32, flags, structure)
 
 

@@ -1,6 +1,6 @@
-"""Decides whether records are encoded by compiled code, by the rules of the compiled row path."""
+"""Decides whether records are encoded by compiled code."""
 
-from rowtide.connector.rows.native.implementation import compiled_module, name_of
+from rowtide.connector.protocol.native.compiled import compiled_module, name_of
 
 __all__ = ["NAME", "native"]
 

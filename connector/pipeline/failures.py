@@ -1,12 +1,36 @@
-"""The state of a pipeline before a step, to which it returns if the step fails: a restart makes its outputs again."""
+"""What happens if an event fails: the state to return to, and rows that are left out."""
 
+import logging
+
+from rowtide.connector.errors import ProtocolError
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
 from rowtide.connector.pipeline.xa_transactions import XaTransactions
+from rowtide.envelope.settings import FailureMode
+
+log = logging.getLogger(__name__)
+
+
+def leave_out(problem: ProtocolError, mode: FailureMode) -> None:
+    """Handle missing or undecodable rows.
+
+    Args:
+        problem: the problem.
+        mode: ``event.processing.failure.handling.mode``.
+
+    Raises:
+        ProtocolError: the problem, with ``fail``.
+    """
+    if mode == "fail":
+        raise problem
+    if mode == "warn":
+        log.warning("left out because of event.processing.failure.handling.mode=warn: %s", problem)
 
 
 class ReturnPoint:
-    """What the next step changes and resume positions are made from.
+    """The state before a step, to which the pipeline returns if the step fails: a restart makes its outputs again.
+
+    It is what the step changes and resume positions are made from.
 
     Args:
         progress: the position in the stream.

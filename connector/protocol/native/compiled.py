@@ -1,0 +1,55 @@
+"""Edge: decides whether compiled code is used: where it was built and can be imported.
+
+``ROWTIDE_PURE_PYTHON=1`` in the environment forces Python. Both give the same results and the same errors. In a
+checkout, compiled code that is older than its source, as after ``git pull``, is not used: Python would call it in a new
+way.
+"""
+
+import importlib
+import os
+from pathlib import Path
+from types import ModuleType
+
+__all__ = ["compiled_module", "is_stale", "name_of"]
+
+
+def is_stale(compiled: Path, sources: Path) -> bool:
+    """Whether a source is newer than the compiled module, in a checkout. An installation has both from one build.
+
+    Args:
+        compiled: the file of the compiled module.
+        sources: the folder with the sources in C, somewhere in ``connector``.
+    """
+    connector = next(folder for folder in sources.parents if folder.name == "connector")
+    if not (connector.parent / "pyproject.toml").exists():
+        return False
+    built = compiled.stat().st_mtime_ns
+    return any(source.stat().st_mtime_ns > built for source in sources.glob("*.[ch]"))
+
+
+def compiled_module(name: str, beside_sources: str) -> tuple[ModuleType | None, str]:
+    """A compiled module, ``None`` if Python has to be used; and what to do if that is because it is stale.
+
+    Args:
+        name: its name.
+        beside_sources: a file in the folder with its sources in C.
+    """
+    if os.environ.get("ROWTIDE_PURE_PYTHON") == "1":
+        return None, ""
+    try:
+        compiled = importlib.import_module(name)
+    except ImportError:  # there was no compiler, or rowtide is imported from a zip archive
+        return None, ""
+    if is_stale(Path(str(compiled.__file__)), Path(beside_sources).parent):
+        return None, "the compiled code is older than its source: run pip install again, as at the installation"
+    return compiled, ""
+
+
+def name_of(module: ModuleType | None, stale: str) -> str:
+    """What is used, for people: compiled code, or Python and why.
+
+    Args:
+        module: the compiled module, or ``None``.
+        stale: what to do about compiled code that is older than its source, empty if there is none.
+    """
+    return "compiled" if module is not None else f"Python ({stale})" if stale else "Python"
