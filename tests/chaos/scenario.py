@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 __all__ = ["Scenario"]
 
-_CHOICES = ("compressed", "small_files", "encrypted", "replica", "small_disks")
+_CHOICES = ("compressed", "small_files", "encrypted", "replica", "small_disks", "native_producer")
 _DEBEZIUM = "io.debezium.transforms"
 _TRANSFORMS: Mapping[str, Mapping[str, str]] = {
     "no transform": {},
@@ -49,6 +49,7 @@ class Scenario:
         replica: whether a second server replicates, and can replace the first one.
         small_disks: whether Kafka, the database and the worker's offset file are on disks that can be full.
         rows_before: the rows of ``entries`` that the snapshot reads.
+        native_producer: whether rowtide's own producer sends to Kafka, and not librdkafka.
     """
 
     flavor: str
@@ -62,6 +63,7 @@ class Scenario:
     replica: bool
     small_disks: bool
     rows_before: int
+    native_producer: bool
 
     @classmethod
     def of(cls, flavor: str, seed: int) -> Scenario:
@@ -81,6 +83,7 @@ class Scenario:
             replica=gtids and special == "replica",
             small_disks=special == "small disks",
             rows_before=decide.choice((0, 0, 40_000)),
+            native_producer=decide.random() < 0.5,
         )
 
     def __str__(self) -> str:
@@ -120,6 +123,7 @@ class Scenario:
             "max.queue.size": "600",
             "max.batch.size": "200",
             "schema.history.internal.compact.interval": "10",
+            "rowtide.producer": "native" if self.native_producer else "librdkafka",
             **_TRANSFORMS[self.transform],
             **(_EXACTLY_ONCE if self.exactly_once else {}),
         }

@@ -125,7 +125,8 @@ def test_routed_records_are_those_of_their_tables() -> None:
 def test_seeds_cover_all_scenarios() -> None:
     scenarios = [Scenario.of(flavor, seed) for flavor in ("mysql", "mariadb") for seed in range(60)]
     assert scenarios == [Scenario.of(flavor, seed) for flavor in ("mysql", "mariadb") for seed in range(60)]
-    for name in ("exactly_once", "compressed", "small_files", "encrypted", "replica", "small_disks", "rows_before"):
+    names = "exactly_once", "compressed", "small_files", "encrypted", "replica", "small_disks", "rows_before"
+    for name in (*names, "native_producer"):
         for flavor in ("mysql", "mariadb"):
             values = {bool(getattr(each, name)) for each in scenarios if each.flavor == flavor}
             assert values == {True, False}, (flavor, name)
