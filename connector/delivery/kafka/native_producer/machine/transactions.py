@@ -261,6 +261,12 @@ class Transactions:
     def ended(self, request: EndTxn, answer: EndTxnAnswer, now: float) -> Failure | None:
         """Take the answer to ``EndTxn``."""
         nothing_to_abort = not request.commit and not self._joined and answer.error == ErrorCode.INVALID_TXN_STATE
+        if request.commit and answer.error == ErrorCode.INVALID_TXN_STATE:
+            return unusable(
+                f"cannot commit the transaction: {reason(answer.error)}. Kafka has aborted it, because it was open for "
+                f"longer than transaction.timeout.ms={self._timeout_ms}, or because another instance has started with "
+                f"transactional.id {self._id!r}"
+            )
         if answer.error != ErrorCode.NONE and not nothing_to_abort:
             failure = self._refused(request, answer.error, now)
             if failure is not None and failure.abortable:

@@ -368,6 +368,26 @@ def test_an_expired_transaction_fences_its_producer(version: int) -> None:
     assert seen(net, A0) == []
 
 
+@VERSIONS
+def test_a_commit_that_comes_after_kafka_has_aborted_the_transaction_says_why(version: int) -> None:
+    """Kafka 4 takes the commit of an expired transaction for a repeated one, because its epoch is the last but one."""
+    net = network(version)
+    net.sender.begin()
+    net.add(A0, 1)
+    net.settle()
+    net.sender.commit()
+    net.collect()
+    (number,) = net.requests
+    assert isinstance(net.requests[number].request, EndTxn)
+    net.sender.answered(number, EndTxnAnswer(ErrorCode.INVALID_TXN_STATE), net.now)
+    assert net.sender.failure is not None
+    failure = net.sender.failure.error
+    assert isinstance(failure, ProducerFailed)
+    for part in ("INVALID_TXN_STATE", "transaction.timeout.ms=60000", "another instance", "transactional.id"):
+        assert part in str(failure)
+    assert not net.sender.failure.abortable
+
+
 def test_a_coordinator_that_died_is_looked_for_again() -> None:
     net = network(1)
     net.kafka.down.add(0)
