@@ -43,12 +43,12 @@ def new_producer(
         DeliveryError: the settings are invalid, or the producer does not have them.
     """
     if kind is ProducerKind.AUTO:
-        log.info("rowtide.producer: %s", choice_text(settings))
+        log.info("Kafka producer: %s", choice_text(settings))
         kind = ProducerKind.NATIVE if _why_not_native(settings) is None else ProducerKind.LIBRDKAFKA
     if kind is ProducerKind.LIBRDKAFKA:
         return RecordProducer(settings, quiet=quiet, show_keys=show_keys)
     if implementation.native is None:
-        log.warning("rowtide.producer=native %s", _SLOW)
+        log.warning("the native Kafka producer %s", _SLOW)
     return _native_producer(settings, show_keys=show_keys)
 
 

@@ -10,6 +10,9 @@ from rowtide.canal.configuration.reader import PropertyReader
 from rowtide.canal.mq.messages import MessageForm
 from rowtide.canal.mq.routing import Router, Routes
 from rowtide.canal.server.stored_entry import BatchMode
+from rowtide.connector.config.catalogue.connect import PRODUCER_KIND
+from rowtide.connector.config.choices import ProducerKind
+from rowtide.connector.config.kafka import native_producer
 from rowtide.connector.config.kafka.clients import ClientKind, translate
 from rowtide.connector.config.kafka.producer_settings import (
     ProducerSettingsError,
@@ -33,8 +36,9 @@ OF_SERVER: Mapping[str, str] = {
     "canal.mq.database.hash": "true",
     "canal.mq.exactlyOnce": "false",
     "canal.mq.offsetsTopic": "rowtide-canal-offsets",
+    "canal.mq.producer": PRODUCER_KIND.default,
 }
-"""Properties of the server, with their defaults. The last two are rowtide's own."""
+"""Properties of the server, with their defaults. The last three are rowtide's own."""
 
 _OLD_NAMES: Mapping[str, str] = {
     "canal.mq.servers": "bootstrap.servers",
@@ -115,7 +119,17 @@ def kafka_settings(
     except ProducerSettingsError as error:
         server.problem("kafka", str(error).replace("producer.override.", _PREFIX))
         made = {}
-    return KafkaSettings(routes, form, made, consumer, admin, server.text("canal.mq.offsetsTopic"), exactly_once)
+    kind = server.parsed("canal.mq.producer", _producer_kind, PRODUCER_KIND.default)
+    if kind is ProducerKind.NATIVE:
+        for problem in native_producer.problems(made):
+            server.problem(_PREFIX + problem.property, problem.message.replace("rowtide.producer", "canal.mq.producer"))
+    return KafkaSettings(routes, form, kind, made, consumer, admin, server.text("canal.mq.offsetsTopic"), exactly_once)
+
+
+def _producer_kind(text: str) -> ProducerKind:
+    if text not in ProducerKind.__members__.values():
+        raise ValueError(f"must be one of {', '.join(ProducerKind)}, not {text!r}")
+    return ProducerKind(text)
 
 
 _RULES = {

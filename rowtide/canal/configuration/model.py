@@ -11,6 +11,7 @@ from rowtide.canal.mq.messages import MessageForm
 from rowtide.canal.mq.routing import Routes
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.stored_entry import BatchMode
+from rowtide.connector.config.choices import ProducerKind
 from rowtide.connector.config.secret import Secret
 
 
@@ -99,6 +100,7 @@ class KafkaSettings:
     Attributes:
         routes: the topics and partitions.
         form: of messages.
+        producer_kind: which producer sends them (``canal.mq.producer``).
         producer: librdkafka's settings of the producer, those that the delivery requires included.
         consumer: the same of a consumer.
         admin: the same of an admin client.
@@ -108,6 +110,7 @@ class KafkaSettings:
 
     routes: Routes
     form: MessageForm
+    producer_kind: ProducerKind
     producer: Mapping[str, Any] = field(repr=False)
     consumer: Mapping[str, str] = field(repr=False)
     admin: Mapping[str, str] = field(repr=False)

@@ -25,7 +25,7 @@ from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.errors import DeliveryError, OffsetStoreError, OffsetStoreUnavailable
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
-from rowtide.connector.delivery.kafka.producer import RecordProducer
+from rowtide.connector.delivery.kafka.producers import new_producer
 from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalSink
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.delivery.sink import Sink
@@ -45,6 +45,7 @@ _DRAIN_S = 8.0
 """How long messages that were read are still delivered when reading ends."""
 _IN_CANALS_TERMS = {
     "producer.override.": "kafka.",
+    "rowtide.producer": "canal.mq.producer",
     "leave columns out with column.exclude.list": "leave columns out with canal.instance.filter.black.field",
     "topic.creation.enable=false": "the account may not create it",
 }
@@ -115,7 +116,7 @@ class KafkaInstance(BaseInstance):
 
     def _sink(self, store: EventStore) -> tuple[Sink, CommitPolicy, Resumption | None]:
         kafka = self._kafka
-        producer = RecordProducer(kafka.producer, quiet=store.quiet)
+        producer = new_producer(kafka.producer_kind, kafka.producer, quiet=store.quiet)
         found = self._positions.resumption(CLIENT_ID)
         if not kafka.exactly_once:
             policy = CommitPolicy(self._flush_s, by_poll=False)

@@ -8,6 +8,7 @@ import pytest
 
 from rowtide.canal.configuration.load import read_folder, read_instance
 from rowtide.canal.configuration.model import StartPosition
+from rowtide.connector.config.catalogue.connect import PRODUCER_KIND
 from rowtide.connector.config.errors import ConfigurationError
 
 SERVER = r"""
@@ -153,6 +154,23 @@ def test_settings_of_kafka_that_weaken_the_delivery_have_no_effect_or_are_refuse
     first, second = problems(path)
     assert first.startswith("canal.properties: canal.mq.flatMesage: unknown property")
     assert second.startswith("canal.properties: kafka: kafka.enable.idempotence=false would risk losing")
+
+
+def test_the_producer_is_librdkafkas_or_rowtides_own(tmp_path: Path) -> None:
+    def kind(more: str, place: str) -> str:
+        kafka = read_folder(folder(tmp_path / place, KAFKA + more), {}).instances["example"].kafka
+        assert kafka is not None
+        return kafka.producer_kind
+
+    assert kind("canal.mq.producer=native\nkafka.linger.ms=3\n", "a") == "native"
+    assert kind("canal.mq.producer=auto\nkafka.partitioner=random\n", "b") == "auto"
+    assert kind("kafka.partitioner=random\n", "c") == PRODUCER_KIND.default
+    (problem,) = problems(folder(tmp_path / "d", KAFKA + "canal.mq.producer=java\n"))
+    expected = "must be one of auto, librdkafka, native, not 'java'"
+    assert problem == f"canal.properties: canal.mq.producer: {expected}"
+    found = problems(folder(tmp_path / "e", KAFKA + "canal.mq.producer=native\nkafka.partitioner=random\n"))
+    assert [problem.partition(" ")[2].partition(":")[0] for problem in found] == ["kafka.partitioner"]
+    assert "set canal.mq.producer=librdkafka" in found[0]
 
 
 def test_a_topic_without_partitions_is_refused(tmp_path: Path) -> None:

@@ -32,14 +32,17 @@ def until(reached: Callable[[], bool], seconds: float = 180) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flavor", "exactly_once"), [("mysql", True), ("mariadb", False)], ids=["exactly-once", "at-least-once"]
+    ("flavor", "exactly_once", "producer"),
+    [("mysql", True, "librdkafka"), ("mariadb", False, "librdkafka"), ("mysql", True, "native")],
+    ids=["exactly-once", "at-least-once", "exactly-once, native"],
 )
 def test_every_change_arrives_in_order_over_kills(
-    request: pytest.FixtureRequest, topics: Topics, tmp_path: Path, flavor: str, *, exactly_once: bool
+    request: pytest.FixtureRequest, topics: Topics, tmp_path: Path, flavor: str, producer: str, *, exactly_once: bool
 ) -> None:
     database: Database = request.getfixturevalue(f"{flavor}_db")
     topic = Topics.name()
-    folder = configured(tmp_path, database, topics, topic, **{"canal.mq.exactlyOnce": str(exactly_once).lower()})
+    own = {"canal.mq.exactlyOnce": str(exactly_once).lower(), "canal.mq.producer": producer}
+    folder = configured(tmp_path, database, topics, topic, **own)
     database.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
     database.execute(f"INSERT INTO t VALUES {', '.join(f'({key}, 0)' for key in range(ROWS))}")
     process = CanalProcess()

@@ -52,7 +52,7 @@ def test_the_producer_of_each_name(caplog: pytest.LogCaptureFixture) -> None:
     assert isinstance(made(ProducerKind.NATIVE), NativeProducer)
     assert logged(caplog) == []
     assert isinstance(made(ProducerKind.AUTO), NativeProducer)
-    assert logged(caplog) == [("INFO", "rowtide.producer: auto is native")]
+    assert logged(caplog) == [("INFO", "Kafka producer: auto is native")]
 
 
 @pytest.mark.parametrize(("settings", "reason"), NEEDS_LIBRDKAFKA)
@@ -65,7 +65,7 @@ def test_settings_that_only_librdkafka_has(
     if "security.protocol" not in settings:  # librdkafka itself may be built without Kerberos
         assert isinstance(made(ProducerKind.AUTO, **settings), RecordProducer)
         ((_, text),) = logged(caplog)
-        assert text.startswith("rowtide.producer: auto is librdkafka; native is not possible: ")
+        assert text.startswith("Kafka producer: auto is librdkafka; native is not possible: ")
 
 
 def test_without_compiled_code(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
