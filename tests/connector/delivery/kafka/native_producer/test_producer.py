@@ -28,6 +28,7 @@ from rowtide.connector.delivery.errors import (
 )
 from rowtide.connector.delivery.kafka import sink as sink_module
 from rowtide.connector.delivery.kafka.native_producer.batches.partitions import python_split_by_key
+from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
     AddPartitionsToTxn,
     EndTxn,
@@ -321,6 +322,20 @@ def test_messages_that_come_together_are_sent_though_they_exceed_the_bounds(make
     assert stored(kafka) == list(range(20))
 
 
+def test_messages_that_come_together_wait_for_room_batch_by_batch(make: Make) -> None:
+    producer, brokers = make(fate=holding(Produce), queue_buffering_max_kbytes=20, batch_size=2000)
+    thread, ended = in_thread(lambda: producer.send([large(500, *range(200))]))
+    until(brokers.produced)
+    thread.join(0.05)
+    assert thread.is_alive()
+    assert producer._held <= 20 << 10
+    brokers.release()
+    thread.join(PATIENCE)
+    assert ended == [None]
+    assert producer.drain()
+    assert stored(brokers.kafka) == list(range(200))
+
+
 def test_memory_is_counted_exactly_when_batches_are_split(make: Make) -> None:
     kafka = cluster()
     kafka.largest = 40
@@ -456,6 +471,7 @@ def test_a_failure_ends_the_producer_and_nothing_more_is_sent(
     with pytest.raises(kind, match=text):
         producer.drain(PATIENCE)
     count = len(brokers.outgoing)
+    threading.Event().wait(0.02)  # longer than the delay before a retry
     for call in (producer.serve, producer.check, lambda: producer.drain(0.05), producer.drain):
         with pytest.raises(kind):
             call()
@@ -479,9 +495,17 @@ def test_a_lost_broker_is_a_problem_until_it_is_reset_and_a_warning(
     producer.send([batch(0)])
     assert producer.drain(PATIENCE)
     assert producer.problem == "broker test:9092: it cannot be reached"
-    assert [record.message for record in caplog.records].count(producer.problem) <= 1
     producer.problem = None
     assert producer.problem is None
+
+
+def test_a_lost_connection_is_logged_once_in_a_while(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    producer, brokers = make()
+    text = "broker of-this-test:9092: the connection was lost"
+    brokers.results[GetMetadata] = [ConnectionFailed(text), ConnectionFailed(text)]
+    producer.send([batch(0)])
+    assert producer.drain(PATIENCE)
+    assert [(record.levelname, record.message) for record in caplog.records] == [("WARNING", text)]
 
 
 def test_an_error_that_is_retried_is_a_problem(make: Make) -> None:
@@ -559,6 +583,18 @@ def test_a_transaction_can_be_rolled_back_and_sent_again(make: Make, kafka: Simu
     sink.send([batch(0), batch(1)])
     assert sink.commit(SourceOffset("b", 1))
     assert committed(kafka) == [0, 1]
+
+
+def test_a_rollback_drops_messages_that_were_not_sent_yet(make: Make, kafka: SimulatedKafka) -> None:
+    producer, _ = make(kafka, transactional_id="rowtide-0", linger_ms=3_600_000)
+    sink = sink_of(producer)
+    sink.open()
+    sink.send([batch(0)])
+    sink.rollback()
+    assert producer.waiting == 0
+    sink.send([batch(1)])
+    assert sink.commit(SourceOffset("b", 1))
+    assert committed(kafka) == [1]
 
 
 def test_a_sink_that_never_opened_a_transaction_closes_and_rolls_back(make: Make, kafka: SimulatedKafka) -> None:
