@@ -105,17 +105,17 @@ def problems(settings: Mapping[str, Any]) -> Iterator[Problem]:
     Args:
         settings: with librdkafka's names, without synonyms.
     """
+    if str(settings.get("security.protocol", "")).lower().startswith("sasl_"):
+        mechanism = str(settings.get("sasl.mechanism", "GSSAPI")).upper()
+        if mechanism not in MECHANISMS:
+            yield Problem(
+                "sasl.mechanism",
+                f"rowtide's own producer has the logins {', '.join(MECHANISMS)}, not {mechanism}. Set "
+                "rowtide.producer=librdkafka",
+            )
     for name in sorted(ONLY_LIBRDKAFKA & settings.keys()):
         yield Problem(name, f"is a setting of librdkafka that rowtide's own producer does not have: {_REMEDY}")
     for name, value in _ONLY_VALUE.items():
         given = str(settings.get(name, value)).strip()
         if given.lower() != value:
             yield Problem(name, f"rowtide's own producer has {value} only, not {given}: {_REMEDY}")
-    if str(settings.get("security.protocol", "")).lower().startswith("sasl_"):
-        mechanism = str(settings.get("sasl.mechanism", "GSSAPI")).upper()
-        if mechanism not in MECHANISMS:
-            yield Problem(
-                "sasl.mechanism",
-                f"rowtide's own producer has the logins {', '.join(MECHANISMS)}, not {mechanism}: set "
-                "rowtide.producer=librdkafka",
-            )
