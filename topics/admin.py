@@ -3,12 +3,13 @@
 Every operation has a timeout. Errors name the topic and say what to do.
 """
 
+import copy
 import logging
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -96,7 +97,13 @@ class TopicAdmin:
     def __init__(self, client: Mapping[str, Any], timeout: float = 30.0, *, auto_create: bool = False) -> None:
         self._servers = str(client.get("bootstrap.servers", ""))
         self._admin = AdminClient({"log_level": _ERRORS_ONLY, **client, "allow.auto.create.topics": auto_create})
-        self._timeout = timeout
+        self.timeout = timeout
+
+    def limited(self, timeout: float) -> Self:
+        """The same admin, by the same client, whose operations may take so many seconds."""
+        limited = copy.copy(self)
+        limited.timeout = timeout
+        return limited
 
     def partitions(self, topic: str) -> int | None:
         """The number of partitions of a topic; ``None`` if it does not exist.
@@ -140,7 +147,7 @@ class TopicAdmin:
         if metadata is None or not metadata.partitions:
             return None
         entries = self._result(
-            "describe", topic, self._admin.describe_configs([_resource(topic)], request_timeout=self._timeout)
+            "describe", topic, self._admin.describe_configs([_resource(topic)], request_timeout=self.timeout)
         )
         replicas = len(metadata.partitions[min(metadata.partitions)].replicas)
         config = {name: entry.value for name, entry in entries.items() if entry.value is not None}
@@ -154,7 +161,7 @@ class TopicAdmin:
         """
         if not topics:
             return {}
-        futures = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=self._timeout)
+        futures = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=self.timeout)
         found = {}
         for topic, future in futures.items():
             try:
@@ -175,7 +182,7 @@ class TopicAdmin:
         if not topics:
             return {}
         resources = [_resource(topic) for topic in topics]
-        futures = self._admin.describe_configs(resources, request_timeout=self._timeout)
+        futures = self._admin.describe_configs(resources, request_timeout=self.timeout)
         found = {resource.name: self._values(future) for resource, future in futures.items()}
         return {topic: values[name] for topic, values in found.items() if name in values}
 
@@ -186,18 +193,18 @@ class TopicAdmin:
             TopicError: Kafka is not reachable.
         """
         try:
-            brokers = self._admin.list_topics(timeout=self._timeout).brokers
+            brokers = self._admin.list_topics(timeout=self.timeout).brokers
         except KafkaException as failure:
             raise KafkaUnreachable(f"cannot look up the brokers: {failure.args[0].str()}") from failure
         if not brokers:
             return {}
         resource = ConfigResource(ResourceType.BROKER, str(min(brokers)))
-        (future,) = self._admin.describe_configs([resource], request_timeout=self._timeout).values()
+        (future,) = self._admin.describe_configs([resource], request_timeout=self.timeout).values()
         return self._values(future)
 
     def _values(self, future: Future[Any]) -> dict[str, str]:
         try:
-            entries = future.result(self._timeout + 5)
+            entries = future.result(self.timeout + 5)
         except (KafkaException, TimeoutError):
             return {}
         return {name: entry.value for name, entry in entries.items() if entry.value is not None}
@@ -211,19 +218,19 @@ class TopicAdmin:
         if self.partitions(topic) is not None:
             return False
         created = self._create(topic, settings)
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self.timeout
         while self.partitions(topic) is None:
             if time.monotonic() > deadline:
-                raise TopicError(f"topic {topic!r} was created, but does not appear after {self._timeout:.0f} s")
+                raise TopicError(f"topic {topic!r} was created, but does not appear after {self.timeout:.0f} s")
             time.sleep(0.05)
         return created
 
     def _create(self, topic: str, settings: TopicSettings) -> bool:
         new = NewTopic(topic, settings.partitions, settings.replication_factor, config=dict(settings.config))
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self.timeout
         while True:
             try:
-                self._answer("create", topic, self._admin.create_topics([new], request_timeout=self._timeout)[topic])
+                self._answer("create", topic, self._admin.create_topics([new], request_timeout=self.timeout)[topic])
             except KafkaException as failure:
                 error = failure.args[0]
                 if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
@@ -252,7 +259,7 @@ class TopicAdmin:
             KafkaUnreachable: no answer.
         """
         new = NewTopic(topic, settings.partitions, settings.replication_factor, config=dict(settings.config))
-        futures = self._admin.create_topics([new], request_timeout=self._timeout, validate_only=True)
+        futures = self._admin.create_topics([new], request_timeout=self.timeout, validate_only=True)
         try:
             self._answer("check the settings of", topic, futures[topic])
         except KafkaException as failure:
@@ -269,7 +276,7 @@ class TopicAdmin:
             ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
         ]
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-        self._result("alter", topic, self._admin.incremental_alter_configs([resource], request_timeout=self._timeout))
+        self._result("alter", topic, self._admin.incremental_alter_configs([resource], request_timeout=self.timeout))
 
     def verify_history(self, topic: str, *, repair: bool = True) -> dict[str, str]:
         """Check that an existing schema history topic keeps every record, and repair it if necessary.
@@ -330,7 +337,7 @@ class TopicAdmin:
 
     def _list(self, topic: str | None) -> ClusterMetadata:
         try:
-            return self._admin.list_topics(topic, timeout=self._timeout)
+            return self._admin.list_topics(topic, timeout=self.timeout)
         except KafkaException as failure:
             raise self._failed("look up", topic or "*", failure.args[0]) from failure
 
@@ -344,7 +351,7 @@ class TopicAdmin:
     def _answer(self, what: str, topic: str, future: Future[Any]) -> Any:
         """The result of a request; the client's own time-out, which says more, comes before this one."""
         try:
-            return future.result(self._timeout + 5)
+            return future.result(self.timeout + 5)
         except TimeoutError as failure:
             raise KafkaUnreachable(f"cannot {what} topic {topic!r}: no answer from {self._servers}") from failure
 

@@ -220,7 +220,7 @@ class ConnectorRun:
         self.included = self._included
         if self._included is not None:
             log.warning("%s", self._included.note)
-        self._guard = topic_guard(self._config, self._sent_topics, self._topic_lost)
+        self._guard = topic_guard(self._config, components.admins, self._sent_topics, self._topic_lost)
         self._guard.start()
         decision = self._decide(components, offset)
         if components.sink is not None:

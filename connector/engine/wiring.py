@@ -5,9 +5,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
-from rowtide.connector.config import ClientSettings, Configuration
+from rowtide.connector.config import Configuration
 from rowtide.connector.config.choices import Acknowledge, TransactionBoundary
 from rowtide.connector.config.kafka.producer_settings import (
     idempotent_settings,
@@ -49,11 +50,34 @@ _QUERY_S = 15.0
 """How long somebody who looks up a structure waits for Kafka."""
 
 
+class TopicAdmins:
+    """The admins of a connector's topics, made when they are first needed. Each client of Kafka has four threads.
+
+    Args:
+        config: the configuration.
+    """
+
+    def __init__(self, config: Configuration) -> None:
+        self._config = config
+
+    @cached_property
+    def records(self) -> TopicAdmin:
+        """The admin of the topics of records and offsets."""
+        return TopicAdmin(self._config.kafka.admin)
+
+    @cached_property
+    def history(self) -> TopicAdmin:
+        """The admin of the schema history's topic; the same as of the others if the settings are the same."""
+        settings = self._config.history.admin
+        return self.records if settings == self._config.kafka.admin else TopicAdmin(settings)
+
+
 @dataclass(slots=True)
 class Components:
     """What a run of the connector works with.
 
     Attributes:
+        admins: the admins of the topics.
         store: the event store, between reader and delivery.
         sink: where batches go; ``None`` if a consumer in this process takes them from the store.
         offsets: where offsets are stored.
@@ -64,6 +88,7 @@ class Components:
         acknowledgements: of transactions to the server, if it gets them when their records are delivered.
     """
 
+    admins: TopicAdmins
     store: EventStore
     sink: Sink | None
     offsets: OffsetStore
@@ -84,21 +109,19 @@ def build_components(config: Configuration, sink: RecordSink | None = None) -> C
     Raises:
         TopicError, DeliveryError: Kafka refuses or cannot be reached, or a file cannot be written.
     """
-    delivery = config.delivery
+    delivery, admins = config.delivery, TopicAdmins(config)
     if delivery.offset_topic is not None:
-        admin = TopicAdmin(config.kafka.admin)
-        admin.ensure(delivery.offset_topic, delivery.offset_topic_settings)
-        admin.verify_offsets(delivery.offset_topic)
+        admins.records.ensure(delivery.offset_topic, delivery.offset_topic_settings)
+        admins.records.verify_offsets(delivery.offset_topic)
     offsets = offset_store(config)
     store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
-    made, policy, ensure_topic = _sink(config, store, offsets, sink)
+    made, policy, ensure_topic = _sink(config, admins, store, offsets, sink)
     acknowledgements = None
     if config.streaming.semi_sync is Acknowledge.DELIVERED:
         acknowledgements = SourceAcknowledgements()
         policy = replace(policy, interval_s=min(policy.interval_s, _AWAITED_S))
-    return Components(
-        store, made, offsets, _history(config), _summaries(config), ensure_topic, policy, acknowledgements
-    )
+    history, summaries = _history(config, admins), _summaries(config, admins)
+    return Components(admins, store, made, offsets, history, summaries, ensure_topic, policy, acknowledgements)
 
 
 def offset_store(config: Configuration) -> OffsetStore:
@@ -164,38 +187,42 @@ def history_source(config: Configuration) -> HistorySource:
 
 
 def topic_guard(
-    config: Configuration, sent: Callable[[], Sequence[str]], on_failure: Callable[[BaseException], None]
+    config: Configuration,
+    admins: TopicAdmins,
+    sent: Callable[[], Sequence[str]],
+    on_failure: Callable[[BaseException], None],
 ) -> TopicGuard:
     """A guard of the connector's topics.
 
     Args:
         config: the configuration.
+        admins: the admins of the topics.
         sent: returns the topics that records were sent to.
         on_failure: see ``TopicGuard``.
     """
     offsets, history, to_kafka = config.delivery.offset_topic, config.history.topic, config.delivery.sink == "kafka"
     return TopicGuard(
-        _watch(config.kafka.admin, used=to_kafka or offsets is not None),
+        _watch(admins.records if to_kafka or offsets is not None else None),
         offsets,
         sent if to_kafka else list,
-        _watch(config.history.admin, used=history is not None),
+        _watch(admins.history if history is not None else None),
         history,
         on_failure,
         config.name,
     )
 
 
-def missing_topics(config: Configuration) -> MissingTopics:
+def missing_topics(config: Configuration, admins: TopicAdmins) -> MissingTopics:
     """Makes the topics of records before their first message, as ``topic.creation.*`` demands."""
     rules = config.topics.creation
     if rules.enabled:
-        return MissingTopics(TopicAdmin(config.kafka.admin), rules)
+        return MissingTopics(admins.records, rules)
     # As with Java's producer, whose user needs the right to create topics then
     return MissingTopics(TopicAdmin(config.kafka.producer, auto_create=True), rules)
 
 
-def _watch(client: ClientSettings, *, used: bool) -> TopicWatch:
-    return TopicWatch(TopicAdmin(client, _LOOK_S).identify if used else lambda _topics: {})
+def _watch(admin: TopicAdmin | None) -> TopicWatch:
+    return TopicWatch(admin.limited(_LOOK_S).identify if admin is not None else lambda _topics: {})
 
 
 def heartbeat_action(config: Configuration) -> Callable[[], None] | None:
@@ -224,13 +251,13 @@ def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:
         quiet=store.quiet,
         show_keys=config.failure.show_values,
     )
-    topics = missing_topics(config)
+    topics = missing_topics(config, TopicAdmins(config))
     policy = CommitPolicy(config.delivery.offset_flush_interval_ms / 1000, by_poll=False)
     return store, Delivery(store, IdempotentSink(producer, InMemoryOffsetStore()), policy, ensure_topic=topics)
 
 
 def _sink(
-    config: Configuration, store: EventStore, offsets: OffsetStore, given: RecordSink | None
+    config: Configuration, admins: TopicAdmins, store: EventStore, offsets: OffsetStore, given: RecordSink | None
 ) -> tuple[Sink | None, CommitPolicy, Callable[[str], None]]:
     delivery = config.delivery
     at_least_once = CommitPolicy(
@@ -242,7 +269,7 @@ def _sink(
         return None, at_least_once, _no_topic
     if delivery.sink != "kafka":
         return RecordSinkDelivery(record_sink(config), offsets), at_least_once, _no_topic
-    topics = missing_topics(config)
+    topics = missing_topics(config, admins)
     show_keys = config.failure.show_values
     if not delivery.exactly_once or not isinstance(offsets, KafkaOffsetStore):
         settings = idempotent_settings(config.kafka.producer)
@@ -276,21 +303,21 @@ def _no_topic(_topic: str) -> None:
     """Sinks beside Kafka have no topics to create."""
 
 
-def _history(config: Configuration) -> SchemaHistoryStore:
+def _history(config: Configuration, admins: TopicAdmins) -> SchemaHistoryStore:
     history = config.history
     if history.topic is not None:
-        admin = TopicAdmin(history.admin, history.create_timeout_ms / 1000)
+        admin = admins.history.limited(history.create_timeout_ms / 1000)
         if not admin.ensure(history.topic, history_settings()):
             admin.verify_history(history.topic)
     return history_store(config)
 
 
-def _summaries(config: Configuration) -> SummaryStore | None:
+def _summaries(config: Configuration, admins: TopicAdmins) -> SummaryStore | None:
     history, prefix = config.history, config.topics.prefix
     if not history.compact_interval:
         return None
     if history.topic is not None:
         topic = f"{history.topic}.{prefix}.compact"
-        TopicAdmin(history.admin, history.create_timeout_ms / 1000).ensure(topic, history_settings())
+        admins.history.limited(history.create_timeout_ms / 1000).ensure(topic, history_settings())
         return KafkaSummaries(topic, history.producer, history.consumer, history.admin)
     return FileSummaries(Path(f"{history.file}.{prefix}")) if history.file is not None else None

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
-from rowtide.connector.engine.wiring import missing_topics
+from rowtide.connector.engine.wiring import TopicAdmins, missing_topics
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.change import Change
 from rowtide.connector.records.offset import SourceOffset
@@ -78,7 +78,7 @@ class SnapshotSource:
         """The offset behind the last message. The topic is created if it is missing: clients begin in it."""
         kafka = self._config.kafka
         try:
-            missing_topics(self._config)(self._topic)
+            missing_topics(self._config, TopicAdmins(self._config))(self._topic)
             found = TopicReader(kafka.consumer, kafka.admin).extents(self._topic)
         except (topics.TopicError, TopicReadError) as error:
             raise TopicError(str(error)) from error
