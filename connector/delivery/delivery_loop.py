@@ -23,6 +23,8 @@ from rowtide.topics.errors import KafkaUnreachable, TopicError
 log = logging.getLogger(__name__)
 
 _IDLE_WAIT_S = 0.1
+_QUIET_WAIT_S = 0.5
+"""The longest wait while only the offset has to be stored, at a tenth of its interval."""
 _UNACKNOWLEDGED_WAIT_S = 0.01
 """How long to wait for batches while acknowledgements are pending, which free room in the store."""
 _AWAITED_WAIT_S = 0.001
@@ -98,6 +100,7 @@ class Delivery:
         self._on_delivered = on_delivered
         self._clock = clock
         self._wait_s = _UNACKNOWLEDGED_WAIT_S if on_delivered is None else _AWAITED_WAIT_S
+        self._quiet_wait_s = max(_IDLE_WAIT_S, min(_QUIET_WAIT_S, policy.interval_s / 10))
         self._group = max(1, store.use().max_events // 4)
         self._known: set[str] = set()
         self._pending: SourceOffset | None = None
@@ -224,13 +227,19 @@ class Delivery:
         try:
             if not self._store.unread:
                 self._sink.poll()
-            taken = self._store.get(self._group, self._wait_s if self._unacknowledged else _IDLE_WAIT_S)
+            taken = self._store.get(self._group, self._longest_wait())
             if taken.batches:
                 self._send(taken)
             if self._due():
                 self._commit(None if self._sink.transactional else self._policy.timeout_s)
         except TransactionAborted as failure:
             self._roll_back(failure)
+
+    def _longest_wait(self) -> float:
+        """How long to wait for a batch, in seconds; what does not wake the thread up is looked for after that."""
+        if self._unacknowledged:
+            return self._wait_s
+        return _IDLE_WAIT_S if self._in_transaction else self._quiet_wait_s
 
     def _send(self, taken: Taken[Batch]) -> None:
         batches = [piece for batch in taken.batches if batch.messages for piece in batch.destinations()]
