@@ -1,18 +1,25 @@
-"""Imports PyMySQL without cryptography, which takes 7 MB of memory and is needed only to encrypt a password with RSA.
+"""Edge: imports libraries without what they load at once for features that a worker uses rarely or never.
 
-The server requests that if TLS is off and it has not cached the user's password (``caching_sha2_password``).
+* PyMySQL needs cryptography (7 MB of memory) to encrypt a password with RSA. The server requests that if TLS is off and
+  it has not cached the user's password (``caching_sha2_password``).
+* Faust imports a YAML parser for its codecs (1 MB).
+* aiohttp reads the system's certificates for its client (1 MB); the worker has a server only.
 """
 
+import contextlib
 import importlib
+import ssl
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-_POSTPONED = (
+_OF_PYMYSQL = (
     "cryptography.hazmat.primitives.hashes",
     "cryptography.hazmat.primitives.serialization",
     "cryptography.hazmat.primitives.asymmetric.padding",
 )
+_OF_FAUST = ("yaml",)
 
 
 class PostponedModule(ModuleType):
@@ -29,11 +36,32 @@ class PostponedModule(ModuleType):
 
 
 def import_pymysql() -> None:
-    """Import PyMySQL, unless it is imported already. Only PyMySQL gets the stand-ins for modules of cryptography."""
-    stand_ins = [PostponedModule(name) for name in _POSTPONED if name not in sys.modules]
+    """Import PyMySQL, unless it is imported already."""
+    with _postponed(*_OF_PYMYSQL):
+        importlib.import_module("pymysql")
+
+
+def import_faust() -> None:
+    """Import Faust and aiohttp, unless they are imported already.
+
+    A program in this process that uses aiohttp's client has to name the certificates that it trusts.
+    """
+    create = ssl.create_default_context
+    ssl.create_default_context = lambda *_, **__: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        with _postponed(*_OF_FAUST):
+            importlib.import_module("faust.app")
+    finally:
+        ssl.create_default_context = create
+
+
+@contextlib.contextmanager
+def _postponed(*names: str) -> Iterator[None]:
+    """Let imports meanwhile get stand-ins for modules; later ones get the modules themselves."""
+    stand_ins = [PostponedModule(name) for name in names if name not in sys.modules]
     sys.modules.update({module.__name__: module for module in stand_ins})
     try:
-        importlib.import_module("pymysql")
+        yield
     finally:
         for module in stand_ins:
             module.step_aside()

@@ -13,6 +13,8 @@ RUN = f"""\
 import asyncio
 import rowtide.cli.connectors.run
 from rowtide.connector.config import from_properties
+from rowtide.connector.worker.imports import import_faust
+import_faust()
 from rowtide.connector.worker import faust_app
 app = faust_app.create_app(from_properties({PROPERTIES}))
 asyncio.run(app.on_start())
@@ -39,6 +41,8 @@ OF_OTHERS = {
     "rowtide.connector.engine.replay",
     "rowtide.databus",
     "rowtide.spark_consumers",
+    "yaml",
+    "zstandard",
 }
 OF_A_WORKER = {
     "aiohttp",
@@ -53,8 +57,6 @@ OF_A_WORKER = {
     "rowtide.envelope",
     "rowtide.schema_history",
     "rowtide.topics",
-    "yaml",
-    "zstandard",
 }
 
 

@@ -4,8 +4,6 @@ import io
 import zlib
 from collections.abc import Iterator
 
-import zstandard
-
 from rowtide.connector.errors import RemoteProtocolError, TruncatedEvent, UnsupportedEvent
 from rowtide.connector.protocol.events.classes import TransactionPayload
 from rowtide.connector.protocol.header import HEADER, HEADER_LENGTH
@@ -27,6 +25,8 @@ def inner_packets(event: TransactionPayload) -> Iterator[bytes]:
     Raises:
         RemoteProtocolError: the payload is damaged, or its size is not the one that its header states.
     """
+    import zstandard  # noqa: PLC0415 - 0.5 MB, and few servers compress transactions
+
     payload = memoryview(event.buffer)[event.start : event.end]
     if event.compression == "NONE":
         stream: io.BufferedIOBase = io.BytesIO(payload)

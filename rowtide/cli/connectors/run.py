@@ -95,6 +95,9 @@ def run(
         )
     # What is imported stays to the end. Collecting garbage meanwhile takes an eighth of the time of the imports.
     gc.disable()
+    from rowtide.connector.worker.imports import import_faust  # noqa: PLC0415 - as the next one
+
+    import_faust()
     from rowtide.connector.worker import faust_app  # noqa: PLC0415 - slow to import, and not needed to report a wrong configuration
 
     gc.freeze()

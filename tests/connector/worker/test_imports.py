@@ -1,4 +1,4 @@
-"""The worker imports PyMySQL without cryptography, which is imported for the first password that is encrypted."""
+"""The worker imports libraries without what it uses rarely or never; what it needs later is imported then."""
 
 import subprocess
 import sys
@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 SALT = bytes(range(1, 21))
 PASSWORD = b"secret"
 OF_CRYPTOGRAPHY = "cryptography.hazmat.bindings._rust"
+FAUST = "from rowtide.connector.worker.imports import import_faust; import_faust()"
 
 
 def run(program: str, *arguments: str) -> str:
@@ -67,3 +68,27 @@ def test_modules_that_are_imported_already_stay() -> None:
         print(_auth.hashes is hashes)
     """
     assert run(program) == "True"
+
+
+def test_codecs_of_faust_import_their_parser_when_they_are_used() -> None:
+    program = f"""
+        {FAUST}
+        import sys
+        from faust.serializers.codecs import dumps
+
+        print("yaml" in sys.modules, dumps("yaml", [1]), "yaml" in sys.modules)
+    """
+    assert run(program) == "False b'- 1\\n' True"
+
+
+def test_the_client_of_aiohttp_trusts_no_certificate() -> None:
+    program = f"""
+        {FAUST}
+        import ssl
+        from aiohttp import connector
+
+        context = connector._SSL_CONTEXT_VERIFIED
+        print(context.cert_store_stats()["x509_ca"], context.verify_mode.name, context.check_hostname)
+        print(ssl.create_default_context.__name__)
+    """
+    assert run(program).split() == ["0", "CERT_REQUIRED", "True", "create_default_context"]
