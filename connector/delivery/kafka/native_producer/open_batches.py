@@ -10,6 +10,9 @@ from rowtide.connector.delivery.kafka.native_producer.batches.record_batch impor
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import TopicPartition
 from rowtide.connector.records.batch import Message
 
+_MOST_SPARE = 4
+"""Empty builders that are kept; each may hold twice the bytes of the records of a batch."""
+
 
 class ClosedBatch:
     """A record batch with its destination: a ``Batch`` of the state machine.
@@ -86,6 +89,7 @@ class OpenBatches:
         self._codec = codec()
         self._ratios: dict[str, CompressionRatio] = {}
         self._open: dict[TopicPartition, RecordBatchBuilder] = {}
+        self._spare: dict[str, RecordBatchBuilder] = {}
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -130,6 +134,9 @@ class OpenBatches:
         self.opened_at = None
 
     def _builder(self, topic: str) -> RecordBatchBuilder:
+        spare = self._spare.pop(topic, None)
+        if spare is not None:
+            return spare
         ratio = self._ratios.get(topic)
         if ratio is None:
             ratio = self._ratios[topic] = CompressionRatio()
@@ -140,4 +147,13 @@ class OpenBatches:
         self.size -= builder.raw_size
         self.count -= builder.count
         ratio = self._ratios[place.topic]
-        return ClosedBatch(place, builder.close(), self._new_codec, lambda batch: ratio.reset(batch.ratio))
+        closed = ClosedBatch(place, builder.close(), self._new_codec, lambda batch: ratio.reset(batch.ratio))
+        self._keep(place.topic, builder)
+        return closed
+
+    def _keep(self, topic: str, builder: RecordBatchBuilder) -> None:
+        """Use an empty builder again for its topic: its memory would have to be got from the system anew."""
+        self._spare.pop(topic, None)
+        if len(self._spare) == _MOST_SPARE:
+            del self._spare[next(iter(self._spare))]
+        self._spare[topic] = builder

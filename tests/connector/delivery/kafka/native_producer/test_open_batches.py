@@ -104,3 +104,24 @@ def test_a_batch_that_was_too_large_makes_the_next_ones_smaller() -> None:
     assert largest.count > 12
     largest.split()
     assert next(found.append(A, messages(3000), 1, 0.0)).count <= 8
+
+
+def test_a_batch_keeps_its_records_while_later_ones_of_any_topics_are_made() -> None:
+    found = batches()
+    closed: list[ClosedBatch] = []
+    for number in range(20):
+        places = [TopicPartition(f"t{topic}", partition) for topic in range(6) for partition in range(2)]
+        for place in places[number % 3 :]:
+            message = (b"%s %d" % (str(place).encode(), number), b"v", ())
+            closed += found.append(place, [message], 1, 0.0)
+        closed += found.close()
+    seen = [closed_batch.record(0)[0] for closed_batch in closed]
+    expected = [
+        b"%s %d" % (str(place).encode(), number)
+        for number in range(20)
+        for place in [TopicPartition(f"t{topic}", partition) for topic in range(6) for partition in range(2)][
+            number % 3 :
+        ]
+    ]
+    assert seen == expected
+    assert all(closed_batch.count == 1 for closed_batch in closed)
