@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import OverlappingRunsError
 from rowtide.spark_consumers.formats.base import RowCounts
-from rowtide.spark_consumers.jvm.driver import driver, java_session
+from rowtide.spark_consumers.jvm.driver import java_class, java_session
 from rowtide.spark_consumers.rows.changes import DELETED
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.state import Commit
@@ -36,7 +36,7 @@ class DeltaFormat:
 
     def exists(self, path: str) -> bool:
         """Whether there is a table."""
-        delta_table = driver(self.spark).io.delta.tables.DeltaTable  # spares the user Delta's Python package
+        delta_table = java_class(self.spark, "io.delta.tables.DeltaTable")  # spares the user Delta's Python package
         return bool(delta_table.isDeltaTable(java_session(self.spark), path))
 
     def columns(self, path: str) -> Columns | None:

@@ -7,8 +7,11 @@ from pyspark.sql import SparkSession
 from rowtide.spark_consumers.errors import SettingsError
 
 
-def driver(spark: SparkSession) -> Any:
-    """Return the root of the driver's Java classes: Kafka's client, Hadoop's file systems, Delta Lake.
+def java_class(spark: SparkSession, name: str) -> Any:
+    """Return a class of the driver's Java by its full name: of Kafka's client, Hadoop's file systems, Delta Lake.
+
+    The full name is looked up at once: attribute by attribute, Java would search all jars for a class ``org``, for
+    ``org.apache`` and so on. A class that Java lacks is returned as a package, and a call of it raises ``TypeError``.
 
     Raises:
         SettingsError: the session is one of Spark Connect, which gives no access to its driver.
@@ -16,7 +19,7 @@ def driver(spark: SparkSession) -> Any:
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
         raise SettingsError("rowtide tables needs a classic Spark session: Spark Connect gives no access to its driver")
-    return jvm
+    return getattr(jvm, name)
 
 
 def hadoop_configuration(spark: SparkSession) -> Any:

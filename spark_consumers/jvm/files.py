@@ -14,7 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from rowtide.spark_consumers.jvm.driver import driver, hadoop_configuration
+from rowtide.spark_consumers.jvm.driver import hadoop_configuration, java_class
 
 _NO_LOCKS = {errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS}
 
@@ -60,7 +60,7 @@ class HadoopFiles:
             system, found = self._resolve(path)
             stream = system.open(found)
             try:
-                return str(driver(self.spark).org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+                return str(java_class(self.spark, "org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
             finally:
                 stream.close()
 
@@ -149,7 +149,7 @@ class HadoopFiles:
 
     def _resolve(self, path: str) -> tuple[Any, Any]:
         """Return Hadoop's file system and path."""
-        found = driver(self.spark).org.apache.hadoop.fs.Path(path)
+        found = java_class(self.spark, "org.apache.hadoop.fs.Path")(path)
         return found.getFileSystem(hadoop_configuration(self.spark)), found
 
     def _local_path(self, path: str) -> Path | None:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.errors import KafkaUnreachableError
-from rowtide.spark_consumers.jvm.driver import driver
+from rowtide.spark_consumers.jvm.driver import java_class
 from rowtide.spark_consumers.kafka.offsets import Range, Ranges, assignment, count, ending_offsets, starting_offsets
 
 ANSWER_TIMEOUT_MS = 20_000
@@ -88,19 +88,17 @@ class _Consumer:
 
     def __init__(self, source: KafkaSource) -> None:
         self._servers = source.properties.get("bootstrap.servers", "")
-        self._jvm = driver(source.spark)
-        properties = self._jvm.java.util.Properties()
+        self._spark = source.spark
+        properties = java_class(self._spark, "java.util.Properties")()
         for name, value in {"default.api.timeout.ms": str(ANSWER_TIMEOUT_MS), **source.client_properties()}.items():
             properties.put(name, value)
         self._settings = properties
 
     def __enter__(self) -> Self:
-        kafka = self._jvm.org.apache.kafka
-        bytes_deserializer = kafka.common.serialization.ByteArrayDeserializer
+        consumer = java_class(self._spark, "org.apache.kafka.clients.consumer.KafkaConsumer")
+        bytes_deserializer = java_class(self._spark, "org.apache.kafka.common.serialization.ByteArrayDeserializer")
         try:
-            self._consumer = kafka.clients.consumer.KafkaConsumer(
-                self._settings, bytes_deserializer(), bytes_deserializer()
-            )
+            self._consumer = consumer(self._settings, bytes_deserializer(), bytes_deserializer())
         except TypeError as error:  # py4j takes an unknown class for a package
             raise KafkaUnreachableError(
                 "Spark has no Kafka client: start it with the package spark-sql-kafka-0-10 (--packages or --jars)"
@@ -121,10 +119,11 @@ class _Consumer:
 
     def partitions(self, topics: Collection[str]) -> Any:
         """Return a Java list of the topics' partitions."""
-        found = self._jvm.java.util.ArrayList()
+        found = java_class(self._spark, "java.util.ArrayList")()
+        topic_partition = java_class(self._spark, "org.apache.kafka.common.TopicPartition")
         for topic in topics:
             for partition in self.call("partitionsFor", topic) or ():  # it may have been deleted
-                found.add(self._jvm.org.apache.kafka.common.TopicPartition(topic, partition.partition()))
+                found.add(topic_partition(topic, partition.partition()))
         return found
 
     def _unreachable(self, error: Exception) -> KafkaUnreachableError:
