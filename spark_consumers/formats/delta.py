@@ -1,8 +1,11 @@
 """Delta Lake: every step is one commit of the table's log, which stores the identity of the step."""
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +15,8 @@ from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import OverlappingRunsError
 from rowtide.spark_consumers.formats.base import RowCounts
 from rowtide.spark_consumers.jvm.driver import java_class, java_session
+from rowtide.spark_consumers.jvm.files import HadoopFiles
+from rowtide.spark_consumers.kafka.naming import join
 from rowtide.spark_consumers.rows.changes import DELETED
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.state import Commit
@@ -20,7 +25,8 @@ _NOT_IN_PARQUET_NAMES = set(" ,;{}()\n\t=")
 _REMOVED = "_rowtide_removed"
 _SOURCE = "_rowtide_rows"
 """The view that a merge reads."""
-_HISTORY_LENGTHS = (1, 1000)
+_COMMIT_FILE = re.compile(r"[0-9]{20}\.json")
+_SEARCHED_COMMITS = 1000
 """How many commits are searched for the newest one of rowtide: it is mostly the last."""
 
 
@@ -183,15 +189,25 @@ class DeltaFormat:
     def _newest_commit(self, path: str, app_id: str) -> tuple[Commit | None, dict[str, str]]:
         """Return the newest commit of this state in the table's log, and its metrics.
 
-        Other writers may have continued the log.
+        Other writers may have continued the log. Its files are read here: ``DESCRIBE HISTORY`` runs a job for that.
         """
-        for length in _HISTORY_LENGTHS:
-            history = self.spark.sql(f"DESCRIBE HISTORY {_table(path)} LIMIT {length}")
-            for row in history.select("userMetadata", "operationMetrics").collect():
-                commit = Commit.from_json(row["userMetadata"] or "")
-                if commit is not None and commit.app_id == app_id:
-                    return commit, row["operationMetrics"] or {}
+        files, log = HadoopFiles(self.spark), join(path, "_delta_log")
+        names = sorted((name for name in files.names(log) if _COMMIT_FILE.fullmatch(name)), reverse=True)
+        for name in names[:_SEARCHED_COMMITS]:
+            found = _commit_info(files.read(join(log, name)))
+            commit = Commit.from_json(found.get("userMetadata") or "")
+            if commit is not None and commit.app_id == app_id:
+                return commit, found.get("operationMetrics") or {}
         return None, {}
+
+
+def _commit_info(actions: str) -> Mapping[str, Any]:
+    """Return the provenance in a commit of Delta's log, a JSON object in each line. Delta writes it first."""
+    for line in actions.split("\n"):  # a text may contain other separators of lines
+        if line.startswith('{"commitInfo":'):
+            info: Mapping[str, Any] = json.loads(line)["commitInfo"]
+            return info
+    return {}
 
 
 def _table(path: str) -> str:

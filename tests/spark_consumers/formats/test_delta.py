@@ -1,0 +1,63 @@
+"""Delta tables with deletion vectors, and with commits of other writers."""
+
+import json
+from pathlib import Path
+
+import pytest
+from change_topics import Topic
+from recorded_tables import fold, same_rows
+
+pytestmark = pytest.mark.spark
+
+ID = {"type": "int32", "optional": True, "field": "Id"}
+TEXT = {"type": "string", "optional": True, "field": "text"}
+
+
+def newest_commit(table: Path) -> dict[str, object]:
+    last = max((table / "_delta_log").glob("*.json"))
+    return next(json.loads(line)["commitInfo"] for line in last.read_text().splitlines() if "commitInfo" in line)
+
+
+def test_rows_of_a_table_with_deletion_vectors(run, spark, rows_of, tmp_path) -> None:
+    keyed, bag = Topic("p.d.keyed", [ID, TEXT], ["Id"]), Topic("p.d.bag", [ID, TEXT])
+    for topic in (keyed, bag):
+        for number in range(20):
+            topic.change("r", None, {"Id": number, "text": "a"}, number)
+    run([*keyed.records, *bag.records])
+    for topic in (keyed, bag):
+        spark.sql(f"ALTER TABLE delta.`{tmp_path}/{topic.name}` SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+        topic.change("u", {"Id": 3, "text": "a"}, {"Id": 3, "text": "b"}, 30)
+        topic.change("d", {"Id": 4, "text": "a"}, None, 40)
+        topic.change("c", None, {"Id": 99, "text": "a"}, 50)
+    for _ in range(2):
+        outcomes = run([*keyed.records, *bag.records])
+        for topic in (keyed, bag):
+            table = tmp_path / topic.name
+            assert outcomes[topic.name].error is None
+            assert int(newest_commit(table)["operationMetrics"]["numTargetDeletionVectorsAdded"]) == 1
+            same_rows(rows_of(str(table)), fold(topic.records))
+            topic.columns = [ID, TEXT, {"type": "int32", "field": "more", "default": 7}]
+            topic.change("u", {"Id": 5, "text": "a", "more": 7}, {"Id": 5, "text": "a", "more": 8}, 60)
+
+
+def test_the_commit_of_a_batch_is_found_below_those_of_other_writers(run, spark, tmp_path, monkeypatch) -> None:
+    from rowtide.spark_consumers.state import StateStore
+
+    topic = Topic("p.d.t", [ID])
+    for number in range(3):
+        topic.change("c", None, {"Id": number}, number)
+
+    def crash(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StateStore, "finish", crash)
+        with pytest.raises(ZeroDivisionError):
+            run(topic.records)
+    path = str(tmp_path / "p.d.t")
+    for metadata in ("", "not JSON", '{"app_id": "another", "version": 9}'):
+        row = spark.createDataFrame([(9,)], "Id int")
+        row.write.format("delta").mode("append").option("userMetadata", metadata).save(path)
+    outcome = run(topic.records)["p.d.t"]
+    assert (outcome.error, outcome.rows.inserted) == (None, 3)
+    assert spark.read.format("delta").load(path).count() == 6
