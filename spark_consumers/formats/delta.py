@@ -22,6 +22,10 @@ from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.state import Commit
 
 _NOT_IN_PARQUET_NAMES = set(" ,;{}()\n\t=")
+_LARGE_TABLE = 64 << 20
+"""Bytes of a table's directory. In a smaller one, skipping files takes longer than it saves."""
+_INTEGER_LITERALS = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+"""Suffixes of SQL literals. Delta compares a column with its files' ranges only if the column needs no cast."""
 _REMOVED = "_rowtide_removed"
 _SOURCE = "_rowtide_rows"
 """The view that a merge reads."""
@@ -81,15 +85,16 @@ class DeltaFormat:
         names = [quote(name) for name in rows.columns if name != DELETED]
         # A key of columns that may be null comes from message.key.columns.
         same_key = " AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys)
-        merge = (
-            f"MERGE INTO {_table(path)} t USING {_SOURCE} s ON {same_key} "
-            f"WHEN MATCHED AND s.{DELETED} THEN DELETE "
-            f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
-            f"WHEN NOT MATCHED AND NOT s.{DELETED} THEN INSERT ({', '.join(names)}) "
-            f"VALUES ({', '.join(f's.{name}' for name in names)})"
-        )
         cached = rows.persist()  # a merge reads its source twice
         try:
+            ranges = [] if replace else self._key_ranges(path, cached, keys)
+            merge = (
+                f"MERGE INTO {_table(path)} t USING {_SOURCE} s ON {' AND '.join([same_key, *ranges])} "
+                f"WHEN MATCHED AND s.{DELETED} THEN DELETE "
+                f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
+                f"WHEN NOT MATCHED AND NOT s.{DELETED} THEN INSERT ({', '.join(names)}) "
+                f"VALUES ({', '.join(f's.{name}' for name in names)})"
+            )
             return self._merge(path, merge, cached, replace, commit)
         finally:
             cached.unpersist()
@@ -111,6 +116,26 @@ class DeltaFormat:
             f"VALUES ({', '.join(f's.{name}' for name in names)})"
         )
         return self._merge(path, merge, rows, replace, commit)
+
+    def _key_ranges(self, path: str, rows: DataFrame, keys: Sequence[str]) -> list[str]:
+        """Return SQL of the range of the rows' keys in a large table.
+
+        Every match is within the range. Delta does not read the files that end before it or begin after it.
+        """
+        types = {field.name.lower(): field.dataType.simpleString() for field in rows.schema.fields}
+        suffixes = {quote(name): _INTEGER_LITERALS.get(types[name.lower()]) for name in keys}
+        columns = [column for column, suffix in suffixes.items() if suffix is not None]
+        if not columns or HadoopFiles(self.spark).size(path) < _LARGE_TABLE:
+            return []
+        found = rows.agg(
+            *(F.struct(F.min(c).alias("low"), F.max(c).alias("high"), F.expr(f"bool_or({c} IS NULL)").alias("gap"))
+              for c in columns)
+        ).collect()[0]  # fmt: skip
+        return [
+            f"t.{column} >= {low}{suffixes[column]} AND t.{column} <= {high}{suffixes[column]}"
+            for column, (low, high, gap) in zip(columns, found, strict=True)
+            if low is not None and not gap
+        ]
 
     def _merge(self, path: str, statement: str, rows: DataFrame, replace: bool, commit: Commit) -> RowCounts:
         if replace:

@@ -1,4 +1,4 @@
-"""Delta tables with deletion vectors, and with commits of other writers."""
+"""Merges into Delta tables: files that are not read, deletion vectors, and commits of other writers."""
 
 import json
 from pathlib import Path
@@ -16,6 +16,45 @@ TEXT = {"type": "string", "optional": True, "field": "text"}
 def newest_commit(table: Path) -> dict[str, object]:
     last = max((table / "_delta_log").glob("*.json"))
     return next(json.loads(line)["commitInfo"] for line in last.read_text().splitlines() if "commitInfo" in line)
+
+
+@pytest.fixture
+def large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rowtide.spark_consumers.formats import delta
+
+    monkeypatch.setattr(delta, "_LARGE_TABLE", 0)
+
+
+@pytest.mark.usefixtures("large_tables")
+def test_a_merge_reads_no_files_outside_the_range_of_its_keys(run, rows_of, tmp_path) -> None:
+    topic = Topic("p.d.t", [ID, TEXT], ["Id"])
+    table = tmp_path / "p.d.t"
+    outside: set[Path] = set()
+    for numbers in ([-(2**31), -5], [1, 2], [8, 2**31 - 1]):
+        found = set(table.glob("*.parquet"))
+        for number in numbers:
+            topic.change("c", None, {"Id": number, "text": "old"}, 1)
+        assert run(topic.records)["p.d.t"].error is None
+        if numbers != [1, 2]:
+            outside |= set(table.glob("*.parquet")) - found
+    for file in outside:
+        file.rename(file.with_suffix(".away"))
+    topic.change("u", {"Id": 2, "text": "old"}, {"Id": 2, "text": "new"}, 2)
+    topic.change("d", {"Id": 1, "text": "old"}, None, 2)
+    assert run(topic.records)["p.d.t"].error is None
+    for file in outside:
+        file.with_suffix(".away").rename(file)
+    same_rows(rows_of(str(table)), fold(topic.records))
+
+
+@pytest.mark.usefixtures("large_tables")
+def test_a_key_without_value_is_outside_every_range(run, rows_of, tmp_path) -> None:
+    topic = Topic("p.d.t", [ID, TEXT], ["Id"])
+    for text in ("old", "new"):
+        for number in (1, None, 2):
+            topic.change("c", None, {"Id": number, "text": text}, 1)
+        assert run(topic.records)["p.d.t"].error is None
+    same_rows(rows_of(str(tmp_path / "p.d.t")), [{"id": number, "text": "new"} for number in (1, None, 2)])
 
 
 def test_rows_of_a_table_with_deletion_vectors(run, spark, rows_of, tmp_path) -> None:
