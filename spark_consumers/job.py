@@ -21,7 +21,7 @@ from rowtide.spark_consumers.batch import TableBatch
 from rowtide.spark_consumers.errors import SettingsError, StateError, TablesError
 from rowtide.spark_consumers.formats import FORMATS
 from rowtide.spark_consumers.jvm.files import HadoopFiles
-from rowtide.spark_consumers.jvm.session import fit_session, own_session
+from rowtide.spark_consumers.jvm.session import fit_session, is_small, own_session
 from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_name, table_topics
 from rowtide.spark_consumers.kafka.offsets import Ranges, count, ends, new_ranges, require
 from rowtide.spark_consumers.kafka.source import RecordSource
@@ -33,7 +33,6 @@ from rowtide.spark_consumers.state import Batch, StateStore, StoredState
 Progress = Callable[[TableName, int, int], None]
 """Receives a table, the records that are applied, and those to apply in this run; from the threads of the tables."""
 
-_LARGE_BATCH = 2_000
 _SAMPLE = 10
 """Offsets at either end of a partition; some of them are transaction markers instead of records."""
 _SAMPLED_PARTITIONS = 8
@@ -205,6 +204,8 @@ class TableJob:
     def _apply(self, step: TableBatch, batch: Batch, outcome: Outcome) -> Batch:
         fit_session(step.spark, count(batch.ranges), HadoopFiles(step.spark).size(self.path))
         raw = self.source.read(step.spark, self.name.topic, batch.ranges)
+        if is_small(count(batch.ranges)):
+            raw = raw.coalesce(1)  # a single partition is grouped and joined without shuffles
         done = step.apply(raw, batch, self._sample(step.spark, batch))
         outcome.add_ranges(batch.ranges)
         self.state.finish(done)
@@ -212,7 +213,7 @@ class TableJob:
 
     def _sample(self, session: SparkSession, batch: Batch) -> DataFrame | None:
         """Return some records of a large batch."""
-        if count(batch.ranges) < _LARGE_BATCH:
+        if is_small(count(batch.ranges)):
             return None
         largest = sorted(batch.ranges.items(), key=lambda item: item[1][0] - item[1][1])
         first, last = ends(dict(largest[:_SAMPLED_PARTITIONS]), _SAMPLE)

@@ -87,13 +87,18 @@ _MOST_PARTITIONS = 200
 _FEW_RECORDS = 2_000
 
 
+def is_small(records: int) -> bool:
+    """Whether a batch has so few records that the preparation of its queries takes longer than their work."""
+    return records < _FEW_RECORDS
+
+
 def fit_session(session: SparkSession, records: int, table_bytes: int) -> None:
     """Fit the settings of a session to the size of a batch and of its table.
 
     For a few rows, Spark's 200 partitions, the compilation of each plan and its adaptation take longer than the work. A
     number of partitions that the user configured stays.
     """
-    small = records < _FEW_RECORDS and table_bytes < _BYTES_OF_A_PARTITION
+    small = is_small(records) and table_bytes < _BYTES_OF_A_PARTITION
     session.conf.set("spark.sql.codegen.wholeStage", str(not small).lower())
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if small else "FALLBACK")
     session.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
