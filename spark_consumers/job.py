@@ -196,10 +196,16 @@ class TableJob:
             applied += count(ranges)
 
     def _is_current(self, stored: StoredState) -> bool:
-        """Whether the table had all records of the topic when the run started."""
+        """Whether the table had exactly the records that the topic had when the run started.
+
+        Another run may have read more since then. Only fresh bounds show whether the topic was recreated instead.
+        """
         if stored.is_new or stored.planned is not None:
             return False
-        return not new_ranges(self.name.topic, self.bounds, stored.done.offsets)
+        done = stored.done.offsets
+        return done.keys() <= self.bounds.keys() and all(
+            done.get(partition, first) == end for partition, (first, end) in self.bounds.items()
+        )
 
     def _apply(self, step: TableBatch, batch: Batch, outcome: Outcome) -> Batch:
         fit_session(step.spark, count(batch.ranges), HadoopFiles(step.spark).size(self.path))

@@ -248,6 +248,21 @@ def test_overlapping_runs_lose_nothing(run, rows_of, tmp_path, monkeypatch, tabl
         same_rows(rows_of(str(tmp_path / "p.d.t"), table_format), [{"id": number} for number in range(batch_end)])
 
 
+def test_a_run_that_another_one_overtook_reads_nothing(spark, frame_of, tmp_path) -> None:
+    from rowtide.spark_consumers.job import table_jobs
+    from rowtide.spark_consumers.kafka.source import FrameSource
+    from rowtide.spark_consumers.settings import Settings
+
+    topic = Topic("p.d.t", [ID], key=["id"])
+    for number in range(4):
+        topic.change("c", None, {"id": number}, number)
+    settings = Settings(str(tmp_path), str(tmp_path / "_rowtide"), "p")
+    (job,) = table_jobs(spark, FrameSource(frame_of(topic.records)), settings, None)
+    started_earlier = dataclasses.replace(job, bounds={0: (0, 2)})
+    outcomes = [found.run(lambda *_: None) for found in (job, started_earlier)]
+    assert [(outcome.error, outcome.records) for outcome in outcomes] == [(None, 4), (None, 0)]
+
+
 def test_an_old_image_matches_a_row_of_the_snapshot_with_other_digits(run, rows_of, tmp_path) -> None:
     topic = Topic("p.d.t", [{"type": "float", "optional": True, "field": "x"}])
     for _ in range(2):
