@@ -3,12 +3,14 @@
     python -m tests.bench.tables [build] [batch] [many] [--rows THOUSANDS] [--table THOUSANDS] [--tables N] [--rounds N]
 
 ``build``: the snapshot of the load, 1.75 rows for each of ROWS, becomes two tables; then a run with nothing new.
-``batch``: 1 % of the rows of a table change. ``many``: small tables, of 20 rows each; then a run with nothing new.
+``batch``: 1 % of the rows of a table change: rows of all its files, then the newest. ``many``: small tables, of 20 rows
+each; then a run with nothing new.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import sys
 import tempfile
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 _SCHEMA = "bench"
 _ROWS_OF_A_SMALL_TABLE = 20
+_ROWS_OF_A_FILE = 1_000_000
 _COLUMNS = [
     {"type": "int64", "optional": False, "field": "id"},
     *({"type": "string", "optional": True, "field": f"text_{number}"} for number in range(3)),
@@ -120,22 +123,39 @@ class Bench:
             build_table(self.spark, kafka.bootstrap, topic, str(self.folder / output / topic))
 
     def batch(self, rows: int, rounds: int) -> None:
-        """Change 1 % of the rows of a table, in turns, on two equal tables."""
+        """Change 1 % of the rows of a table, in turns, on equal tables: rows in all of its files, then the newest."""
         from rowtide.spark_consumers.kafka.source import FrameSource
 
-        first = messages(self.spark.range(rows).selectExpr("id AS offset", "id"), "r")
-        self.measure(f"table of {rows:,} rows, rowtide", self.update, FrameSource(first), "batch", "t")
-        plain = str(self.folder / "plain-batch")
-        self.spark.read.format("delta").load(str(self.folder / "batch/t")).write.format("delta").save(plain)
         few = rows // 100
-        for number in range(rounds):
-            start = rows + number * few
-            changed = self.spark.range(start, start + few).selectExpr("id AS offset", f"id * 7919 % {rows} AS id")
+        self._table("batch", rows, few)
+        plain, vectors = self.folder / "plain-batch", self.folder / "vectors"
+        shutil.copytree(self.folder / "batch/t", plain)
+        shutil.copytree(self.folder / "batch", vectors)
+        self.spark.sql(f"ALTER TABLE delta.`{vectors}/t` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
+        start = few
+        for where, number in [("anywhere", f"id * 7919 % {rows}"), ("newest", f"{rows - few} + id % {few}")] * rounds:
+            changed = self.spark.range(start, start + few).selectExpr("id AS offset", f"{number} AS id")
+            start += few
             raw = messages(changed, "u").cache()
             raw.count()
-            self.measure("1 % of its rows, plain", merge_changes, self.spark, raw, plain, "id")
-            self.measure("1 % of its rows, rowtide", self.update, FrameSource(raw), "batch", "t")
+            name = f"1 % of {rows:,} rows, {where}"
+            self.measure(f"{name}, plain", merge_changes, self.spark, raw, str(plain), "id")
+            self.measure(f"{name}, rowtide", self.update, FrameSource(raw), "batch", "t")
+            self.measure(f"{name}, rowtide, deletion vectors", self.update, FrameSource(raw), "vectors", "t")
             raw.unpersist()
+
+    def _table(self, output: str, rows: int, few: int) -> None:
+        """Build a table with a few rows by rowtide, and append the others as it would have written them."""
+        from rowtide.spark_consumers.kafka.source import FrameSource
+
+        first = messages(self.spark.range(few).selectExpr("id AS offset", "id"), "r")
+        self.measure(f"table of {few:,} rows, rowtide", self.update, FrameSource(first), output, "t")
+        texts = (f"sha2(concat('row ', id + {number}), 256) AS text_{number}" for number in range(3))
+        numbers = (f"CAST(id % {number + 2} AS int) AS number_{number}" for number in range(3))
+        rest = self.spark.range(few, rows, numPartitions=-(-rows // _ROWS_OF_A_FILE))
+        rest.selectExpr("id", *texts, *numbers).write.format("delta").mode("append").save(
+            str(self.folder / output / "t")
+        )
 
     def many(self, kafka: Kafka, tables: int, rounds: int) -> None:
         """Build small tables, in turns; then run with nothing new, and change a row of each."""

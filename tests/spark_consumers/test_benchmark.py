@@ -17,7 +17,10 @@ def test_both_jobs_apply_the_same_changes(spark, rows_of, tmp_path: Path) -> Non
     rows = rows_of(str(tmp_path / "batch/t"))
     assert len(rows) == 300
     assert len({row["text_0"] for row in rows}) == 300
-    same_rows(rows, rows_of(str(tmp_path / "plain-batch")))
-    assert set(bench.figures) == {
-        "table of 300 rows, rowtide", "1 % of its rows, plain", "1 % of its rows, rowtide",
-    }  # fmt: skip
+    for other in ("plain-batch", "vectors/t"):
+        same_rows(rows, rows_of(str(tmp_path / other)))
+    assert set(bench.figures) == {"table of 3 rows, rowtide"} | {
+        f"1 % of 300 rows, {where}, {job}"
+        for where in ("anywhere", "newest")
+        for job in ("plain", "rowtide", "rowtide, deletion vectors")
+    }
