@@ -1,6 +1,6 @@
 """Measures the time from a commit to its record at a consumer, the cost of an idle connector, and a start.
 
-python -m tests.bench.latency [--commits 1000] [--per-second 50] [--debezium FOLDER]
+python -m tests.bench.latency [--commits 1000] [--per-second 50] [--set NAME=VALUE] [--debezium FOLDER]
 """
 
 from __future__ import annotations
@@ -196,7 +196,8 @@ def waited(condition: Callable[[], object], connector: Connector, what: str) -> 
 @click.option("--per-second", default=50.0, show_default=True, help="Commits in a second.")
 @click.option("--debezium", envvar="ROWTIDE_BENCH_DEBEZIUM", type=click.Path(exists=True, file_okay=False),
               help="Folder with kafka/*.jar and debezium-mysql/*.jar. Without it, only rowtide runs.")  # fmt: skip
-def main(commits: int, per_second: float, debezium: str | None) -> None:
+@click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="A property of both connectors. Repeatable.")
+def main(commits: int, per_second: float, debezium: str | None, extra: tuple[str, ...]) -> None:
     """Measure latency, idle cost and start, at least once and exactly once. Each connector runs alone."""
     Debezium.programs = Path(debezium or "").absolute()
     kinds: list[type[Connector]] = [Rowtide, *([Debezium] if debezium else [])]
@@ -209,7 +210,7 @@ def main(commits: int, per_second: float, debezium: str | None) -> None:
         for kind in kinds:
             for mode, properties in (("at least once", {}), ("exactly once", _EXACTLY_ONCE)):
                 name = f"{kind.kind.lower()}-{mode.partition(' ')[0]}"
-                own = {**properties, "snapshot.mode": "no_data"}
+                own = {**properties, "snapshot.mode": "no_data", **dict(part.split("=", 1) for part in extra)}
                 own |= connector_properties(name, database, SCHEMA, history_topic(kafka.bootstrap, f"{name}-history"))
                 connector = kind(name, own, kafka.bootstrap)
                 try:
