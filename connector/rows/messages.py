@@ -1,6 +1,7 @@
 """Keys and values of messages from the JSON texts of rows: what an event's messages share stands around them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from rowtide.connector.rows.native.implementation import native
 
@@ -55,5 +56,15 @@ def python_values(
     ]
 
 
+def python_bytes(messages: Sequence[tuple[bytes | None, bytes | None, Any]]) -> int:
+    """The bytes of all keys and values.
+
+    Args:
+        messages: key, value and headers of each message.
+    """
+    return sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
+
+
+message_bytes = python_bytes if native is None else native.message_bytes
 message_parts = python_parts if native is None else native.message_parts
 message_values = python_values if native is None else native.message_values

@@ -15,7 +15,7 @@ from rowtide.connector.records.codecs.builder import absent_value, column_output
 from rowtide.connector.records.codecs.debezium_messages import NO_TRANSACTION, wrapping
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.rows.messages import message_parts
+from rowtide.connector.rows.messages import message_bytes, message_parts
 from rowtide.connector.rows.text_protocol_decoder import text_rows
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows
 from rowtide.envelope.source import Snapshot, SourceTemplate
@@ -87,8 +87,7 @@ class SnapshotTable:
 
     def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
         """The batch of messages, with the offset behind them."""
-        size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
-        return Batch(self.topic, -1, messages, offset, size, ts_ms, self.schemas)
+        return Batch(self.topic, -1, messages, offset, message_bytes(messages), ts_ms, self.schemas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from rowtide.connector.records.batch import Batch, Message
 from rowtide.connector.records.codecs.rows import EventContext, RowsCodec
 from rowtide.connector.records.codecs.system_versioning import CurrentRows
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.rows.messages import message_parts, message_values
+from rowtide.connector.rows.messages import message_bytes, message_parts, message_values
 from rowtide.connector.rows.row_compiler import Column, TextRows
 from rowtide.connector.rows.row_decoder import text_rows
 from rowtide.envelope.json.headers import header_text
@@ -61,10 +61,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
 
     def packed(self, records: Sequence[Message], event: Rows, offset: SourceOffset, ts_ms: int) -> Batch:
         """The batch of an event's messages."""
-        size = 0
-        for key, value, _ in records:  # mostly one: a loop costs less than the call that a comprehension is
-            size += len(key or b"") + len(value or b"")
-        return Batch(self.topic, -1, records, offset, size, ts_ms, self.schemas)
+        return Batch(self.topic, -1, records, offset, message_bytes(records), ts_ms, self.schemas)
 
     def messages(self, event: Rows, rows: Sequence[tuple[str, str]], skip: int, context: EventContext) -> list[Message]:
         """The messages of an event's rows, without the first ``skip`` rows of it."""

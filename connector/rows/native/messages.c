@@ -104,3 +104,38 @@ PyObject *message_values(PyObject *module, PyObject *args) {
     }
     return values;
 }
+
+/* The bytes of a key or a value; -1 with an exception if it is neither bytes nor None. */
+static Py_ssize_t bytes_of(PyObject *part) {
+    if (part == Py_None) {
+        return 0;
+    }
+    if (!PyBytes_Check(part)) {
+        PyErr_SetString(PyExc_TypeError, "keys and values are bytes or None");
+        return -1;
+    }
+    return PyBytes_GET_SIZE(part);
+}
+
+PyObject *message_bytes(PyObject *module, PyObject *messages) {
+    PyObject *items = PySequence_Fast(messages, "messages are a list or a tuple");
+    if (items == NULL) {
+        return NULL;
+    }
+    unsigned long long total = 0;
+    bool ok = true;
+    for (Py_ssize_t i = 0; ok && i < PySequence_Fast_GET_SIZE(items); i++) {
+        PyObject *message = PySequence_Fast_GET_ITEM(items, i);
+        ok = PyTuple_Check(message) && PyTuple_GET_SIZE(message) == 3;
+        if (!ok) {
+            PyErr_SetString(PyExc_ValueError, "a message is a tuple of key, value and headers");
+        }
+        for (Py_ssize_t place = 0; ok && place < 2; place++) {
+            Py_ssize_t size = bytes_of(PyTuple_GET_ITEM(message, place));
+            ok = size >= 0;
+            total += ok ? (unsigned long long)size : 0;
+        }
+    }
+    Py_DECREF(items);
+    return ok ? PyLong_FromUnsignedLongLong(total) : NULL;
+}

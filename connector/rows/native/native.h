@@ -185,5 +185,6 @@ PyObject *end_row(RowDecoder *self, Work *work); /* a row from the values of all
 extern PyTypeObject RowDecoderType;
 PyObject *message_parts(PyObject *self, PyObject *args);
 PyObject *message_values(PyObject *self, PyObject *args);
+PyObject *message_bytes(PyObject *self, PyObject *messages);
 
 #endif

@@ -353,6 +353,20 @@ def test_messages_are_the_same(rows: list[tuple[str, str]], opening: bytes, text
         assert outcome(messages.message_values, *arguments) == outcome(messages.python_values, *arguments)
 
 
+@given(
+    st.lists(st.tuples(st.none() | st.binary(max_size=9), st.none() | st.binary(max_size=9), st.just([])), max_size=5)
+)
+def test_the_sizes_of_messages_are_the_same(made: list[tuple[bytes | None, bytes | None, list[Any]]]) -> None:
+    assert messages.message_bytes(made) == messages.message_bytes(tuple(made)) == messages.python_bytes(made)
+
+
+@pytest.mark.parametrize("damaged", [[(b"key", b"value")], [("key", b"value", [])], [(b"key", 1, [])], [None], None])
+def test_the_size_of_anything_but_messages_is_an_error(damaged: Any) -> None:
+    assert implementation.native is not None
+    with pytest.raises((TypeError, ValueError)):
+        implementation.native.message_bytes(damaged)
+
+
 def test_an_environment_variable_forces_python() -> None:
     code = "from rowtide.connector.rows.native import implementation; print(implementation.NAME)"
     for value, name in (("1", "Python"), ("", "compiled")):
