@@ -63,9 +63,13 @@ def _settings(config: Configuration) -> Iterator[Finding]:
 
 
 def producer_findings(kind: ProducerKind, settings: Mapping[str, Any]) -> Iterator[Finding]:
-    """Which producer ``rowtide.producer=auto`` chooses, or why the native one cannot send records."""
+    """Why ``rowtide.producer=auto`` chooses librdkafka, or why the native producer cannot send records."""
     if kind is ProducerKind.AUTO:
-        yield Finding(Severity.REMARK, connect.PRODUCER_KIND.name, producers.choice_text(settings))
+        reason = producers.why_librdkafka(settings)
+        if reason is not None:
+            yield Finding(
+                Severity.REMARK, connect.PRODUCER_KIND.name, f"librdkafka sends the records, because {reason}"
+            )
     elif kind is ProducerKind.NATIVE and not any(native_producer.problems(settings)):  # those of the configuration
         problem, warning = producers.native_problem(settings), producers.native_warning()
         if problem is not None:

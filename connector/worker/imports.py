@@ -1,14 +1,12 @@
-"""Edge: imports libraries without what they load at once for features that a worker uses rarely or never.
+"""Imports libraries without what they load at once for features that a worker uses rarely or never.
 
 * PyMySQL needs cryptography (7 MB of memory) to encrypt a password with RSA. The server requests that if TLS is off and
   it has not cached the user's password (``caching_sha2_password``).
 * Faust imports a YAML parser for its codecs (1 MB).
-* aiohttp reads the system's certificates for its client (1 MB); the worker has a server only.
 """
 
 import contextlib
 import importlib
-import ssl
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -42,17 +40,9 @@ def import_pymysql() -> None:
 
 
 def import_faust() -> None:
-    """Import Faust and aiohttp, unless they are imported already.
-
-    A program in this process that uses aiohttp's client has to name the certificates that it trusts.
-    """
-    create = ssl.create_default_context
-    ssl.create_default_context = lambda *_, **__: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    try:
-        with _postponed(*_OF_FAUST):
-            importlib.import_module("faust.app")
-    finally:
-        ssl.create_default_context = create
+    """Import Faust, unless it is imported already."""
+    with _postponed(*_OF_FAUST):
+        importlib.import_module("faust.app")
 
 
 @contextlib.contextmanager

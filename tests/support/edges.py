@@ -156,7 +156,6 @@ EDGES = {
     "rowtide.connector.worker.base_app": "worker",
     "rowtide.connector.worker.connectors": "threads worker",
     "rowtide.connector.worker.faust_app": "files threads",
-    "rowtide.connector.worker.imports": "network",
     "rowtide.connector.worker.process": "files processes threads worker",
     "rowtide.connector.worker.reports.reporter": "worker",
     "rowtide.connector.worker.service": "clock files threads worker",

@@ -38,9 +38,9 @@ SINK = Property(
 PRODUCER_KIND = Property(
     "rowtide.producer",
     choice(ProducerKind),
-    ProducerKind.LIBRDKAFKA,
-    "The producer of records: `librdkafka`; `native`, which is rowtide's own and needs half of the processor time, but "
-    "has no login by Kerberos or OIDC and no settings that only librdkafka has; or `auto`: `native` if it has all "
+    ProducerKind.AUTO,
+    "The producer of records: `native`, which is rowtide's own and needs half of the processor time, but has no login "
+    "by Kerberos or OIDC and no settings that only librdkafka has; `librdkafka`; or `auto`: `native` if it has all "
     "settings and its compiled code is installed, otherwise `librdkafka`.",
 )
 HTTP_HEADERS = Family(

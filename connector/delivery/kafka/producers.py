@@ -43,8 +43,9 @@ def new_producer(
         DeliveryError: the settings are invalid, or the producer does not have them.
     """
     if kind is ProducerKind.AUTO:
-        log.info("Kafka producer: %s", choice_text(settings))
-        kind = ProducerKind.NATIVE if _why_not_native(settings) is None else ProducerKind.LIBRDKAFKA
+        reason = why_librdkafka(settings)
+        kind = ProducerKind.NATIVE if reason is None else ProducerKind.LIBRDKAFKA
+        log.info("Kafka producer: %s", "native" if reason is None else f"librdkafka, because {reason}")
     if kind is ProducerKind.LIBRDKAFKA:
         return RecordProducer(settings, quiet=quiet, show_keys=show_keys)
     if implementation.native is None:
@@ -66,14 +67,12 @@ def native_warning() -> str | None:
     return _SLOW if implementation.native is None else None
 
 
-def choice_text(settings: Mapping[str, Any]) -> str:
-    """What ``auto`` chooses, for people."""
-    reason = _why_not_native(settings)
-    return "auto is native" if reason is None else f"auto is librdkafka; native is not possible: {reason}"
-
-
-def _why_not_native(settings: Mapping[str, Any]) -> str | None:
-    return f"it {_SLOW}" if implementation.native is None else native_problem(settings)
+def why_librdkafka(settings: Mapping[str, Any]) -> str | None:
+    """Why ``auto`` chooses librdkafka; ``None`` if it chooses the native producer."""
+    if implementation.native is None:
+        return f"the native producer {_SLOW}"
+    problem = native_problem(settings)
+    return None if problem is None else f"the native producer is not possible: {problem}"
 
 
 def _native_producer(settings: Mapping[str, Any], *, show_keys: bool) -> NativeProducer:

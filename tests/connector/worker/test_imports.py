@@ -79,16 +79,3 @@ def test_codecs_of_faust_import_their_parser_when_they_are_used() -> None:
         print("yaml" in sys.modules, dumps("yaml", [1]), "yaml" in sys.modules)
     """
     assert run(program) == "False b'- 1\\n' True"
-
-
-def test_the_client_of_aiohttp_trusts_no_certificate() -> None:
-    program = f"""
-        {FAUST}
-        import ssl
-        from aiohttp import connector
-
-        context = connector._SSL_CONTEXT_VERIFIED
-        print(context.cert_store_stats()["x509_ca"], context.verify_mode.name, context.check_hostname)
-        print(ssl.create_default_context.__name__)
-    """
-    assert run(program).split() == ["0", "CERT_REQUIRED", "True", "create_default_context"]

@@ -52,7 +52,7 @@ def test_the_producer_of_each_name(caplog: pytest.LogCaptureFixture) -> None:
     assert isinstance(made(ProducerKind.NATIVE), NativeProducer)
     assert logged(caplog) == []
     assert isinstance(made(ProducerKind.AUTO), NativeProducer)
-    assert logged(caplog) == [("INFO", "Kafka producer: auto is native")]
+    assert logged(caplog) == [("INFO", "Kafka producer: native")]
 
 
 @pytest.mark.parametrize(("settings", "reason"), NEEDS_LIBRDKAFKA)
@@ -65,7 +65,7 @@ def test_settings_that_only_librdkafka_has(
     if "security.protocol" not in settings:  # librdkafka itself may be built without Kerberos
         assert isinstance(made(ProducerKind.AUTO, **settings), RecordProducer)
         ((_, text),) = logged(caplog)
-        assert text.startswith("Kafka producer: auto is librdkafka; native is not possible: ")
+        assert text.startswith("Kafka producer: librdkafka, because the native producer is not possible: ")
 
 
 def test_without_compiled_code(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,12 +99,11 @@ def test_what_check_says(monkeypatch: pytest.MonkeyPatch) -> None:
         assert {finding.subject for finding in found} <= {"rowtide.producer"}
         return [(finding.severity, finding.message) for finding in found]
 
-    assert findings(ProducerKind.LIBRDKAFKA) == findings(ProducerKind.NATIVE) == []
-    assert findings(ProducerKind.AUTO) == [(Severity.REMARK, "auto is native")]
+    assert findings(ProducerKind.LIBRDKAFKA) == findings(ProducerKind.NATIVE) == findings(ProducerKind.AUTO) == []
     assert findings(ProducerKind.NATIVE, partitioner="random") == [], "a problem of the configuration"
     ((severity, text),) = findings(ProducerKind.AUTO, partitioner="random")
     assert severity is Severity.REMARK
-    assert text.startswith("auto is librdkafka; native is not possible: partitioner: ")
+    assert text.startswith("librdkafka sends the records, because the native producer is not possible: partitioner: ")
     ((severity, text),) = findings(ProducerKind.NATIVE, **{"compression.type": "lz4", "compression.level": "99"})
     assert severity is Severity.ERROR
     assert "compression.level=99" in text
