@@ -3,7 +3,7 @@
     python -m tests.bench.tables [build] [batch] [many] [--rows THOUSANDS] [--table THOUSANDS] [--tables N] [--rounds N]
 
 ``build``: the snapshot of the load, 1.75 rows for each of ROWS, becomes two tables; then a run with nothing new.
-``batch``: 1 % of the rows of a table change: rows of all its files, then the newest. ``many``: small tables, of 20 rows
+``batch``: 1 % of the rows of a table change: the newest, then rows of all its files. ``many``: small tables, of 20 rows
 each; then a run with nothing new.
 """
 
@@ -123,7 +123,7 @@ class Bench:
             build_table(self.spark, kafka.bootstrap, topic, str(self.folder / output / topic))
 
     def batch(self, rows: int, rounds: int) -> None:
-        """Change 1 % of the rows of a table, in turns, on equal tables: rows in all of its files, then the newest."""
+        """Change 1 % of the rows of a table, in turns, on equal tables: the newest, then rows in all of its files."""
         from rowtide.spark_consumers.kafka.source import FrameSource
 
         few = rows // 100
@@ -133,7 +133,7 @@ class Bench:
         shutil.copytree(self.folder / "batch", vectors)
         self.spark.sql(f"ALTER TABLE delta.`{vectors}/t` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
         start = few
-        for where, number in [("anywhere", f"id * 7919 % {rows}"), ("newest", f"{rows - few} + id % {few}")] * rounds:
+        for where, number in [("newest", f"{rows - few} + id % {few}"), ("anywhere", f"id * 7919 % {rows}")] * rounds:
             changed = self.spark.range(start, start + few).selectExpr("id AS offset", f"{number} AS id")
             start += few
             raw = messages(changed, "u").cache()
