@@ -4,8 +4,7 @@ import contextlib
 import io
 import socket
 import ssl
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pymysql
@@ -27,6 +26,7 @@ from rowtide.connector.source.connection.open_connections import (
     ServerSession,
     register,
 )
+from rowtide.connector.source.connection.socket_reader import SocketReader
 from rowtide.connector.source.connection.tls import TlsError, tls_context
 
 _TLS_OPTIONAL = frozenset({SslMode.DISABLED, SslMode.PREFERRED})
@@ -96,7 +96,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
         step = float(self.connect_timeout)
         self._read_timeout = min(step, self._query_timeout or step)
         self._rfile.close()
-        self._rfile = io.BufferedReader(_SocketReader(self._sock, self._check_alive))
+        self._rfile = io.BufferedReader(SocketReader(self._sock, self._check_alive))
         self._logged_in = True
 
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
@@ -254,28 +254,6 @@ class Client(_PyMySQL):  # type: ignore[misc]
     def _raise_if_lost(self, error: pymysql.MySQLError) -> None:
         if is_lost(error):
             raise (connection_lost if self._logged_in else connection_failed)(error, self._config) from error
-
-
-class _SocketReader(io.RawIOBase):
-    """Reads a socket, and calls ``check`` with the seconds of silence whenever the socket's time limit passes.
-
-    ``socket.makefile`` cannot be used again after a time-out.
-    """
-
-    def __init__(self, sock: socket.socket, check: Callable[[float], None]) -> None:
-        self._sock = sock
-        self._check = check
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        begin = time.monotonic()
-        while True:
-            try:
-                return self._sock.recv_into(buffer)
-            except TimeoutError:
-                self._check(time.monotonic() - begin)
 
 
 def connection_arguments(config: DatabaseConfig, timeout_ms: int | None = None) -> dict[str, Any]:

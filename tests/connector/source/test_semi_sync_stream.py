@@ -5,17 +5,16 @@ from __future__ import annotations
 import logging
 import queue
 import socket
-import ssl
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from configurations import PROPERTIES
 from fake_mysql import FakeMySQL, Peer
-from rowtide_stack.servers.tls import TlsFiles
+from tls_sockets import tls_sockets
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.choices import Acknowledge
@@ -159,27 +158,10 @@ def test_another_thread_wakes_the_reader() -> None:
     sock.wake()  # a closed one needs no reader
 
 
-def handshaken(server: socket.socket, client: socket.socket, files: TlsFiles) -> tuple[ssl.SSLSocket, ssl.SSLSocket]:
-    accepting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    accepting.load_cert_chain(files.folder / "server.pem", files.folder / "server.key")
-    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-    ends: list[ssl.SSLSocket] = []
-    accept: Callable[[], None] = lambda: ends.append(accepting.wrap_socket(server, server_side=True))  # noqa: E731
-    thread = threading.Thread(target=accept)
-    thread.start()
-    wrapped = trusting.wrap_socket(client)
-    thread.join()
-    return ends[0], wrapped
-
-
 def test_bytes_that_tls_has_decrypted_already_are_received_without_waiting(tmp_path: Path) -> None:
-    files = TlsFiles.make(tmp_path)
-    with connected() as (plain_server, plain_client):
-        server, client = handshaken(plain_server, plain_client, files)
-        with closing(server), closing(client), closing(WakeableSocket(client, 3600)) as sock:
-            server.sendall(b"abcdef")
-            buffer = bytearray(2)
-            for piece in (b"ab", b"cd", b"ef"):
-                assert sock.recv_into(memoryview(buffer)) == 2
-                assert buffer == piece
+    with tls_sockets(tmp_path) as (server, client), closing(WakeableSocket(client, 3600)) as sock:
+        server.sendall(b"abcdef")
+        buffer = bytearray(2)
+        for piece in (b"ab", b"cd", b"ef"):
+            assert sock.recv_into(memoryview(buffer)) == 2
+            assert buffer == piece
