@@ -8,6 +8,7 @@
 import contextlib
 import importlib
 import sys
+import threading
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,9 @@ _OF_PYMYSQL = (
 )
 _OF_FAUST = ("yaml",)
 
+_STEPPING_ASIDE = threading.Lock()
+"""Without it, a thread could remove the module itself, which another one imports behind the stand-in."""
+
 
 class PostponedModule(ModuleType):
     """Stands for a module, and imports it when an attribute is first used; threads may do so at the same time."""
@@ -29,8 +33,9 @@ class PostponedModule(ModuleType):
 
     def step_aside(self) -> None:
         """Let imports of the name find the module itself."""
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
+        with _STEPPING_ASIDE:
+            if sys.modules.get(self.__name__) is self:
+                del sys.modules[self.__name__]
 
 
 def import_pymysql() -> None:
@@ -48,8 +53,9 @@ def import_faust() -> None:
 @contextlib.contextmanager
 def _postponed(*names: str) -> Iterator[None]:
     """Let imports meanwhile get stand-ins for modules; later ones get the modules themselves."""
-    stand_ins = [PostponedModule(name) for name in names if name not in sys.modules]
-    sys.modules.update({module.__name__: module for module in stand_ins})
+    stand_ins = [PostponedModule(name) for name in names]
+    for module in stand_ins:
+        sys.modules.setdefault(module.__name__, module)  # another thread may begin to import the module now
     try:
         yield
     finally:

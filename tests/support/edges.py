@@ -157,6 +157,7 @@ EDGES = {
     "rowtide.connector.worker.base_app": "worker",
     "rowtide.connector.worker.connectors": "threads worker",
     "rowtide.connector.worker.faust_app": "files threads",
+    "rowtide.connector.worker.imports": "threads",
     "rowtide.connector.worker.process": "files processes threads worker",
     "rowtide.connector.worker.reports.reporter": "worker",
     "rowtide.connector.worker.service": "clock files threads worker",

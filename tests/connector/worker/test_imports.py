@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from textwrap import dedent
 
 from cryptography.hazmat.primitives import hashes, serialization
@@ -57,6 +58,37 @@ def test_other_programs_in_the_process_get_the_modules_themselves() -> None:
         print(*(isinstance(module, stand_in) for module in (hashes, serialization, padding)))
     """
     assert run(program) == "False False False"
+
+
+def test_threads_that_use_a_stand_in_at_the_same_time_get_one_module(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("from time import sleep\nsleep(0.0002)\nmade = object()\n")
+    program = """
+        import sys
+        import threading
+        from rowtide.connector.worker.imports import PostponedModule
+
+        sys.path.insert(0, sys.argv[1])
+        sys.setswitchinterval(1e-6)
+        different = 0
+        for _ in range(1000):
+            stand_in = sys.modules["slow"] = PostponedModule("slow")
+            begin = threading.Barrier(4)
+            found = []
+
+            def use():
+                begin.wait()
+                found.append(stand_in.made)
+
+            threads = [threading.Thread(target=use) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            different += len(found) != 4 or len(set(found)) != 1
+            del sys.modules["slow"]
+        print(different)
+    """
+    assert run(program, str(tmp_path)) == "0"
 
 
 def test_modules_that_are_imported_already_stay() -> None:
