@@ -82,6 +82,7 @@ EDGES = {
     "rowtide.connector.check.broker": "kafka",
     "rowtide.connector.check.kafka_access": "kafka",
     "rowtide.connector.check.server": "mysql",
+    "rowtide.connector.config.files.client_identity": "files network",
     "rowtide.connector.config.files.files": "files",
     "rowtide.connector.config.load": "files",
     "rowtide.connector.delivery.event_store": "clock threads",

@@ -1,13 +1,12 @@
 """Edge: creates the TLS context for the database from ``database.ssl.*``: PEM files, PKCS#12 or Java stores."""
 
-import secrets
 import ssl
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from rowtide.connector.config.choices import SslMode
-from rowtide.connector.config.files.key_stores import kind_of, pem, read_key_store
+from rowtide.connector.config.files.client_identity import load_key_store
+from rowtide.connector.config.files.key_stores import kind_of, read_key_store
 from rowtide.connector.config.model.database import Tls
 
 _STORES = frozenset({"JKS", "JCEKS"})
@@ -69,16 +68,10 @@ def _identify(context: ssl.SSLContext, path: str, password: str | None) -> None:
     name = "database.ssl.keystore"
     content = _read(name, path)
     try:
-        if not _is_store(path, content):
+        if _is_store(path, content):
+            load_key_store(context, content, password)
+        else:
             context.load_cert_chain(path, password=_key_password(name, path, password))
-            return
-        # OpenSSL reads keys from files only. In this one the key is encrypted with a password that exists in memory
-        # only; nobody else may read the file, and it is deleted at once.
-        passphrase = secrets.token_hex(32).encode()
-        with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-            file.write(_store_identity(content, password, passphrase))
-            file.flush()
-            context.load_cert_chain(file.name, password=passphrase)
     except TlsError:
         raise
     except (ValueError, ssl.SSLError) as error:
@@ -106,20 +99,3 @@ def _read(name: str, path: str) -> bytes:
 def _is_store(path: str, content: bytes) -> bool:
     """Whether a file is a store of Java or in PKCS#12; other files have certificates as PEM."""
     return kind_of(content) in _STORES or Path(path).suffix.lower() in _PKCS12
-
-
-def _store_identity(content: bytes, password: str | None, passphrase: bytes) -> bytes:
-    """The key, encrypted with the passphrase, and the certificates of a store, as PEM."""
-    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - slow to import
-        BestAvailableEncryption,
-        Encoding,
-        PrivateFormat,
-        load_der_private_key,
-    )
-
-    store = read_key_store(content, password)
-    if store.key is None:
-        raise ValueError("it contains no key")
-    key = load_der_private_key(store.key, None)
-    encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase))
-    return encrypted + "".join(pem("CERTIFICATE", one) for one in store.chain).encode()

@@ -1,13 +1,11 @@
 """Edge: creates the TLS context for brokers from ``ssl.*``: PEM files and texts, and PKCS#12."""
 
-import secrets
 import ssl
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from rowtide.connector.config.files.key_stores import pem, read_key_store
+from rowtide.connector.config.files.client_identity import load_identity, load_key_store
 from rowtide.connector.delivery.kafka.native_producer.connection.errors import TlsFileError
 from rowtide.connector.delivery.kafka.native_producer.connection.settings import TlsSettings
 
@@ -54,11 +52,15 @@ def _trust(context: ssl.SSLContext, tls: TlsSettings) -> None:
 def _identify(context: ssl.SSLContext, tls: TlsSettings) -> None:
     """Set the client's certificate and its key, if there are any."""
     if tls.keystore_location:
-        _using("ssl.keystore.location", lambda: _load(context, *_key_store(tls)))
+        password = tls.keystore_password or None
+        _using(
+            "ssl.keystore.location",
+            lambda: load_key_store(context, Path(tls.keystore_location).read_bytes(), password),
+        )
     elif tls.certificate_pem or tls.key_pem:
         certificate = tls.certificate_pem or _text("ssl.certificate.location", tls.certificate_location)
         key = tls.key_pem or _text("ssl.key.location", tls.key_location)
-        _using("ssl.key.pem", lambda: _load(context, _private_key(key, tls.key_password), certificate))
+        _using("ssl.key.pem", lambda: load_identity(context, _private_key(key, tls.key_password), certificate))
     elif tls.certificate_location:
         key_file = tls.key_location or tls.certificate_location
         _using(
@@ -78,26 +80,6 @@ def _password(tls: TlsSettings) -> Callable[[], str]:
     return called
 
 
-def _load(context: ssl.SSLContext, key: "PrivateKeyTypes", certificates: str) -> None:
-    """Set a key and its certificates. OpenSSL reads them from a file only.
-
-    In that file the key is encrypted with a password that exists in memory only; nobody else may read the file, and it
-    is deleted at once.
-    """
-    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - slow to import
-        BestAvailableEncryption,
-        Encoding,
-        PrivateFormat,
-    )
-
-    passphrase = secrets.token_hex(32).encode()
-    encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase))
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-        file.write(encrypted + certificates.encode())
-        file.flush()
-        context.load_cert_chain(file.name, password=passphrase)
-
-
 def _private_key(text: str, password: str) -> "PrivateKeyTypes":
     """A key in PEM, encrypted or not."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415 - slow to import
@@ -108,16 +90,6 @@ def _private_key(text: str, password: str) -> "PrivateKeyTypes":
         if not password:
             raise TlsFileError(_ENCRYPTED) from None
         return load_pem_private_key(text.encode(), password.encode())
-
-
-def _key_store(tls: TlsSettings) -> "tuple[PrivateKeyTypes, str]":
-    """The key of a PKCS#12 file, and its certificates as PEM."""
-    from cryptography.hazmat.primitives.serialization import load_der_private_key  # noqa: PLC0415 - slow to import
-
-    store = read_key_store(Path(tls.keystore_location).read_bytes(), tls.keystore_password or None)
-    if store.key is None:
-        raise ValueError("it contains no key")
-    return load_der_private_key(store.key, None), "".join(pem("CERTIFICATE", one) for one in store.chain)
 
 
 def _text(setting: str, path: str) -> str:

@@ -1,0 +1,60 @@
+"""Edge: gives a TLS context a client's certificate and its private key, which OpenSSL reads from files only."""
+
+import secrets
+import ssl
+import tempfile
+from typing import TYPE_CHECKING
+
+from rowtide.connector.config.files.key_stores import pem, read_key_store
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+
+
+def load_identity(context: ssl.SSLContext, key: "PrivateKeyTypes", certificates: str) -> None:
+    """Set a key and its certificates.
+
+    In the file for OpenSSL the key is encrypted with a password that exists in memory only; nobody else may read the
+    file, and it is deleted at once.
+
+    Args:
+        context: the context.
+        key: the private key.
+        certificates: the certificate of the key, and those that it depends on, as PEM.
+
+    Raises:
+        ssl.SSLError: they do not belong together.
+    """
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - slow to import
+        BestAvailableEncryption,
+        Encoding,
+        PrivateFormat,
+    )
+
+    passphrase = secrets.token_hex(32).encode()
+    encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase))
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+        file.write(encrypted + certificates.encode())
+        file.flush()
+        context.load_cert_chain(file.name, password=passphrase)
+
+
+def load_key_store(context: ssl.SSLContext, content: bytes, password: str | None) -> None:
+    """Set the key and the certificates of a store of Java or in PKCS#12.
+
+    Args:
+        context: the context.
+        content: the file.
+        password: the store's password.
+
+    Raises:
+        ValueError: the store cannot be read, or contains no key.
+        ssl.SSLError: OpenSSL does not accept what it contains.
+    """
+    from cryptography.hazmat.primitives.serialization import load_der_private_key  # noqa: PLC0415 - slow to import
+
+    store = read_key_store(content, password)
+    if store.key is None:
+        raise ValueError("it contains no key")
+    key = load_der_private_key(store.key, None)
+    load_identity(context, key, "".join(pem("CERTIFICATE", one) for one in store.chain))
