@@ -43,14 +43,16 @@ def new_producer(
         DeliveryError: the settings are invalid, or the producer does not have them.
     """
     if kind is ProducerKind.AUTO:
-        reason = why_librdkafka(settings)
-        kind = ProducerKind.NATIVE if reason is None else ProducerKind.LIBRDKAFKA
-        log.info("Kafka producer: %s", "native" if reason is None else f"librdkafka, because {reason}")
-    if kind is ProducerKind.LIBRDKAFKA:
-        return RecordProducer(settings, quiet=quiet, show_keys=show_keys)
-    if implementation.native is None:
-        log.warning("the native Kafka producer %s", _SLOW)
-    return _native_producer(settings, show_keys=show_keys)
+        native = _native_or_reason(settings, show_keys=show_keys)
+        if isinstance(native, NativeProducer):
+            log.info("Kafka producer: native")
+            return native
+        log.info("Kafka producer: librdkafka, because %s", native)
+    elif kind is ProducerKind.NATIVE:
+        if implementation.native is None:
+            log.warning("the native Kafka producer %s", _SLOW)
+        return _native_producer(settings, show_keys=show_keys)
+    return RecordProducer(settings, quiet=quiet, show_keys=show_keys)
 
 
 def native_problem(settings: Mapping[str, Any]) -> str | None:
@@ -69,10 +71,21 @@ def native_warning() -> str | None:
 
 def why_librdkafka(settings: Mapping[str, Any]) -> str | None:
     """Why ``auto`` chooses librdkafka; ``None`` if it chooses the native producer."""
+    native = _native_or_reason(settings, show_keys=False)
+    if isinstance(native, str):
+        return native
+    native.close()
+    return None
+
+
+def _native_or_reason(settings: Mapping[str, Any], *, show_keys: bool) -> NativeProducer | str:
+    """The native producer, or why ``auto`` does not use it."""
     if implementation.native is None:
         return f"the native producer {_SLOW}"
-    problem = native_problem(settings)
-    return None if problem is None else f"the native producer is not possible: {problem}"
+    try:
+        return _native_producer(settings, show_keys=show_keys)
+    except DeliveryError as error:
+        return f"the native producer is not possible: {error}"
 
 
 def _native_producer(settings: Mapping[str, Any], *, show_keys: bool) -> NativeProducer:
