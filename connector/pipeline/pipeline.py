@@ -39,6 +39,7 @@ from rowtide.connector.records.batch import Batch, Message, Output, Schemas
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
+from rowtide.connector.rows.messages import message_bytes
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
 
@@ -385,8 +386,7 @@ class Pipeline:
         return steps if self.xa.is_open else self._captured.observed(steps, event, captured)
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
-        size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
-        ts_ms = self.progress.change_micros() // 1000
+        size, ts_ms = message_bytes(messages), self.progress.change_micros() // 1000
         self._put(Batch(topic, partition, messages, self._batch_offset(), size, ts_ms, schemas))
 
     def _batch_offset(self) -> SourceOffset:

@@ -13,6 +13,7 @@ from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import Batch, Headers, Message, Output, joined
 from rowtide.connector.records.codecs.debezium_messages import wrapping
 from rowtide.connector.records.settings import Transforms
+from rowtide.connector.rows.messages import message_bytes
 from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import value_from_json
 from rowtide.envelope.json.text import value_text
@@ -71,7 +72,7 @@ class Transformer:
                     Batch(record.topic, partition, messages, batch.offset, 0, batch.ts_ms, None, record.timestamp or 0)
                 )
             messages.append(self._message(record))
-        return [piece._replace(size=_size(piece.messages)) for piece in pieces]
+        return [piece._replace(size=message_bytes(piece.messages)) for piece in pieces]
 
     def _transformed(self, batch: Batch, message: Message) -> ConnectRecord | None:
         try:
@@ -132,7 +133,3 @@ def _headers(record: ConnectRecord) -> Headers:
         text = None if schema is None else header_text(schema, value)
         headers.append((name, None if text is None else text.encode()))
     return headers
-
-
-def _size(messages: Iterable[Message]) -> int:
-    return sum(len(key or b"") + len(value or b"") for key, value, _ in messages)

@@ -23,6 +23,7 @@ from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.codecs.rows import EventContext, RowsCodec
 from rowtide.connector.records.codecs.system_versioning import CurrentRows, row_end
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.rows.messages import message_bytes
 from rowtide.connector.rows.row_compiler import Column, KeyValueRows
 from rowtide.connector.rows.row_decoder import key_value_rows
 from rowtide.databus.events import DDL, DELETE, DML, INSERT, UPDATE, KafkaKey, Position, QueryEvent
@@ -192,5 +193,4 @@ def _key(position: SourcePosition, number: int, action: str) -> bytes:
 
 
 def _batch(topic: str, messages: Sequence[Message], offset: SourceOffset, ts_ms: int) -> Batch:
-    size = sum([len(key or b"") + len(value or b"") for key, value, _ in messages])
-    return Batch(topic, 0, messages, offset, size, ts_ms)
+    return Batch(topic, 0, messages, offset, message_bytes(messages), ts_ms)
