@@ -122,6 +122,7 @@ def test_a_mirror_follows_crashes_restarts_and_checksums_and_refuses_what_it_can
         with mirroring(server, tmp_path) as process:
             eventually(lambda: "mirroring binlog.000001" in process.log, "the mirror")
             restarted(server)
+            eventually(lambda: is_settled(server), "the last BINLOG_CHECKPOINT")
             last = listed(server)[-1]
             theirs, path = data_of(server) / last, tmp_path / "mirror" / last
             eventually(lambda: path.exists() and path.stat().st_size == theirs.stat().st_size, "the last file")
