@@ -138,7 +138,7 @@ class NativeProducer:
         sticky = self._sticky.get(topic)
         if sticky is None:
             sticky = self._sticky[topic] = StickyPartition(self._settings.limits.batch_size)
-        unkeyed = sticky.choose(partitions, ())
+        unkeyed = sticky.choose(partitions, lambda: self._available(topic))
         for number, found in split_by_key(messages, partitions, unkeyed).items():
             batch_complete = self._append(TopicPartition(topic, number), found, timestamp_ms)
             if number == unkeyed:
@@ -189,6 +189,10 @@ class NativeProducer:
         if unknown:
             self._until(lambda: not missing(), f"{', '.join(map(repr, unknown[:3]))} were looked up")
         return found
+
+    def _available(self, topic: str) -> list[int]:
+        with self._changed:
+            return self._sender.available(topic)
 
     def _add(self, closed: ClosedBatch) -> None:
         if self._held and self._held + closed.raw_size > self._settings.memory:

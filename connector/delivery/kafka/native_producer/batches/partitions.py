@@ -76,16 +76,17 @@ class StickyPartition:
         self._current: int | None = None
         self._size = 0
 
-    def choose(self, partitions: int, available: Sequence[int]) -> int:
+    def choose(self, partitions: int, available: Callable[[], Sequence[int]]) -> int:
         """The partition for the next messages.
 
         Args:
             partitions: the number of the topic's partitions.
-            available: those that have a leader. If there is none, one of all is chosen.
+            available: returns those that have a leader, called when another partition is chosen. If there is none, one
+                of all is chosen.
         """
         if self._current is None or self._current >= partitions:
             self._size = 0
-            some = available or range(partitions)
+            some = [number for number in available() if number < partitions] or range(partitions)
             self._current = some[self._randrange(len(some))]
         return self._current
 

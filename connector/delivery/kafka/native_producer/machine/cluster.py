@@ -72,6 +72,11 @@ class Cluster:
         known = self._topics.get(topic)
         return len(known.partitions) or None if known is not None else None
 
+    def available(self, topic: str) -> list[int]:
+        """The partitions of a topic that have a leader, as far as it is looked up."""
+        known = self._topics[topic]
+        return [number for number in known.partitions if number not in known.leaderless]
+
     def topic_id(self, topic: str) -> bytes | None:
         """The id of a topic, or ``None``."""
         return self._topics[topic].topic_id

@@ -107,6 +107,10 @@ class Sender:
             self._due_at = _NOW
         return found
 
+    def available(self, topic: str) -> list[int]:
+        """The partitions of a topic that have a leader."""
+        return self._cluster.available(topic)
+
     def add(self, batch: Batch, now: float) -> None:
         """Queue a batch behind those of its partition.
 

@@ -267,6 +267,19 @@ def test_messages_without_keys_stay_in_a_partition_for_a_batch_and_use_all(make:
     assert max(runs) < 200, "the partition changes"
 
 
+def test_messages_without_keys_avoid_partitions_without_a_leader(make: Make) -> None:
+    kafka = cluster(orders=3)
+    for number in (0, 2):
+        log = kafka.log(TopicPartition("orders", number))
+        assert log is not None
+        log.elect(-1, keep=True)
+    producer, _ = make(kafka, batch_size=100)
+    for number in range(40):
+        producer.send([batch(number, key=None)])
+        assert producer.drain(PATIENCE)
+    assert stored(kafka, partition=1) == list(range(40))
+
+
 # ---- memory
 
 

@@ -96,35 +96,40 @@ def sticky(*choices: int, batch_size: int = 100) -> StickyPartition:
 
 def test_messages_without_a_key_stay_in_a_partition_until_a_batch_is_complete() -> None:
     partition = sticky(2, 0)
-    assert partition.choose(3, [0, 1, 2]) == 2
+    assert partition.choose(3, lambda: [0, 1, 2]) == 2
     partition.sent(99, batch_complete=True)
-    assert partition.choose(3, [0, 1, 2]) == 2
+    assert partition.choose(3, lambda: [0, 1, 2]) == 2
     partition.sent(1, batch_complete=False)
-    assert partition.choose(3, [0, 1, 2]) == 2
+    assert partition.choose(3, lambda: [0, 1, 2]) == 2
     partition.sent(0, batch_complete=True)
-    assert partition.choose(3, [0, 1, 2]) == 0
+    assert partition.choose(3, lambda: [0, 1, 2]) == 0
 
 
 def test_a_partition_is_left_after_two_batches_at_the_latest() -> None:
     partition = sticky(1, 0)
-    assert partition.choose(2, [0, 1]) == 1
+    assert partition.choose(2, lambda: [0, 1]) == 1
     partition.sent(199, batch_complete=False)
-    assert partition.choose(2, [0, 1]) == 1
+    assert partition.choose(2, lambda: [0, 1]) == 1
     partition.sent(1, batch_complete=False)
-    assert partition.choose(2, [0, 1]) == 0
+    assert partition.choose(2, lambda: [0, 1]) == 0
     partition.sent(99, batch_complete=True)
-    assert partition.choose(2, [0, 1]) == 0, "the bytes of a partition count from zero"
+    assert partition.choose(2, lambda: [0, 1]) == 0, "the bytes of a partition count from zero"
 
 
 def test_partitions_without_a_leader_are_chosen_only_if_none_has_one() -> None:
-    assert sticky(1).choose(5, [0, 4]) == 4
-    assert sticky(3).choose(5, []) == 3
+    assert sticky(1).choose(5, lambda: [0, 4]) == 4
+    assert sticky(3).choose(5, list) == 3
+
+
+def test_a_partition_that_was_added_a_moment_ago_is_not_chosen_yet() -> None:
+    assert sticky(0).choose(2, lambda: [2, 1]) == 1
+    assert sticky(1).choose(2, lambda: [2]) == 1
 
 
 def test_a_partition_that_no_longer_exists_is_left() -> None:
     partition = sticky(4, 1)
-    assert partition.choose(5, range(5)) == 4
+    assert partition.choose(5, lambda: range(5)) == 4
     partition.sent(90, batch_complete=False)
-    assert partition.choose(2, [0, 1]) == 1
+    assert partition.choose(2, lambda: [0, 1]) == 1
     partition.sent(99, batch_complete=True)
-    assert partition.choose(2, [0, 1]) == 1
+    assert partition.choose(2, lambda: [0, 1]) == 1

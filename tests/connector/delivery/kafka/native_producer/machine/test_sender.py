@@ -616,6 +616,20 @@ def test_the_number_of_partitions_is_looked_up() -> None:
     assert net.sender.partitions("a") == 3
 
 
+def test_the_partitions_with_a_leader() -> None:
+    net = network()
+    log = net.kafka.log(A0)
+    assert log is not None
+    log.elect(-1, keep=True)
+    net.sender.partitions("a")
+    net.settle()
+    assert net.sender.available("a") == [1, 2]
+    log.elect(1, keep=True)
+    net.add(A0, 1)
+    net.settle()
+    assert net.sender.available("a") == [0, 1, 2]
+
+
 def test_metadata_is_looked_up_again_when_it_is_old() -> None:
     net = ready(network(), A0)
     net.wait(301)
