@@ -60,10 +60,7 @@ from rowtide.connector.delivery.kafka.native_producer.wire.messages.transactions
     TransactionTopic,
 )
 from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms import (
-    SCRAM,
-    Credentials,
     Password,
-    Token,
     start,
 )
 from rowtide.connector.delivery.kafka.native_producer.wire.schema import Request
@@ -298,7 +295,7 @@ def record_transactions(recorder: Recorder, ids: dict[str, bytes]) -> None:
 def record_logins(connect: Callable[[], Recorder]) -> None:
     """Logins by each mechanism, and refused ones."""
 
-    def log_in(name: str, credentials: Credentials, version: int = SASL_AUTHENTICATE.highest) -> None:
+    def log_in(name: str, credentials: Password, version: int = SASL_AUTHENTICATE.highest) -> None:
         recorder = connect()
         recorder.call(name, SaslHandshakeRequest(mechanism=credentials.mechanism), 1)
         mechanism = start(credentials, _NONCE)
@@ -315,12 +312,19 @@ def record_logins(connect: Callable[[], Recorder]) -> None:
     for version in _every(SASL_AUTHENTICATE):
         log_in("PLAIN", Password("PLAIN", USER, PASSWORD), version)
     log_in("PLAIN with a wrong password", Password("PLAIN", USER, "wrong"))
-    for name in SCRAM:
+    for name in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
         log_in(name, Password(name, USER, PASSWORD))
         log_in(f"{name} with a wrong password", Password(name, USER, "wrong"))
         log_in(f"{name} with an unknown user", Password(name, "bo=b,", PASSWORD), 1)
-    log_in("OAUTHBEARER", Token(token, {"traceId": "12"}))
-    log_in("OAUTHBEARER with an expired token", Token(lambda: token(1_700_000_001)))
+    for name, message in (
+        ("OAUTHBEARER", f"n,,\1auth=Bearer {token()}\1traceId=12\1\1"),
+        ("OAUTHBEARER with an expired token", f"n,,\1auth=Bearer {token(1_700_000_001)}\1\1"),
+    ):
+        recorder = connect()
+        recorder.call(name, SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
+        answer = recorder.call(name, SaslAuthenticateRequest(auth_bytes=message.encode()), SASL_AUTHENTICATE.highest)
+        if answer.auth_bytes:  # the problem, which the client acknowledges
+            recorder.call(name, SaslAuthenticateRequest(auth_bytes=b"\1"), SASL_AUTHENTICATE.highest)
     connect().call("an unknown mechanism", SaslHandshakeRequest(mechanism="GSSAPI"), 1)
 
 

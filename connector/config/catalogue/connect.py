@@ -40,8 +40,8 @@ PRODUCER_KIND = Property(
     choice(ProducerKind),
     ProducerKind.AUTO,
     "The producer of records: `native`, which is rowtide's own and needs half of the processor time, but has no login "
-    "by Kerberos or OIDC and no settings that only librdkafka has; `librdkafka`; or `auto`: `native` if it has all "
-    "settings and its compiled code is installed, otherwise `librdkafka`.",
+    "by Kerberos or OAUTHBEARER and no settings that only librdkafka has; `librdkafka`; or `auto`: `native` if it has "
+    "all settings and its compiled code is installed, otherwise `librdkafka`.",
 )
 HTTP_HEADERS = Family(
     "rowtide.sink.http.header.*",

@@ -38,6 +38,7 @@ ONLY_LIBRDKAFKA = frozenset(
         "sasl.oauthbearer.client.id",
         "sasl.oauthbearer.client.secret",
         "sasl.oauthbearer.config",
+        "sasl.oauthbearer.extensions",
         "sasl.oauthbearer.grant.type",
         "sasl.oauthbearer.metadata.authentication.type",
         "sasl.oauthbearer.method",

@@ -8,10 +8,9 @@ import pytest
 
 from rowtide.connector.config import ConfigurationError, from_properties
 from rowtide.connector.config.kafka.librdkafka import SETTINGS
-from rowtide.connector.config.kafka.native_producer import MECHANISMS, ONLY_LIBRDKAFKA, WITHOUT_EFFECT, problems
+from rowtide.connector.config.kafka.native_producer import ONLY_LIBRDKAFKA, WITHOUT_EFFECT, problems
 from rowtide.connector.delivery.kafka.native_producer.connection.settings import connection_settings
 from rowtide.connector.delivery.kafka.native_producer.settings import producer_settings
-from rowtide.connector.delivery.kafka.native_producer.wire.sasl import mechanisms
 
 MINIMAL = {
     "topic.prefix": "shop",
@@ -48,26 +47,20 @@ def found(properties: dict[str, str]) -> dict[str, str]:
 
 def test_no_setting_of_a_producer_is_dropped_silently() -> None:
     of_producers = {name for name, (scope, _) in SETTINGS.items() if scope in "P*"}
-    read: set[str] = set()
-    for mechanism in ("PLAIN", "OAUTHBEARER"):
-        settings = Recorder(
-            {
-                "bootstrap.servers": "k:9092",
-                "security.protocol": "sasl_ssl",
-                "sasl.mechanism": mechanism,
-                "sasl.username": "a",
-            }
-        )
-        producer_settings(settings)
-        connection_settings(settings, lambda: "token")
-        read |= settings.names
+    settings = Recorder(
+        {
+            "bootstrap.servers": "k:9092",
+            "security.protocol": "sasl_ssl",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "a",
+        }
+    )
+    producer_settings(settings)
+    connection_settings(settings)
+    read = settings.names
     assert of_producers - read - PROMISED - BY_VALUE == WITHOUT_EFFECT
     assert (read - ONLY_LIBRDKAFKA) & WITHOUT_EFFECT == set()
     assert of_producers >= ONLY_LIBRDKAFKA
-
-
-def test_the_mechanisms_are_those_of_the_protocol() -> None:
-    assert set(MECHANISMS) == set(mechanisms.MECHANISMS) - {mechanisms.OAUTHBEARER}
 
 
 @pytest.mark.parametrize("name", sorted(ONLY_LIBRDKAFKA))

@@ -181,6 +181,6 @@ class Connection:
     def _closed_after_failure(self) -> Iterator[None]:
         try:
             yield
-        except BaseException:  # also of the function that returns a token: the next request would be out of step
+        except BaseException:  # whatever it is: the next request would be out of step
             self.close()
             raise

@@ -6,18 +6,12 @@ dropped silently.
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rowtide.connector.config.kafka.native_producer import ONLY_LIBRDKAFKA
+from rowtide.connector.config.kafka.native_producer import MECHANISMS, ONLY_LIBRDKAFKA
 from rowtide.connector.delivery.kafka.native_producer.connection.errors import NotSupported
-from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms import (
-    MECHANISMS,
-    OAUTHBEARER,
-    Credentials,
-    Password,
-    Token,
-)
+from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms import Password
 
 _ADDRESS = re.compile(r"(?:[A-Za-z_]+://)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\[\]/]+))(?::(?P<port>[0-9]{1,5}))?")
 _DEFAULT_PORT = 9092
@@ -82,7 +76,7 @@ class ConnectionSettings:
     bootstrap: tuple[Address, ...]
     client_id: str = "rdkafka"
     tls: TlsSettings | None = None
-    credentials: Credentials | None = None
+    credentials: Password | None = None
     connect_timeout: float = 30.0
     request_timeout: float = 60.0
     longest_answer: int = 100_000_000
@@ -112,12 +106,11 @@ def addresses(servers: str) -> tuple[Address, ...]:
     return tuple(found)
 
 
-def connection_settings(settings: Mapping[str, object], token: Callable[[], str] | None = None) -> ConnectionSettings:
+def connection_settings(settings: Mapping[str, object]) -> ConnectionSettings:
     """Read the settings of connections.
 
     Args:
         settings: the producer's settings with librdkafka's names, without synonyms.
-        token: returns a token for OAUTHBEARER; called for each login.
 
     Raises:
         NotSupported: only librdkafka has a setting or a value.
@@ -132,7 +125,7 @@ def connection_settings(settings: Mapping[str, object], token: Callable[[], str]
         bootstrap=addresses(read.text("bootstrap.servers")),
         client_id=read.text("client.id", "rdkafka"),
         tls=_tls(read) if protocol in ("ssl", "sasl_ssl") else None,
-        credentials=_credentials(read, token) if protocol in ("sasl_plaintext", "sasl_ssl") else None,
+        credentials=_credentials(read) if protocol in ("sasl_plaintext", "sasl_ssl") else None,
         connect_timeout=read.seconds("socket.connection.setup.timeout.ms", 30_000),
         request_timeout=read.seconds("socket.timeout.ms", 60_000),
         longest_answer=read.number("receive.message.max.bytes", 100_000_000),
@@ -163,13 +156,10 @@ def _tls(read: "_Reader") -> TlsSettings:
     )
 
 
-def _credentials(read: "_Reader", token: Callable[[], str] | None) -> Credentials:
+def _credentials(read: "_Reader") -> Password:
     mechanism = read.text("sasl.mechanism", "GSSAPI").upper()
-    if mechanism not in MECHANISMS or (mechanism == OAUTHBEARER and token is None):
-        raise NotSupported("sasl.mechanism", f"only librdkafka has the login by {mechanism} with these settings")
-    if mechanism == OAUTHBEARER and token is not None:
-        extensions = filter(None, map(str.strip, read.text("sasl.oauthbearer.extensions").split(",")))
-        return Token(token, dict(pair.split("=", 1) for pair in extensions if "=" in pair))
+    if mechanism not in MECHANISMS:
+        raise NotSupported("sasl.mechanism", f"only librdkafka has the login by {mechanism}")
     username, password = read.text("sasl.username"), read.text("sasl.password")
     if not username:
         raise ValueError(f"sasl.mechanism={mechanism} needs sasl.username and sasl.password")

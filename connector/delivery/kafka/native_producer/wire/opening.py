@@ -25,7 +25,7 @@ from rowtide.connector.delivery.kafka.native_producer.wire.messages.opening impo
     SaslHandshakeAnswer,
     SaslHandshakeRequest,
 )
-from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms import Credentials, start
+from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms import Password, start
 from rowtide.connector.delivery.kafka.native_producer.wire.schema import Request
 
 Step = tuple[Request[Any], int]
@@ -55,7 +55,7 @@ def versions(software: str, software_version: str) -> Generator[Step, Any, Broke
     return BrokerVersions.of(answer)
 
 
-def login(known: BrokerVersions, credentials: Credentials, nonce: str) -> Generator[Step, Any, int]:
+def login(known: BrokerVersions, credentials: Password, nonce: str) -> Generator[Step, Any, int]:
     """Authenticate; the generator's return value is the time of the session in milliseconds, 0 for no limit.
 
     Also authenticates again on an open connection, which a broker with a limit requires (KIP-368).

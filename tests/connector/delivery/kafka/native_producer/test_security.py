@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import struct
 import time
 from pathlib import Path
@@ -40,11 +41,13 @@ SCRAM_256 = {"sasl.mechanism": "SCRAM-SHA-256", "module": f"{_MODULE}.scram.Scra
 SCRAM_512 = {**SCRAM_256, "sasl.mechanism": "SCRAM-SHA-512"}
 
 
-def producer(properties: dict[str, str], transactional_id: str = "") -> Producer:
-    """The native producer of a connector with these properties."""
+def producer(
+    properties: dict[str, str], transactional_id: str = "", kind: ProducerKind = ProducerKind.NATIVE
+) -> Producer:
+    """The producer of a connector with these properties."""
     client = from_properties(CONNECTOR | properties).kafka.producer
     settings = transactional_settings(client, transactional_id) if transactional_id else idempotent_settings(client)
-    return new_producer(ProducerKind.NATIVE, settings, quiet=EventStore().quiet, show_keys=True)
+    return new_producer(kind, settings, quiet=EventStore().quiet, show_keys=True)
 
 
 def batch(topic: str, number: int) -> Batch:
@@ -52,10 +55,10 @@ def batch(topic: str, number: int) -> Batch:
     return Batch(topic, -1, [(b"k", b"%d" % number, ())], SourceOffset("binlog.000001", 4), 2, 0)
 
 
-def assert_delivers(listeners: Listeners, properties: dict[str, str]) -> None:
+def assert_delivers(listeners: Listeners, properties: dict[str, str], kind: ProducerKind = ProducerKind.NATIVE) -> None:
     topics = Topics(listeners.plain)
     topic = topics.new()
-    made = producer(properties)
+    made = producer(properties, kind=kind)
     try:
         made.send([batch(topic, number) for number in range(100)])
         assert made.drain(60)
@@ -120,6 +123,19 @@ def test_logins(listeners: Listeners, trust: dict[str, str]) -> None:
     for mechanism in (PLAIN, SCRAM_256, SCRAM_512):
         assert_delivers(listeners, {"bootstrap.servers": listeners.sasl, **login(mechanism)})
         assert_delivers(listeners, {"bootstrap.servers": listeners.sasl_tls, **login(mechanism, tls=True), **trust})
+
+
+@pytest.mark.servers
+def test_a_login_by_a_token_is_librdkafkas(listeners: Listeners, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    token = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "producer.override.enable.sasl.oauthbearer.unsecure.jwt": "true",
+        "producer.override.sasl.oauthbearer.config": f"principal={USER}",
+    }
+    assert_delivers(listeners, {"bootstrap.servers": listeners.sasl, **token}, ProducerKind.AUTO)
+    assert "Kafka producer: librdkafka, because" in caplog.text
 
 
 @pytest.mark.servers

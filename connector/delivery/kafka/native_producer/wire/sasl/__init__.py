@@ -1,1 +1,1 @@
-"""SASL mechanisms: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER. Pure: messages in, answers out."""
+"""SASL mechanisms: PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. Pure: messages in, answers out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import socket
 import ssl
 import struct
@@ -50,7 +51,7 @@ from rowtide.connector.delivery.kafka.native_producer.wire.messages.produce impo
     TopicData,
 )
 from rowtide.connector.delivery.kafka.native_producer.wire.messages.transactions import InitProducerIdRequest
-from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms import Password, Token
+from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms import Password
 from rowtide.connector.delivery.kafka.native_producer.wire.schema import Request
 
 REQUEST = MetadataRequest(topics=())
@@ -426,19 +427,14 @@ class Clock:
         return self.now
 
 
-def test_no_token() -> None:
-    def serve(peer: Peer) -> None:
-        peer.opened()
-        peer.answer(HANDSHAKE)
-        peer.read()
+def test_an_error_in_a_login_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_size: int) -> str:
+        raise OSError("no random numbers")
 
-    def token() -> str:
-        raise OSError("the server of tokens is down")
-
-    with FakeBroker(serve) as broker:
-        settings = replace(SETTINGS, credentials=Token(token))
-        connection = Connection(addresses(broker.address), settings, None, "1.0")
-        with pytest.raises(OSError, match="the server of tokens is down"):
+    monkeypatch.setattr(secrets, "token_urlsafe", broken)
+    with FakeBroker(Peer.opened) as broker:
+        connection = Connection(addresses(broker.address), replace(SETTINGS, credentials=PASSWORD), None, "1.0")
+        with pytest.raises(OSError, match="no random numbers"):
             connection.open()
         with pytest.raises(ConnectionFailed, match="it is not connected"):
             connection.call(REQUEST)

@@ -7,8 +7,9 @@ import time
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_listeners import MECHANISMS, PASSWORD, SESSION_MS, USER, Listeners, token
+from kafka_listeners import PASSWORD, SESSION_MS, USER, Listeners
 
+from rowtide.connector.config.kafka.native_producer import MECHANISMS
 from rowtide.connector.delivery.kafka.native_producer.connection.connection import Connection
 from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed
 from rowtide.connector.delivery.kafka.native_producer.connection.settings import connection_settings
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.servers
 def opened(bootstrap: str, **settings: str) -> Connection:
     """An open connection; ``settings`` have underscores for dots."""
     given = {name.replace("_", "."): value for name, value in settings.items()}
-    read = connection_settings({"bootstrap.servers": bootstrap, **given}, token)
+    read = connection_settings({"bootstrap.servers": bootstrap, **given})
     connection = Connection(read.bootstrap, read, tls_context(read.tls) if read.tls else None, "1.0")
     connection.open()
     return connection
@@ -66,9 +67,8 @@ def test_login(listeners: Listeners, mechanism: str) -> None:
     connection = opened(listeners.sasl, **settings)
     assert answers(connection)
     connection.close()
-    if mechanism != "OAUTHBEARER":
-        with pytest.raises(AuthenticationFailed, match=f"refused the credentials for {mechanism}"):
-            opened(listeners.sasl, **{**settings, "sasl_password": "wrong"})
+    with pytest.raises(AuthenticationFailed, match=f"refused the credentials for {mechanism}"):
+        opened(listeners.sasl, **{**settings, "sasl_password": "wrong"})
 
 
 def test_a_listener_with_another_protocol(listeners: Listeners) -> None:

@@ -16,7 +16,7 @@ from rowtide.connector.delivery.kafka.native_producer.connection.settings import
     addresses,
     connection_settings,
 )
-from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms import Password, Token
+from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms import Password
 
 SERVERS = {"bootstrap.servers": "kafka:9092"}
 NAMES_THAT_CONNECT = ("ssl.", "sasl.", "socket.", "security.", "enable.ssl", "broker.address.")
@@ -135,26 +135,11 @@ def test_passwords(mechanism: str) -> None:
         connection_settings(settings)
 
 
-def test_tokens() -> None:
-    settings = {
-        **SERVERS,
-        "security.protocol": "sasl_ssl",
-        "sasl.mechanism": "OAUTHBEARER",
-        "sasl.oauthbearer.extensions": "traceId=12, app=row=tide",
-    }
-
-    def token() -> str:
-        return "abc"
-
-    assert connection_settings(settings, token).credentials == Token(token, {"traceId": "12", "app": "row=tide"})
-    with pytest.raises(NotSupported, match="only librdkafka has the login by OAUTHBEARER"):
-        connection_settings(settings)
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("sasl.mechanism", "GSSAPI"),
+        ("sasl.mechanism", "OAUTHBEARER"),
         ("sasl.mechanism", ""),
         ("ssl.engine.id", "pkcs11"),
         ("ssl.providers", "fips"),
@@ -177,9 +162,8 @@ def test_no_setting_of_connections_is_dropped() -> None:
             read.add(name)
             return super().get(name, default)
 
-    settings = {**SERVERS, "security.protocol": "sasl_ssl", "sasl.username": "alice"}
-    for mechanism in ("PLAIN", "OAUTHBEARER"):
-        connection_settings(Recorder({**settings, "sasl.mechanism": mechanism}), lambda: "token")
+    settings = {**SERVERS, "security.protocol": "sasl_ssl", "sasl.username": "alice", "sasl.mechanism": "PLAIN"}
+    connection_settings(Recorder(settings))
     of_logins_by_librdkafka = {name for name in names if name.startswith(("sasl.kerberos.", "sasl.oauthbearer."))}
     assert names - read - of_logins_by_librdkafka == set()
 

@@ -20,7 +20,7 @@ from rowtide.connector.delivery.kafka.native_producer.wire.messages.opening impo
     SaslHandshakeRequest,
 )
 from rowtide.connector.delivery.kafka.native_producer.wire.opening import login, versions
-from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms import Password, Token
+from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms import Password
 
 VERSIONS = ApiVersionsAnswer(error=0, api_keys=(ApiRange(api_key=0, min_version=3, max_version=9),))
 UNSUPPORTED = ApiVersionsAnswer(error=35, api_keys=())
@@ -116,18 +116,13 @@ def test_a_recorded_login(mechanism: str) -> None:
             "refused the credentials for SCRAM-SHA-512: .*invalid credentials with SASL mechanism SCRAM-SHA-512",
         ),
         (
-            "OAUTHBEARER with an expired token",
-            Token(lambda: "old"),
-            'refused the credentials for OAUTHBEARER: {"status":"invalid_token"}',
-        ),
-        (
             "an unknown mechanism",
             PLAIN,
             "does not have sasl.mechanism=PLAIN; it has PLAIN, SCRAM-SHA-512, SCRAM-SHA-256, OAUTHBEARER",
         ),
     ],
 )
-def test_a_recorded_refusal(name: str, credentials: Password | Token, problem: str) -> None:
+def test_a_recorded_refusal(name: str, credentials: Password, problem: str) -> None:
     recorded = [exchange for exchange in EXCHANGES if exchange.name == name]
     answers = [decode_answer(exchange.sent, exchange.answer) for exchange in recorded]
     with pytest.raises(AuthenticationFailed, match=problem):
