@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from configurations import PROPERTIES
 from connector_properties import CONNECTORS
 from recorded_server import FILE, RecordedServer
 
@@ -26,17 +27,7 @@ SERVERS = ["mysql", "mysql-gtid-off", "mariadb"]
 
 def settings_of(connector: str) -> PipelineSettings:
     """The settings of a pipeline that makes messages of databus."""
-    properties = {
-        "name": "databus",
-        "connector.class": CONNECTORS[connector],
-        "topic.prefix": "p",
-        "database.hostname": "127.0.0.1",
-        "database.user": "u",
-        "database.password": "p",
-        "database.server.id": "184055",
-        "bootstrap.servers": "127.0.0.1:1",
-        "schema.history.internal.kafka.topic": "history",
-    }
+    properties = {**PROPERTIES, "connector.class": CONNECTORS[connector]}
     return pipeline_settings(from_properties(properties), "run", form=DatabusForm("shop"))
 
 

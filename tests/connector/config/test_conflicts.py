@@ -3,21 +3,13 @@
 from pathlib import Path
 
 from click.testing import CliRunner
+from configurations import PROPERTIES
 
 from rowtide.cli import main
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.conflicts import conflicts
 
-ONE = {
-    "name": "one",
-    "topic.prefix": "one",
-    "database.hostname": "db",
-    "database.user": "u",
-    "database.password": "p",
-    "database.server.id": "1",
-    "bootstrap.servers": "k:9092",
-    "schema.history.internal.kafka.topic": "h",
-}
+ONE = PROPERTIES | {"name": "one", "topic.prefix": "one", "database.hostname": "db", "database.server.id": "1"}
 OTHER = ONE | {"name": "other", "topic.prefix": "other", "database.server.id": "2"}
 
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from configurations import PROPERTIES
 from decoder_threads import DecoderThread
 from dumped_files import golden_binlogs
 from golden import Case
@@ -115,15 +116,8 @@ class _Connection:
 
 def configuration(decoders: int = 0, *, ignores_gtids: bool = False) -> Configuration:
     return from_properties(
-        {
-            "name": "reader",
-            "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-            "topic.prefix": "p",
-            "database.hostname": "127.0.0.1",
-            "database.user": "user",
-            "database.server.id": "184055",
-            "bootstrap.servers": "127.0.0.1:1",
-            "schema.history.internal.kafka.topic": "history",
+        PROPERTIES
+        | {
             "include.schema.changes": "false",
             "rowtide.decoder.processes": str(decoders),
             "gtid.ignore.on.recovery": str(ignores_gtids).lower(),

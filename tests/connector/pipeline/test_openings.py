@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from configurations import PROPERTIES
 from connector_properties import CONNECTORS
 from recorded_server import FILE, RecordedServer, recorded_stream
 
@@ -32,18 +33,7 @@ def pipelines(
     server: RecordedServer, start: SourceOffset, tables: Tables | None = None, **properties: str
 ) -> list[Pipeline]:
     """Two pipelines from a position, which share nothing, and whose decoders have parsed all TABLE_MAPs."""
-    given = {
-        "name": "openings",
-        "connector.class": CONNECTORS[server.connector],
-        "topic.prefix": "p",
-        "database.hostname": "127.0.0.1",
-        "database.user": "u",
-        "database.password": "p",
-        "database.server.id": "184055",
-        "bootstrap.servers": "127.0.0.1:1",
-        "schema.history.internal.kafka.topic": "history",
-        **properties,
-    }
+    given = {**PROPERTIES, "connector.class": CONNECTORS[server.connector], **properties}
     found = []
     for _ in range(2):
         decoder = server.decoder()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
+import configurations
 import pytest
 from connector_properties import CONNECTORS
 from hypothesis import given, settings
@@ -31,6 +32,7 @@ from rowtide.databus.server.record_form import DatabusForm
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
 
+PREFIX = configurations.PROPERTIES["topic.prefix"]
 Record = tuple[str, bytes | None, bytes | None]
 """Topic, key and value of a message."""
 
@@ -60,18 +62,7 @@ def server(name: str) -> RecordedServer:
 
 @cache
 def pipeline_settings_of(connector: str, properties: str) -> PipelineSettings:
-    found = {
-        "name": "cut",
-        "connector.class": CONNECTORS[connector],
-        "topic.prefix": "p",
-        "database.hostname": "127.0.0.1",
-        "database.user": "u",
-        "database.password": "p",
-        "database.server.id": "184055",
-        "bootstrap.servers": "127.0.0.1:1",
-        "schema.history.internal.kafka.topic": "history",
-        **PROPERTIES[properties],
-    }
+    found = {**configurations.PROPERTIES, "connector.class": CONNECTORS[connector], **PROPERTIES[properties]}
     config = from_properties(found)
     topic = config.databus.topic
     return pipeline_settings(config, "run", form=None if topic is None else DatabusForm(topic))
@@ -244,7 +235,7 @@ def test_a_record_that_cannot_be_transformed_leaves_the_position_before_it(
     transform, calls = Transformer.batch, itertools.count()
 
     def batch(transformer: Transformer, original: Batch) -> Batch:
-        if original.topic != "p" and next(calls) % 2 == 0:  # a statement changes the structures before it fails
+        if original.topic != PREFIX and next(calls) % 2 == 0:  # a statement changes the structures before it fails
             raise TransformFailed("once")
         return transform(transformer, original)
 

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -45,20 +46,7 @@ def table(kinds: list[str]) -> Table:
 
 
 def read(properties: dict[str, str], cells: dict[str, bytes | None], names: list[str]) -> tuple[str, str]:
-    given = {
-        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-        "name": "c",
-        "topic.prefix": "c",
-        "database.hostname": "h",
-        "database.user": "u",
-        "database.password": "p",
-        "database.server.id": "1",
-        "bootstrap.servers": "k:1",
-        "schema.history.internal.kafka.topic": "h",
-        "offset.storage.topic": "o",
-        "message.key.columns": f"d.t:{','.join(names)}",
-        **properties,
-    }
+    given = PROPERTIES | {"message.key.columns": f"d.t:{','.join(names)}"} | properties
     settings = pipeline_settings(from_properties(given), "run")
     payload = b"".join(b"\xfb" if cell is None else bytes([len(cell)]) + cell for cell in cells.values())
     reader = SnapshotTable(table(list(cells)), settings).reader(names)

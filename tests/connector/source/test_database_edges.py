@@ -7,6 +7,7 @@ from typing import Any
 
 import pymysql
 import pytest
+from configurations import PROPERTIES
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -23,16 +24,9 @@ from rowtide.connector.source.connection.tls import TlsError, tls_context
 
 def configured(**more: str) -> Configuration:
     return from_properties(
-        {
-            "topic.prefix": "p",
-            "database.hostname": "db.example.com",
-            "database.user": "dbz",
-            "database.password": "geheim",
-            "database.server.id": "5400",
-            "bootstrap.servers": "k:9092",
-            "schema.history.internal.kafka.topic": "h",
-            **{name.replace("_", "."): value for name, value in more.items()},
-        }
+        PROPERTIES
+        | {"database.hostname": "db.example.com"}
+        | {name.replace("_", "."): value for name, value in more.items()}
     )
 
 
@@ -197,4 +191,4 @@ def test_the_property_and_message_of_an_error(error: Exception, subject: str, te
     problem = connection_failed(error, configured().database).problem
     assert problem.property == subject
     assert text in problem.message
-    assert "geheim" not in problem.message
+    assert PROPERTIES["database.password"] not in problem.message

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import configurations
 import pytest
 from click.testing import CliRunner
 
@@ -13,18 +14,7 @@ from rowtide.connector.config import ConfigurationError, from_properties
 from rowtide.connector.config.choices import SnapshotMode
 from rowtide.databus.server.settings import checked_topic, load_server
 
-PROPERTIES = {
-    "name": "databus",
-    "topic.prefix": "p",
-    "database.hostname": "127.0.0.1",
-    "database.user": "u",
-    "database.password": "p",
-    "database.server.id": "184055",
-    "bootstrap.servers": "127.0.0.1:1",
-    "schema.history.internal.kafka.topic": "history",
-    "snapshot.mode": "no_data",
-    "databus.topic": "shop",
-}
+PROPERTIES = configurations.PROPERTIES | {"snapshot.mode": "no_data", "databus.topic": "shop"}
 
 
 def test_the_topic_is_that_of_the_configuration() -> None:

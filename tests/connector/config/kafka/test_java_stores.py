@@ -3,20 +3,12 @@
 from pathlib import Path
 
 import pytest
+from configurations import PROPERTIES
 
 from rowtide.connector.config import ConfigurationError
 from rowtide.connector.config.load import from_properties
 
 STORES = Path(__file__).parents[1] / "files" / "stores"
-MINIMAL = {
-    "topic.prefix": "shop",
-    "database.hostname": "db",
-    "database.user": "u",
-    "database.password": "p",
-    "database.server.id": "1",
-    "bootstrap.servers": "k:9092",
-    "schema.history.internal.kafka.topic": "h",
-}
 TRUST = {"ssl.truststore.location": str(STORES / "trust.jks"), "ssl.truststore.password": "changeit"}
 KEY = {
     "ssl.keystore.location": str(STORES / "key.jks"),
@@ -26,7 +18,7 @@ KEY = {
 
 
 def test_java_stores_become_settings_of_librdkafka() -> None:
-    config = from_properties(MINIMAL | TRUST | KEY | {"ssl.truststore.type": "JKS"})
+    config = from_properties(PROPERTIES | TRUST | KEY | {"ssl.truststore.type": "JKS"})
     for client in (config.kafka.producer, config.kafka.consumer, config.kafka.admin, config.history.consumer):
         assert client["ssl.ca.pem"].startswith("-----BEGIN CERTIFICATE-----\n")
         assert client["ssl.certificate.pem"].startswith("-----BEGIN CERTIFICATE-----\n")
@@ -37,13 +29,13 @@ def test_java_stores_become_settings_of_librdkafka() -> None:
 
 
 def test_the_stores_of_one_client_are_its_own() -> None:
-    config = from_properties(MINIMAL | {f"producer.override.{name}": text for name, text in TRUST.items()})
+    config = from_properties(PROPERTIES | {f"producer.override.{name}": text for name, text in TRUST.items()})
     assert "ssl.ca.pem" in config.kafka.producer
     assert "ssl.ca.pem" not in config.kafka.consumer
 
 
 def test_the_content_counts_and_not_the_name() -> None:
-    config = from_properties(MINIMAL | TRUST | {"ssl.truststore.location": str(STORES / "trust_pkcs12.jks")})
+    config = from_properties(PROPERTIES | TRUST | {"ssl.truststore.location": str(STORES / "trust_pkcs12.jks")})
     assert "ssl.ca.pem" in config.kafka.producer
 
 
@@ -58,7 +50,7 @@ def test_the_content_counts_and_not_the_name() -> None:
 )
 def test_a_store_that_cannot_be_used_is_one_problem(given: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        from_properties(MINIMAL | given)
+        from_properties(PROPERTIES | given)
     (problem,) = caught.value.problems
     assert problem.property.endswith("store.location")
     assert message in problem.message

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from configurations import PROPERTIES
 
 from rowtide.connector.config import ConfigurationError, from_properties
 from rowtide.connector.config.kafka.librdkafka import SETTINGS
@@ -12,15 +13,6 @@ from rowtide.connector.config.kafka.native_producer import ONLY_LIBRDKAFKA, WITH
 from rowtide.connector.delivery.kafka.native_producer.connection.settings import connection_settings
 from rowtide.connector.delivery.kafka.native_producer.settings import producer_settings
 
-MINIMAL = {
-    "topic.prefix": "shop",
-    "database.hostname": "db",
-    "database.user": "u",
-    "database.password": "p",
-    "database.server.id": "1",
-    "bootstrap.servers": "k:9092",
-    "schema.history.internal.kafka.topic": "h",
-}
 NATIVE = {"rowtide.producer": "native"}
 PROMISED = {"acks", "allow.auto.create.topics", "enable.idempotence", "max.in.flight.requests.per.connection"}
 """What delivery requires has one value, see ``producer_settings``."""
@@ -41,7 +33,7 @@ class Recorder(dict[str, Any]):
 
 def found(properties: dict[str, str]) -> dict[str, str]:
     with pytest.raises(ConfigurationError) as caught:
-        from_properties(MINIMAL | properties)
+        from_properties(PROPERTIES | properties)
     return {problem.property: problem.message for problem in caught.value.problems}
 
 
@@ -114,4 +106,4 @@ def test_the_property_that_overrides_others_is_named() -> None:
     "other", [{}, {"rowtide.producer": "auto"}, {"rowtide.producer": "librdkafka"}, {"rowtide.sink": "stdout"} | NATIVE]
 )
 def test_without_the_native_producer_there_is_no_problem(other: dict[str, str]) -> None:
-    assert from_properties(MINIMAL | {"producer.override.partitioner": "random"} | other)
+    assert from_properties(PROPERTIES | {"producer.override.partitioner": "random"} | other)

@@ -1,20 +1,12 @@
 """What rowtide does not support, and `rowtide.ignore.unsupported`, which leaves out what changes no record."""
 
+import configurations
 import pytest
 
 from rowtide.connector.config import ConfigurationError, from_properties
 from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES
 from rowtide.connector.config.catalogue.property import Status
 
-MINIMAL = {
-    "topic.prefix": "shop",
-    "database.hostname": "db",
-    "database.user": "u",
-    "database.password": "p",
-    "database.server.id": "1",
-    "bootstrap.servers": "k:9092",
-    "schema.history.internal.kafka.topic": "h",
-}
 IGNORE = {"rowtide.ignore.unsupported": "true"}
 AVRO = "io.confluent.connect.avro.AvroConverter"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -22,7 +14,7 @@ JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 def problems_of(properties: dict[str, str]) -> dict[str, str]:
     with pytest.raises(ConfigurationError) as caught:
-        from_properties(MINIMAL | properties)
+        from_properties(configurations.PROPERTIES | properties)
     return {problem.property: problem.message for problem in caught.value.problems}
 
 
@@ -37,7 +29,7 @@ def test_without_the_option_every_unsupported_property_is_an_error_that_names_th
 
 
 def test_with_it_they_are_left_out_and_listed() -> None:
-    warnings = from_properties(MINIMAL | HARMLESS | IGNORE).warnings
+    warnings = from_properties(configurations.PROPERTIES | HARMLESS | IGNORE).warnings
     for name in HARMLESS:
         assert any(warning.startswith(f"{name} is left out") for warning in warnings)
 
@@ -64,7 +56,7 @@ def test_no_property_with_an_influence_on_records_may_be_left_out() -> None:
 
 def test_a_registry_beside_json_has_no_effect() -> None:
     given = {"value.converter": JSON, "value.converter.schema.registry.url": "http://registry:8081"}
-    (warning,) = from_properties(MINIMAL | given).warnings
+    (warning,) = from_properties(configurations.PROPERTIES | given).warnings
     assert warning == "value.converter.schema.registry.url has no effect: JsonConverter uses no schema registry"
 
 
@@ -83,5 +75,5 @@ def test_a_converter_with_a_registry_is_one_error() -> None:
 def test_interceptors_that_only_measure_have_no_effect() -> None:
     name = "producer.interceptor.classes"
     monitoring = "io.confluent.monitoring.clients.interceptor.MonitoringProducerInterceptor"
-    assert "interceptor.classes" not in from_properties(MINIMAL | {name: monitoring}).kafka.producer
+    assert "interceptor.classes" not in from_properties(configurations.PROPERTIES | {name: monitoring}).kafka.producer
     assert problems_of({name: f"{monitoring},a.B"}).keys() == {name}

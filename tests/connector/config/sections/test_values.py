@@ -32,7 +32,7 @@ def test_defaults_are_debeziums(valid: dict[str, str]) -> None:
     assert config.snapshot.mode is SnapshotMode.INITIAL
     assert not config.delivery.exactly_once
     assert config.topics.naming.data_change("d", "t") == "shop.d.t"
-    assert config.history.topic == "shop-history"
+    assert config.history.topic == "history"
     assert config.history.producer["bootstrap.servers"] == "127.0.0.1:9092"
     assert config.warnings == ()
 

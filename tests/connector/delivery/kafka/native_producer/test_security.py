@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from configurations import PROPERTIES
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, load_pem_private_key, pkcs12
 from kafka_listeners import PASSWORD, SESSION_MS, USER, Listeners
@@ -26,14 +27,6 @@ from rowtide.connector.delivery.kafka.sink import Producer
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 
-CONNECTOR = {
-    "topic.prefix": "shop",
-    "database.hostname": "db",
-    "database.user": "u",
-    "database.password": "p",
-    "database.server.id": "1",
-    "schema.history.internal.kafka.topic": "h",
-}
 STORE_PASSWORD = "changeit"
 _MODULE = "org.apache.kafka.common.security"
 PLAIN = {"sasl.mechanism": "PLAIN", "module": f"{_MODULE}.plain.PlainLoginModule"}
@@ -45,7 +38,7 @@ def producer(
     properties: dict[str, str], transactional_id: str = "", kind: ProducerKind = ProducerKind.NATIVE
 ) -> Producer:
     """The producer of a connector with these properties."""
-    client = from_properties(CONNECTOR | properties).kafka.producer
+    client = from_properties(PROPERTIES | properties).kafka.producer
     settings = transactional_settings(client, transactional_id) if transactional_id else idempotent_settings(client)
     return new_producer(kind, settings, quiet=EventStore().quiet, show_keys=True)
 

@@ -10,6 +10,7 @@ from simulated_network import SimulatedNetwork
 
 from rowtide.connector.delivery.errors import (
     AccessDenied,
+    DeliveryError,
     ProducerFailed,
     ProducerFenced,
     RecordRejected,
@@ -78,6 +79,32 @@ def step(net: SimulatedNetwork, kind: type[object]) -> Outgoing:
     raise AssertionError(f"no {kind.__name__} is sent")
 
 
+def begun(net: SimulatedNetwork, *, count: int = 1) -> SimulatedNetwork:
+    """The network after the begin of a transaction and its first batch."""
+    net.sender.begin()
+    net.add(A0, count)
+    return net
+
+
+def failure(net: SimulatedNetwork) -> DeliveryError:
+    """Why the sender has failed."""
+    assert net.sender.failure is not None
+    return net.sender.failure.error
+
+
+def abort(net: SimulatedNetwork) -> None:
+    """Abort the transaction."""
+    net.sender.abort()
+    net.settle()
+    assert net.sender.failure is None
+
+
+def assert_usable(net: SimulatedNetwork, *records: int) -> None:
+    """Another transaction is committed, and consumers see these records."""
+    transaction(net, A0)
+    assert seen(net, A0) == list(records)
+
+
 def seen(net: SimulatedNetwork, partition: TopicPartition) -> list[int]:
     """What consumers see that read committed records."""
     log = net.kafka.log(partition)
@@ -106,8 +133,7 @@ def test_an_aborted_transaction_is_never_seen_and_the_next_one_is(version: int) 
     before = seen(net, A0)
     transaction(net, A0, OFFSETS, commit=False)
     assert seen(net, A0) == before
-    transaction(net, A0)
-    assert seen(net, A0) == [0, 1, 6, 7]
+    assert_usable(net, 0, 1, 6, 7)
 
 
 def test_version_1_adds_partitions_before_their_first_batch_and_keeps_the_epoch() -> None:
@@ -162,9 +188,7 @@ def test_nothing_is_asked_of_the_coordinator_for_an_empty_transaction(version: i
 
 @VERSIONS
 def test_a_commit_waits_for_all_batches(version: int) -> None:
-    net = network(version)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(version))
     net.add(A0, 1)
     net.sender.commit()
     ended = step(net, EndTxn)
@@ -178,20 +202,16 @@ def test_after_a_refused_record_only_an_abort_is_possible(version: int) -> None:
     net = network(version)
     transaction(net, A0)
     net.kafka.largest = 0
-    net.sender.begin()
-    net.add(A0, 1)
+    begun(net)
     net.add(OFFSETS, 1)
     net.settle()
-    assert net.sender.failure is not None
-    assert isinstance(net.sender.failure.error, RecordRejected)
+    assert isinstance(failure(net), RecordRejected)
     with pytest.raises(RecordRejected):
         net.sender.commit()
     net.kafka.largest = 100
     net.wait(100)
     assert net.under_way() == []
-    net.sender.abort()
-    net.settle()
-    assert net.sender.failure is None
+    abort(net)
     transaction(net, A0, OFFSETS)
     assert seen(net, A0) == [0, 1, 4, 5]
     assert seen(net, OFFSETS) == [6, 7]
@@ -199,25 +219,18 @@ def test_after_a_refused_record_only_an_abort_is_possible(version: int) -> None:
 
 @VERSIONS
 def test_a_batch_that_fails_after_the_call_of_commit_prevents_it(version: int) -> None:
-    net = network(version)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(version))
     net.sender.commit()
     net.kafka.produce_error = lambda _: ErrorCode.TRANSACTION_ABORTABLE
     net.settle()
-    assert net.sender.failure is not None
-    assert isinstance(net.sender.failure.error, TransactionAborted)
+    assert isinstance(failure(net), TransactionAborted)
     net.kafka.produce_error = lambda _: ErrorCode.NONE
-    net.sender.abort()
-    net.settle()
-    transaction(net, A0)
-    assert seen(net, A0) == [1, 2]
+    abort(net)
+    assert_usable(net, 1, 2)
 
 
 def test_an_epoch_is_raised_after_batches_were_dropped() -> None:
-    net = network(1)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(1))
     produce = step(net, Produce)
     net.kafka.process(produce.broker, produce.request)
     net.lose(produce.number, later=False)
@@ -227,15 +240,13 @@ def test_an_epoch_is_raised_after_batches_were_dropped() -> None:
     assert isinstance(produce.request, Produce)
     assert init.request.current == producer_of(produce.request.batches[0])
     net.settle()
-    transaction(net, A0)
-    assert seen(net, A0) == [1, 2]
+    assert_usable(net, 1, 2)
 
 
 def test_an_epoch_is_raised_after_a_batch_was_split_that_may_be_stored() -> None:
     net = network(1)
     net.kafka.held_back = lambda _: True
-    net.sender.begin()
-    net.add(A0, 2)
+    begun(net, count=2)
     produce = step(net, Produce)
     net.deliver(produce.number)
     net.answer(produce.number)
@@ -245,16 +256,12 @@ def test_an_epoch_is_raised_after_a_batch_was_split_that_may_be_stored() -> None
     _, answer = net.answers.pop(produce.number)
     net.sender.answered(produce.number, answer, net.now)  # and nothing is sent before the abort
     net.kafka.held_back, net.kafka.largest = lambda _: False, 100
-    net.sender.abort()
-    net.settle()
-    transaction(net, A0)
-    assert seen(net, A0) == [2, 3]
+    abort(net)
+    assert_usable(net, 2, 3)
 
 
 def test_an_abort_waits_for_batches_in_flight() -> None:
-    net = network(1)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(1))
     net.add(A0, 1)
     produce = step(net, Produce)
     net.sender.abort()
@@ -268,9 +275,7 @@ def test_an_abort_waits_for_batches_in_flight() -> None:
 @VERSIONS
 @pytest.mark.parametrize("code", [None, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.MESSAGE_TOO_LARGE])
 def test_a_batch_that_was_in_flight_at_an_abort_is_not_sent_again(version: int, code: int | None) -> None:
-    net = network(version)
-    net.sender.begin()
-    net.add(A0, 2)
+    net = begun(network(version), count=2)
     produce = step(net, Produce)
     net.sender.abort()
     net.kafka.held_back = lambda _: code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
@@ -284,15 +289,12 @@ def test_a_batch_that_was_in_flight_at_an_abort_is_not_sent_again(version: int, 
     assert not any(isinstance(outgoing.request, Produce) for outgoing in net.requests.values())
     net.kafka.held_back, net.kafka.largest = lambda _: False, 100
     net.settle()
-    transaction(net, A0)
-    assert seen(net, A0) == [2, 3]
+    assert_usable(net, 2, 3)
 
 
 @VERSIONS
 def test_a_commit_without_an_answer_is_repeated_and_cannot_be_aborted(version: int) -> None:
-    net = network(version)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(version))
     net.sender.commit()
     ended = step(net, EndTxn)
     net.kafka.process(ended.broker, ended.request)
@@ -301,21 +303,17 @@ def test_a_commit_without_an_answer_is_repeated_and_cannot_be_aborted(version: i
         net.sender.abort()
     assert step(net, EndTxn).request == ended.request
     net.settle()
-    transaction(net, A0)
-    assert seen(net, A0) == [0, 1, 2]
+    assert_usable(net, 0, 1, 2)
 
 
 @VERSIONS
 def test_a_commit_that_arrives_late_does_not_commit_the_next_transaction(version: int) -> None:
-    net = network(version)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(version))
     net.sender.commit()
     ended = step(net, EndTxn)
     net.lose(ended.number, later=True)
     net.settle()
-    net.sender.begin()
-    net.add(A0, 1)
+    begun(net)
     net.settle()
     net.arrive_late(0)
     assert seen(net, A0) == [0]
@@ -327,27 +325,21 @@ def test_a_commit_that_arrives_late_does_not_commit_the_next_transaction(version
 def test_an_abort_of_a_transaction_that_never_began_at_the_coordinator_succeeds() -> None:
     net = network(1)
     transaction(net, A0)
-    net.sender.begin()
-    net.add(A0, 1)
+    begun(net)
     net.lose(step(net, AddPartitionsToTxn).number, later=False)
-    net.sender.abort()
-    net.settle()
-    transaction(net, A0)
-    assert seen(net, A0) == [0, 1, 3, 4]
+    abort(net)
+    assert_usable(net, 0, 1, 3, 4)
 
 
 @VERSIONS
 def test_a_second_instance_fences_the_first_one(version: int) -> None:
-    net = network(version)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(version))
     net.settle()
     second = network(kafka=net.kafka)
     net.add(A0, 1)
     net.settle()
-    assert net.sender.failure is not None
-    assert isinstance(net.sender.failure.error, ProducerFenced)
-    assert "'rowtide-shop-0'" in str(net.sender.failure.error)
+    assert isinstance(failure(net), ProducerFenced)
+    assert "'rowtide-shop-0'" in str(failure(net))
     with pytest.raises(ProducerFenced):
         net.sender.abort()
     transaction(second, A0)
@@ -356,24 +348,19 @@ def test_a_second_instance_fences_the_first_one(version: int) -> None:
 
 @VERSIONS
 def test_an_expired_transaction_fences_its_producer(version: int) -> None:
-    net = network(version)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(version))
     net.settle()
     net.kafka.expire()
     net.sender.commit()
     net.settle()
-    assert net.sender.failure is not None
-    assert isinstance(net.sender.failure.error, ProducerFenced)
+    assert isinstance(failure(net), ProducerFenced)
     assert seen(net, A0) == []
 
 
 @VERSIONS
 def test_a_commit_that_comes_after_kafka_has_aborted_the_transaction_says_why(version: int) -> None:
     """Kafka 4 takes the commit of an expired transaction for a repeated one, because its epoch is the last but one."""
-    net = network(version)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(version))
     net.settle()
     net.sender.commit()
     net.collect()
@@ -403,8 +390,7 @@ def test_a_coordinator_that_died_is_looked_for_again() -> None:
 def test_a_coordinator_that_moved_is_looked_for_again() -> None:
     net = network(1)
     net.kafka.coordinator = 2
-    transaction(net, A0)
-    assert seen(net, A0) == [0, 1]
+    assert_usable(net, 0, 1)
 
 
 def test_a_broker_that_cannot_raise_epochs_is_an_error_once_it_is_needed() -> None:
@@ -416,33 +402,27 @@ def test_a_broker_that_cannot_raise_epochs_is_an_error_once_it_is_needed() -> No
     assert isinstance(answer, InitProducerIdAnswer)
     del net.requests[init.number]
     net.sender.answered(init.number, InitProducerIdAnswer(0, answer.producer, raises_epochs=False), net.now)
-    net.sender.begin()
-    net.add(A0, 1)
+    begun(net)
     produce = step(net, Produce)
     net.lose(produce.number, later=False)
     net.sender.abort()
     net.settle()
-    assert net.sender.failure is not None
-    assert "cannot raise" in str(net.sender.failure.error)
+    assert "cannot raise" in str(failure(net))
 
 
 def test_partitions_of_a_deleted_topic_are_not_added_for_ever() -> None:
     net = network(1)
     transaction(net, A0)
     net.kafka.delete("a")
-    net.sender.begin()
-    net.add(A0, 1)
+    begun(net)
     start = net.now
     net.settle()
     assert net.now < start + 60, "not before the metadata is old"
-    assert net.sender.failure is not None
-    assert isinstance(net.sender.failure.error, TopicMissing)
+    assert isinstance(failure(net), TopicMissing)
 
 
 def test_an_instance_that_starts_waits_until_the_transaction_of_the_one_before_has_ended() -> None:
-    net = network(1)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(1))
     net.settle()
     second = SimulatedNetwork(Sender(SenderSettings(transactional_id="rowtide-shop-0")), net.kafka)
     step(second, InitProducerId)
@@ -462,18 +442,16 @@ def test_missing_permissions_for_transactions_are_named(code: int) -> None:
     net.collect()
     assert net.requests[1].request == FindCoordinator("rowtide-shop-0")
     net.sender.answered(1, FindCoordinatorAnswer(code), net.now)
-    assert net.sender.failure is not None
-    assert isinstance(net.sender.failure.error, AccessDenied)
-    assert "DESCRIBE and WRITE on transactional id 'rowtide-shop-0'" in str(net.sender.failure.error)
+    assert isinstance(failure(net), AccessDenied)
+    assert "DESCRIBE and WRITE on transactional id 'rowtide-shop-0'" in str(failure(net))
 
 
 def test_an_invalid_timeout_of_transactions_is_named() -> None:
     net = SimulatedNetwork(Sender(SenderSettings(transactional_id="rowtide-shop-0")), SimulatedKafka())
     init = step(net, InitProducerId)
     net.sender.answered(init.number, InitProducerIdAnswer(ErrorCode.INVALID_TRANSACTION_TIMEOUT), net.now)
-    assert net.sender.failure is not None
-    assert isinstance(net.sender.failure.error, ProducerFailed)
-    assert "INVALID_TRANSACTION_TIMEOUT" in str(net.sender.failure.error)
+    assert isinstance(failure(net), ProducerFailed)
+    assert "INVALID_TRANSACTION_TIMEOUT" in str(failure(net))
 
 
 @pytest.mark.parametrize("producer", [Producer(-1, -1), None])
@@ -481,14 +459,11 @@ def test_an_identity_that_is_none_ends_the_producer(producer: Producer | None) -
     net = SimulatedNetwork(Sender(SenderSettings()), SimulatedKafka())
     net.collect()
     net.sender.answered(1, InitProducerIdAnswer(0, producer or Producer(-1, 0)), net.now)
-    assert net.sender.failure is not None
-    assert isinstance(net.sender.failure.error, ProducerFailed)
+    assert isinstance(failure(net), ProducerFailed)
 
 
 def test_an_answer_about_other_partitions_ends_the_producer() -> None:
-    net = network(1)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(1))
     added = step(net, AddPartitionsToTxn)
     net.sender.answered(added.number, AddPartitionsToTxnAnswer({A1: 0}), net.now)
     assert net.sender.failure is not None
@@ -496,51 +471,39 @@ def test_an_answer_about_other_partitions_ends_the_producer() -> None:
 
 
 def test_version_2_without_a_new_epoch_ends_the_producer() -> None:
-    net = network(2)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(2))
     net.sender.commit()
     ended = step(net, EndTxn)
     assert isinstance(ended.request, EndTxn)
     net.sender.answered(ended.number, EndTxnAnswer(0, ended.request.producer), net.now)
-    assert net.sender.failure is not None
-    assert "without a new epoch" in str(net.sender.failure.error)
+    assert "without a new epoch" in str(failure(net))
 
 
 def test_a_refused_commit_may_be_aborted() -> None:
-    net = network(2)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(2))
     net.sender.commit()
     ended = step(net, EndTxn)
     del net.requests[ended.number]
     net.sender.answered(ended.number, EndTxnAnswer(ErrorCode.TRANSACTION_ABORTABLE), net.now)
     assert net.sender.failure is not None
-    net.sender.abort()
-    net.settle()
-    transaction(net, A0)
-    assert seen(net, A0) == [1, 2]
+    abort(net)
+    assert_usable(net, 1, 2)
 
 
 def test_an_abort_that_fails_ends_the_producer() -> None:
-    net = network(2)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(2))
     net.settle()
     net.sender.abort()
     ended = step(net, EndTxn)
     net.sender.answered(ended.number, EndTxnAnswer(ErrorCode.TRANSACTION_ABORTABLE), net.now)
-    assert net.sender.failure is not None
-    assert isinstance(net.sender.failure.error, ProducerFailed)
+    assert isinstance(failure(net), ProducerFailed)
     with pytest.raises(ProducerFailed):
         net.sender.abort()
 
 
 @VERSIONS
 def test_a_topic_that_is_missing_does_not_prevent_an_abort(version: int) -> None:
-    net = network(version, missing_topic_s=0.0)
-    net.sender.begin()
-    net.add(A0, 1)
+    net = begun(network(version, missing_topic_s=0.0))
     produce = step(net, Produce)
     net.sender.partitions("unknown")
     net.collect()
@@ -557,28 +520,22 @@ def test_a_topic_that_is_missing_before_a_transaction_is_forgotten_by_an_abort()
     net = network(1, missing_topic_s=0.0)
     net.sender.partitions("unknown")
     net.settle()
-    assert net.sender.failure is not None
-    assert isinstance(net.sender.failure.error, TopicMissing)
+    assert isinstance(failure(net), TopicMissing)
     net.sender.abort()
     net.wait(100)
     assert net.under_way() == []
-    transaction(net, A0)
-    assert seen(net, A0) == [0, 1]
+    assert_usable(net, 0, 1)
 
 
 def test_an_unacknowledged_batch_can_expire_and_its_transaction_be_aborted() -> None:
     net = network(1, delivery_timeout_s=50.0)
     net.kafka.produce_error = lambda _: ErrorCode.NOT_ENOUGH_REPLICAS
-    net.sender.begin()
-    net.add(A0, 1)
+    begun(net)
     net.settle()
-    assert net.sender.failure is not None
-    assert isinstance(net.sender.failure.error, TransactionAborted)
+    assert isinstance(failure(net), TransactionAborted)
     net.kafka.produce_error = lambda _: ErrorCode.NONE
-    net.sender.abort()
-    net.settle()
-    transaction(net, A0)
-    assert seen(net, A0) == [1, 2]
+    abort(net)
+    assert_usable(net, 1, 2)
 
 
 def test_calls_in_the_wrong_state_are_errors() -> None:
