@@ -12,17 +12,9 @@ from rowtide.connector.errors import (
     UnsupportedEvent,
 )
 from rowtide.connector.protocol.events import control, gtid, statements
-from rowtide.connector.protocol.events.classes import (
-    Event,
-    FormatDescription,
-    Gtid,
-    Query,
-    Rotate,
-    RowsKind,
-    TableMap,
-    TransactionPayload,
-)
+from rowtide.connector.protocol.events.classes import Event, Gtid, Query, RowsKind, TableMap, TransactionPayload
 from rowtide.connector.protocol.events.compression import inner_packets
+from rowtide.connector.protocol.events.log_events import FormatDescription, Rotate
 from rowtide.connector.protocol.events.rows import rows_parser
 from rowtide.connector.protocol.events.table_map import TableMapParser
 from rowtide.connector.protocol.events.table_structure import TableStructure

@@ -113,6 +113,15 @@ class SimulatedNetwork:
         self.now += seconds
         self.collect()
 
+    def go_on(self) -> None:
+        """Let the oldest answer or request arrive, or time pass if there is none."""
+        if self.answers:
+            self.answer(min(self.answers))
+        elif self.requests:
+            self.deliver(min(self.requests))
+        else:
+            self.wait(0.3)
+
     def settle(self) -> None:
         """Deliver everything at once, and let time pass when nothing is under way."""
         for _ in range(MOST_ROUNDS):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from rowtide.connector.engine.decoding.chunks import End
 from rowtide.connector.engine.decoding.forms import Form
-from rowtide.connector.protocol.events.classes import FormatDescription
+from rowtide.connector.protocol.events.log_events import FormatDescription
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings

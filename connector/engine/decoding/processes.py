@@ -17,7 +17,7 @@ from rowtide.connector.engine.decoding.chunks import Chunk
 from rowtide.connector.engine.decoding.forms import Form
 from rowtide.connector.engine.decoding.memory import INPUTS, SharedMemory, memory_file
 from rowtide.connector.engine.decoding.messages import Part, Ready, Release, Request, Setup
-from rowtide.connector.protocol.events.classes import FormatDescription
+from rowtide.connector.protocol.events.log_events import FormatDescription
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.model import Table
 

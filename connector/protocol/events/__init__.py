@@ -5,15 +5,10 @@ Import the classes from here. Only the decoder calls the parsers.
 
 from rowtide.connector.protocol.events.classes import (
     STATEMENT_END,
-    BinlogCheckpoint,
     DeleteFile,
     Event,
     ExecuteLoadQuery,
-    FormatDescription,
     Gtid,
-    Heartbeat,
-    Ignorable,
-    Incident,
     IntVar,
     LoadBlock,
     MariadbGtidEvent,
@@ -21,19 +16,26 @@ from rowtide.connector.protocol.events.classes import (
     PreviousGtids,
     Query,
     Rand,
-    Rotate,
     Rows,
     RowsKind,
     RowsQuery,
-    StartEncryption,
-    Stop,
     TableMap,
-    TransactionContext,
     TransactionPayload,
     UserVar,
-    ViewChange,
     XaPrepare,
     Xid,
+)
+from rowtide.connector.protocol.events.log_events import (
+    BinlogCheckpoint,
+    FormatDescription,
+    Heartbeat,
+    Ignorable,
+    Incident,
+    Rotate,
+    StartEncryption,
+    Stop,
+    TransactionContext,
+    ViewChange,
 )
 
 __all__ = [

@@ -26,39 +26,6 @@ from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import EventHeader
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtid
 
-__all__ = [
-    "STATEMENT_END",
-    "BinlogCheckpoint",
-    "DeleteFile",
-    "Event",
-    "ExecuteLoadQuery",
-    "FormatDescription",
-    "Gtid",
-    "Heartbeat",
-    "Ignorable",
-    "Incident",
-    "IntVar",
-    "LoadBlock",
-    "MariadbGtidEvent",
-    "MariadbGtidList",
-    "PreviousGtids",
-    "Query",
-    "Rand",
-    "Rotate",
-    "Rows",
-    "RowsKind",
-    "RowsQuery",
-    "StartEncryption",
-    "Stop",
-    "TableMap",
-    "TransactionContext",
-    "TransactionPayload",
-    "UserVar",
-    "ViewChange",
-    "XaPrepare",
-    "Xid",
-]
-
 STATEMENT_END = 0x0001
 """STMT_END_F, flag of a rows event: the last one of its statement."""
 

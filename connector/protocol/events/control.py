@@ -5,6 +5,9 @@ from typing import Literal
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
 from rowtide.connector.protocol.byte_reader import ByteReader
 from rowtide.connector.protocol.events.classes import (
+    TransactionPayload,
+)
+from rowtide.connector.protocol.events.log_events import (
     BinlogCheckpoint,
     FormatDescription,
     Heartbeat,
@@ -14,7 +17,6 @@ from rowtide.connector.protocol.events.classes import (
     StartEncryption,
     Stop,
     TransactionContext,
-    TransactionPayload,
     ViewChange,
 )
 from rowtide.connector.protocol.header import HEADER_LENGTH, EventHeader, EventType, type_name

@@ -26,7 +26,7 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.reader import Reader, StreamPipeline
 from rowtide.connector.pipeline import xa_transactions
 from rowtide.connector.protocol.binlog_file import binlog_packets
-from rowtide.connector.protocol.events.classes import FormatDescription
+from rowtide.connector.protocol.events.log_events import FormatDescription
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.codecs.builder import Codec, Codecs

@@ -20,7 +20,7 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay_as
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.pipeline.pipeline import Pipeline
-from rowtide.connector.protocol.events.classes import FormatDescription
+from rowtide.connector.protocol.events.log_events import FormatDescription
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.settings import PipelineSettings
 

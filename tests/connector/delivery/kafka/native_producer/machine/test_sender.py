@@ -63,6 +63,16 @@ def produces(net: SimulatedNetwork) -> list[Outgoing]:
     return [outgoing for outgoing in net.requests.values() if isinstance(outgoing.request, Produce)]
 
 
+def first_look_up(net: SimulatedNetwork) -> int:
+    """Go on until topics are looked up; returns the number of the request."""
+    net.collect()
+    net.deliver(1)
+    net.answer(1)
+    (number,) = net.requests
+    assert isinstance(net.requests[number].request, GetMetadata)
+    return number
+
+
 def add_and_take(net: SimulatedNetwork, partition: TopicPartition, count: int = 1) -> Outgoing:
     """Give a batch to the sender; returns the request with it, which the test answers."""
     net.add(partition, count)
@@ -300,10 +310,7 @@ def test_missing_permissions_are_named() -> None:
 def test_missing_permissions_for_a_topic_are_named_before_anything_is_sent() -> None:
     net = network()
     net.add(B0, 1)
-    net.collect()
-    net.deliver(1)
-    net.answer(1)
-    (number,) = net.requests
+    number = first_look_up(net)
     denied = TopicMetadata(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, {})
     net.sender.answered(number, Metadata({"b": denied}), net.now)
     failure = error(net)
@@ -589,10 +596,7 @@ def test_offsets_that_go_back_show_that_acknowledged_records_are_lost() -> None:
 def test_an_invalid_topic_is_refused() -> None:
     net = network()
     net.add(B0, 1)
-    net.collect()
-    net.deliver(1)
-    net.answer(1)
-    (number,) = net.requests
+    number = first_look_up(net)
     invalid = TopicMetadata(ErrorCode.INVALID_TOPIC_EXCEPTION, None, {})
     net.sender.answered(number, Metadata({"b": invalid}), net.now)
     assert "INVALID_TOPIC_EXCEPTION" in str(error(net))
@@ -601,10 +605,7 @@ def test_an_invalid_topic_is_refused() -> None:
 def test_a_look_up_without_its_topic_ends_the_producer() -> None:
     net = network()
     assert net.sender.partitions("b") is None
-    net.collect()
-    net.deliver(1)
-    net.answer(1)
-    (number,) = net.requests
+    number = first_look_up(net)
     net.sender.answered(number, Metadata({}), net.now)
     assert "topic 'b'" in str(error(net))
 

@@ -130,12 +130,7 @@ class FaultyTransactions(RuleBasedStateMachine):
     @rule(rounds=st.integers(1, 12))
     def go_on(self, rounds: int) -> None:
         for _ in range(rounds):
-            if self.net.answers:
-                self.net.answer(min(self.net.answers))
-            elif self.net.requests:
-                self.net.deliver(min(self.net.requests))
-            else:
-                self.net.wait(0.3)
+            self.net.go_on()
             self.after()
 
     @precondition(lambda self: self.net.requests)
