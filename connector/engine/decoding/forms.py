@@ -1,11 +1,14 @@
 """The forms in which a decoder process returns outputs: records for the event store, or lines of text."""
 
-import json
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
+from rowtide.connector.engine.decoding.lines import put, put_lines
 from rowtide.connector.records.batch import Batch, Output
+
+_FIRST_ROOM = 1 << 18
+"""The room for the lines of an event at first. Those of an event of 8 KB, the default, have 100 to 1000 KB."""
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -13,12 +16,20 @@ T_co = TypeVar("T_co", covariant=True)
 class Form(Protocol[T_co]):
     """How outputs cross the border between two processes. It is pickled itself, once for each process."""
 
-    def packed(self, outputs: Sequence[Output]) -> tuple[bytes, int]:
-        """Convert outputs, in the decoder process; returns a number with them that the parent gets."""
+    def pack(self, outputs: Sequence[Output], memory: memoryview) -> tuple[int, int]:
+        """Convert outputs, in the decoder process; returns how many bytes they take, and a number for the parent.
+
+        Args:
+            outputs: the outputs.
+            memory: where the bytes are written.
+
+        Raises:
+            BufferError: the memory is too small for them.
+        """
         ...
 
     def unpacked(self, data: memoryview, pieces: Sequence[tuple[int, int]]) -> T_co:
-        """Convert several results of :meth:`packed` back, in the parent.
+        """Convert several results of :meth:`pack` back, in the parent.
 
         Args:
             data: their bytes, valid until the next result is requested.
@@ -34,10 +45,10 @@ class Form(Protocol[T_co]):
 class RecordForm:
     """The outputs themselves."""
 
-    def packed(self, outputs: Sequence[Output]) -> tuple[bytes, int]:
+    def pack(self, outputs: Sequence[Output], memory: memoryview) -> tuple[int, int]:
         """Pickle the outputs; the schemas, which only transforms need, are left out."""
         plain = [output._replace(schemas=None) if isinstance(output, Batch) else output for output in outputs]
-        return pickle.dumps(plain, pickle.HIGHEST_PROTOCOL), 0
+        return put(memory, pickle.dumps(plain, pickle.HIGHEST_PROTOCOL)), 0
 
     def unpacked(self, data: memoryview, pieces: Sequence[tuple[int, int]]) -> Sequence[Output]:
         """Unpickle them."""
@@ -61,39 +72,37 @@ class Lines(NamedTuple):
         records: how many there are.
     """
 
-    text: bytes | memoryview
+    text: memoryview
     records: int
 
 
 class LineForm:
     """A JSON object for each record, one a line; records of the schema history are left out."""
 
-    def packed(self, outputs: Sequence[Output]) -> tuple[bytes, int]:
-        """The lines, and how many there are."""
-        batches = [output for output in outputs if isinstance(output, Batch)]
-        pieces = (piece for batch in batches for piece in batch.destinations())
-        return "".join(_lines(pieces)).encode(), sum(len(batch.messages) for batch in batches)
+    def __init__(self) -> None:
+        self._memory = bytearray()  # of the lines that were returned last
+
+    def pack(self, outputs: Sequence[Output], memory: memoryview) -> tuple[int, int]:
+        """Write the lines; the number is that of the records."""
+        size = records = 0
+        for output in outputs:
+            if isinstance(output, Batch):
+                for batch in output.destinations():
+                    size += put_lines(memory[size:], batch.topic, batch.messages)
+                    records += len(batch.messages)
+        return size, records
 
     def unpacked(self, data: memoryview, pieces: Sequence[tuple[int, int]]) -> Lines:
         """The lines, in the memory of the process."""
         return Lines(data, sum(records for _, records in pieces))
 
     def direct(self, outputs: Sequence[Output]) -> Lines:
-        """The lines."""
-        return Lines(*self.packed(outputs))
-
-
-_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def _lines(batches: Iterable[Batch]) -> Iterator[str]:
-    for batch in batches:
-        topic = _text(batch.topic)
-        for key, value, headers in batch.messages:
-            pairs = [[name, None if text is None else text.decode()] for name, text in headers]
-            shown = _text(pairs) if pairs else "[]"
-            yield f'{{"topic":{topic},"key":{_part(key)},"value":{_part(value)},"headers":{shown}}}\n'
-
-
-def _part(data: bytes | None) -> str:
-    return "null" if data is None else _text(data.decode())
+        """The lines, in memory that is used again: its pages are mapped, and often in the processor's cache."""
+        while True:
+            memory = memoryview(self._memory)
+            try:
+                size, records = self.pack(outputs, memory)
+            except BufferError:
+                self._memory = bytearray(max(2 * len(memory), _FIRST_ROOM))
+            else:
+                return Lines(memory[:size], records)

@@ -143,11 +143,7 @@ class Worker:
         """Write outputs into a slot; returns how many bytes they take."""
         if not all(isinstance(output, Batch) for output in outputs):
             raise _Unusual  # a record of the schema history
-        data, count = self._setup.form.packed(outputs)
-        size = len(data)
-        if begin + size > OUTPUT_BYTES:
-            raise _Unusual
-        self._memory.output(slot)[begin : begin + size] = data
+        size, count = self._setup.form.pack(outputs, self._memory.output(slot)[begin:])
         pieces.append((size, count))
         return size
 

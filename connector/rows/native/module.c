@@ -23,6 +23,7 @@ static PyMethodDef METHODS[] = {
     {"json_text", json_text, METH_O, "The text of a document of binary JSON; None: Python has to convert it."},
     {"message_parts", message_parts, METH_VARARGS, "One text of each row, see rowtide.connector.rows.messages."},
     {"message_bytes", message_bytes, METH_O, "The size of messages, see rowtide.connector.rows.messages."},
+    {"message_lines", message_lines, METH_VARARGS, "Messages as JSON, see rowtide.connector.engine.decoding.lines."},
     {"message_values", message_values, METH_VARARGS, "The values of messages, see rowtide.connector.rows.messages."},
     {NULL, NULL, 0, NULL},
 };

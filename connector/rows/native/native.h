@@ -9,6 +9,7 @@
  *   objects.c       a canonical value to a Python object
  *   output.c        the growing text, and what many forms need: digits, base64, escapes
  *   messages.c      keys and values of messages from the texts of rows
+ *   lines.c         messages as JSON lines
  *
  * Nothing here reports what is wrong with its input. A value that needs more than these files offer is passed to the
  * column's Python function; if bytes are missing or a function fails, the caller repeats the event in Python, so that
@@ -54,6 +55,9 @@ bool output_base64(Output *out, const byte *data, size_t size, size_t zeros, con
 typedef enum { BEYOND_BMP_ESCAPED, BEYOND_BMP_AS_IT_IS } BeyondBMP;
 Result output_string(Output *out, const byte *utf8, size_t size, BeyondBMP beyond);
 PyObject *output_unicode(const Output *out, size_t start); /* the text from an offset on */
+/* The bytes of the well-formed UTF-8 sequence at `p`, whose first byte is not ASCII, 0 if there is none; `point` becomes
+ * its character. */
+size_t utf8_sequence(const byte *p, size_t left, uint32_t *point);
 
 extern const char BASE64[65], BASE64_URL[65];
 
@@ -186,5 +190,6 @@ extern PyTypeObject RowDecoderType;
 PyObject *message_parts(PyObject *self, PyObject *args);
 PyObject *message_values(PyObject *self, PyObject *args);
 PyObject *message_bytes(PyObject *self, PyObject *messages);
+PyObject *message_lines(PyObject *self, PyObject *args);
 
 #endif

@@ -245,8 +245,7 @@ static inline bool continues(byte c) {
     return (c & 0xC0) == 0x80;
 }
 
-/* The bytes of the well-formed UTF-8 sequence at `p`, 0 if there is none; `point` becomes its character. */
-static size_t utf8_sequence(const byte *p, size_t left, uint32_t *point) {
+size_t utf8_sequence(const byte *p, size_t left, uint32_t *point) {
     byte c = p[0];
     if (c >= 0xC2 && c < 0xE0 && left >= 2 && continues(p[1])) {
         *point = (uint32_t)(c & 0x1F) << 6 | (p[1] & 0x3F);

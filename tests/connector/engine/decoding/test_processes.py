@@ -111,7 +111,7 @@ def test_lines_of_text_are_the_same_from_a_process(settings: PipelineSettings, n
         decoders.close()
     batches = [one for one in outputs(settings, None) if isinstance(one, Batch)]
     assert sum(records for _, records in lines) == sum(len(batch.messages) for batch in batches)
-    assert b"".join(text for text, _ in lines) == form.packed(batches)[0]
+    assert b"".join(text for text, _ in lines) == bytes(form.direct(batches).text)
 
 
 def test_two_cores_or_fewer_have_no_processes(monkeypatch: pytest.MonkeyPatch, settings: PipelineSettings) -> None:

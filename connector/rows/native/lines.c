@@ -1,0 +1,191 @@
+/* Messages as JSON lines: {"topic":…,"key":…,"value":…,"headers":…}, with key and value as JSON strings.
+ *
+ * The messages of an event begin with the same schemas. Their text is made once, and copied from the line before. */
+#include "native.h"
+
+#include <string.h>
+
+/* The room that is left. */
+typedef struct {
+    char *to, *end;
+} Room;
+
+/* The bytes with which all keys, or all values, have begun so far, and their text in a line. */
+typedef struct {
+    const byte *data;
+    size_t size;
+    const char *text;
+    size_t text_size;
+} Shared;
+
+static inline size_t left(const Room *room) {
+    return (size_t)(room->end - room->to);
+}
+
+static bool no_room(void) {
+    PyErr_SetString(PyExc_BufferError, "the memory is too small for the lines");
+    return false;
+}
+
+static bool put(Room *room, const char *data, size_t size) {
+    if (left(room) < size) {
+        return no_room();
+    }
+    memcpy(room->to, data, size);
+    room->to += size;
+    return true;
+}
+
+/* The character behind the backslash, or 0. */
+static inline char short_escape(byte c) {
+    static const char names[128] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't', ['"'] = '"', ['\\'] = '\\'};
+    return c < 0x80 ? names[c] : 0;
+}
+
+static size_t text_size_of(const byte *data, size_t size) {
+    size_t total = 0;
+    for (size_t i = 0; i < size; i++) {
+        total += short_escape(data[i]) ? 2 : data[i] < 0x20 ? 6 : 1;
+    }
+    return total;
+}
+
+/* Adds the text of bytes that begin with a whole character; raises UnicodeDecodeError if they are not UTF-8. */
+static bool put_text(Room *room, const byte *data, size_t size) {
+    static const char hex[] = "0123456789abcdef";
+    if (left(room) / 6 < size && left(room) < text_size_of(data, size)) {
+        return no_room();
+    }
+    const byte *p = data, *end = data + size;
+    char *to = room->to;
+    while (p < end) {
+        byte c = *p;
+        if (c >= 0x20 && c < 0x80) {
+            *to = '\\'; /* a branch would be mispredicted: JSON has a quote every few characters */
+            to += c == '"' || c == '\\';
+            *to++ = (char)c;
+            p++;
+        } else if (c < 0x20) {
+            char name = short_escape(c);
+            const char text[6] = {'\\', name ? name : 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+            memcpy(to, text, name ? 2 : 6);
+            to += name ? 2 : 6;
+            p++;
+        } else {
+            uint32_t point;
+            size_t length = utf8_sequence(p, (size_t)(end - p), &point);
+            if (length == 0) {
+                return false;
+            }
+            memcpy(to, p, length);
+            to += length;
+            p += length;
+        }
+    }
+    room->to = to;
+    return true;
+}
+
+static size_t common_prefix(const byte *a, const byte *b, size_t most) {
+    size_t at = 0;
+    while (at + 8 <= most && memcmp(a + at, b + at, 8) == 0) {
+        at += 8;
+    }
+    while (at < most && a[at] == b[at]) {
+        at++;
+    }
+    return at;
+}
+
+/* Shortens what is shared to what these bytes share, too, up to a whole character. */
+static void shorten(Shared *shared, const byte *data, size_t size) {
+    if (size >= shared->size && memcmp(data, shared->data, shared->size) == 0) {
+        return;
+    }
+    size_t common = common_prefix(shared->data, data, size < shared->size ? size : shared->size);
+    while (common > 0 && (shared->data[common] & 0xC0) == 0x80) {
+        common--;
+    }
+    shared->text_size -= text_size_of(shared->data + common, shared->size - common);
+    shared->size = common;
+}
+
+/* Adds a key or a value. */
+static bool put_part(Room *room, PyObject *part, Shared *shared) {
+    if (part == Py_None) {
+        return put(room, "null", 4);
+    }
+    if (!PyBytes_Check(part)) {
+        PyErr_SetString(PyExc_TypeError, "keys and values are bytes or None");
+        return false;
+    }
+    const byte *data = (const byte *)PyBytes_AS_STRING(part);
+    size_t size = (size_t)PyBytes_GET_SIZE(part);
+    if (!put(room, "\"", 1)) {
+        return false;
+    }
+    const char *text = room->to;
+    bool first = shared->data == NULL;
+    if (!first) {
+        shorten(shared, data, size);
+    }
+    if (!put(room, shared->text, shared->text_size) || !put_text(room, data + shared->size, size - shared->size)) {
+        if (!PyErr_Occurred()) {
+            Py_XDECREF(PyUnicode_DecodeUTF8((const char *)data, (Py_ssize_t)size, NULL)); /* raises the error */
+        }
+        return false;
+    }
+    if (first) {
+        *shared = (Shared){data, size, text, (size_t)(room->to - text)};
+    }
+    return put(room, "\"", 1);
+}
+
+static bool put_line(Room *room, Py_buffer *topic, PyObject *message, Shared *keys, Shared *values, PyObject *headers) {
+    return put(room, "{\"topic\":", 9) && put(room, topic->buf, (size_t)topic->len) && put(room, ",\"key\":", 7) &&
+           put_part(room, PyTuple_GET_ITEM(message, 0), keys) && put(room, ",\"value\":", 9) &&
+           put_part(room, PyTuple_GET_ITEM(message, 1), values) && put(room, ",\"headers\":", 11) &&
+           put(room, PyBytes_AS_STRING(headers), (size_t)PyBytes_GET_SIZE(headers)) && put(room, "}\n", 2);
+}
+
+/* The text of the headers of a message; that of the message before if both have the same object. */
+static bool find_headers(PyObject *function, PyObject *message, PyObject **headers, PyObject **text) {
+    PyObject *found = PyTuple_GET_ITEM(message, 2);
+    if (*headers == found) {
+        return true;
+    }
+    PyObject *made = PyObject_CallOneArg(function, found);
+    if (made != NULL && !PyBytes_Check(made)) {
+        PyErr_SetString(PyExc_TypeError, "the text of headers is bytes");
+        Py_CLEAR(made);
+    }
+    *headers = found;
+    Py_XSETREF(*text, made);
+    return made != NULL;
+}
+
+PyObject *message_lines(PyObject *module, PyObject *args) {
+    Py_buffer memory, topic;
+    PyObject *sequence, *function;
+    if (!PyArg_ParseTuple(args, "w*y*OO", &memory, &topic, &sequence, &function)) {
+        return NULL;
+    }
+    Room room = {memory.buf, (char *)memory.buf + memory.len};
+    Shared keys = {.text = ""}, values = {.text = ""};
+    PyObject *messages = PySequence_Tuple(sequence), *headers = NULL, *text = NULL;
+    bool ok = messages != NULL;
+    for (Py_ssize_t i = 0; ok && i < PyTuple_GET_SIZE(messages); i++) {
+        PyObject *message = PyTuple_GET_ITEM(messages, i);
+        ok = PyTuple_Check(message) && PyTuple_GET_SIZE(message) == 3;
+        if (!ok) {
+            PyErr_SetString(PyExc_ValueError, "a message is a tuple of key, value and headers");
+        }
+        ok = ok && find_headers(function, message, &headers, &text) && put_line(&room, &topic, message, &keys, &values, text);
+    }
+    Py_XDECREF(messages);
+    Py_XDECREF(text);
+    Py_ssize_t size = room.to - (char *)memory.buf;
+    PyBuffer_Release(&memory);
+    PyBuffer_Release(&topic);
+    return ok ? PyLong_FromSsize_t(size) : NULL;
+}
