@@ -107,7 +107,7 @@ def _messages(kafka: Kafka, topic: str) -> list[bytes]:
     consumer.assign([TopicPartition(topic, 0, 0)])
     found: list[bytes] = []
     try:
-        while (message := consumer.poll(20)) is not None and message.error() is None:
+        while (message := consumer.poll(60)) is not None and message.error() is None:
             found.append(message.value() or b"")
     finally:
         consumer.close()
@@ -116,10 +116,10 @@ def _messages(kafka: Kafka, topic: str) -> list[bytes]:
 
 def _produce(kafka: Kafka, topic: str, value: bytes) -> None:
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(topic, value)
-    producer.commit_transaction(30)
+    producer.commit_transaction(60)
 
 
 def test_kafka_has_transactions_and_keeps_its_data_over_a_crash() -> None:

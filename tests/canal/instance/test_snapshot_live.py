@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from canal_golden import flattened
+from canal_server import until
 from topic_tools import Topics
 
 from rowtide.canal.configuration.load import read_folder
@@ -181,12 +182,12 @@ def test_rows_written_meanwhile_are_in_the_snapshot_or_behind_it(
 
     writing = threading.Thread(target=write)
     writing.start()
+    until(lambda: written > 0)
     instance = KafkaInstance(settings, settings.kafka, FolderStorage(tmp_path / "d", "d"), 0.1)
     instance.start()
-    deadline = time.monotonic() + 90
-    while not instance.reading and time.monotonic() < deadline:
-        time.sleep(0.1)
-    time.sleep(0.5)
+    until(lambda: instance.reading)
+    read_from = written
+    until(lambda: written > read_from + 10)
     stop.set()
     writing.join()
 
@@ -198,9 +199,7 @@ def test_rows_written_meanwhile_are_in_the_snapshot_or_behind_it(
             both[not record.headers].update(int(row["id"]) for row in message["data"] or ())
         return both
 
-    while set().union(*found()) != set(range(written)):
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+    until(lambda: set().union(*found()) == set(range(written)))
     snapshot, stream = found()
     assert snapshot
     assert stream

@@ -261,18 +261,23 @@ def test_a_commit_that_is_in_the_binlog_and_not_yet_visible(without_gtids: MySQL
         config = configured(database, {"snapshot.locking.mode": "none"})
         without_gtids.execute("SET GLOBAL binlog_group_commit_sync_delay = 1000000")
         try:
-            begin = binlog_end(without_gtids)
-            writer = threading.Thread(target=database.execute, args=("INSERT INTO t VALUES (1)",))
-            writer.start()
-            while binlog_end(without_gtids) == begin:
-                time.sleep(0.01)
-            assert database.query("SELECT * FROM t") == []
+            for last in range(1, 21):
+                begin = binlog_end(without_gtids)
+                writer = threading.Thread(target=database.execute, args=(f"INSERT INTO t VALUES ({last})",))
+                writer.start()
+                while binlog_end(without_gtids) == begin:
+                    time.sleep(0.01)
+                if database.query("SELECT MAX(id) FROM t") != [(last,)]:
+                    break
+                writer.join()  # the server's longest delay, a second, was over before the query
+            else:
+                pytest.fail("each commit was visible at once")
             taken = snapshot(config)
             outputs = list(taken.outputs())
             writer.join()
         finally:
             without_gtids.execute("SET GLOBAL binlog_group_commit_sync_delay = 0")
-        assert ids(with_stream(config, taken, outputs, database)) == {1}
+        assert ids(with_stream(config, taken, outputs, database)) == set(range(1, last + 1))
 
 
 def test_commits_that_cannot_be_listed(without_gtids: MySQL) -> None:

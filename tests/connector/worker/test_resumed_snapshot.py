@@ -194,9 +194,9 @@ class Killed:
             slices: stop it in between, so that it does not get far.
         """
         end = time.monotonic() + seconds
+        if slices:
+            worker.signal(signal.SIGSTOP)
         with self.offsets(self._next) as offsets:
-            if slices:
-                worker.signal(signal.SIGSTOP)
             while not self.is_stored(offsets, until):
                 assert time.monotonic() < end, worker.log
                 worker.signal(signal.SIGCONT)

@@ -244,17 +244,17 @@ def test_handlers_get_each_event_once_and_can_end_the_run(topic: Topic) -> None:
         assert isinstance(event, RowsEvent)
         seen.append(str(event.rows[0][0]))
 
-    def run(*handlers: Callable[[RowsEvent | QueryEvent], None]) -> None:
+    def run(timeout: float, *handlers: Callable[[RowsEvent | QueryEvent], None]) -> None:
         with Client(topic.at(FILE, 200)) as client:
             for handler in handlers:
                 client.register(handler)
-            client.run(timeout=1.0)
+            client.run(timeout=timeout)
 
     with pytest.raises(HandlerInterrupted, match=r"^do handler error, interrupted: enough"):
-        run(interrupted, collect)
+        run(WAIT_S, interrupted, collect)
 
     def all_seen() -> bool:
-        run(collect)
+        run(1.0, collect)
         return len(seen) >= 4
 
     eventually(all_seen, "all events")

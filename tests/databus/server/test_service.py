@@ -14,6 +14,7 @@ from canal_server import until
 from databus_messages import ITEMS, item
 from kazoo.client import KazooClient
 from tcp_proxy import TcpProxy
+from worker_process import SOON
 
 from rowtide.cluster import candidate, session
 from rowtide.connector.records.offset import SourceOffset
@@ -108,14 +109,14 @@ def test_another_server_takes_over_with_a_dump_of_its_own(zookeeper: ZooKeeper, 
             TcpProxy(zookeeper.host, zookeeper.port) as proxy,
             servers.server(1, ended, f"127.0.0.1:{proxy.port}") as first,
         ):
-            assert first.wait(30)
+            assert first.wait(SOON)
             until(lambda: client.exists(servers._nodes.dump) is not None)
             assert servers.begin(client) == 1
             with servers.server(2, never, host="127.0.0.1") as second:
                 assert not second.wait(2)
                 proxy.frozen.set()
-                assert second.wait(30)
-                assert ended.is_set() or ended.wait(5)
+                assert second.wait(SOON)
+                assert ended.wait(SOON)
                 assert not first.wait(0)
                 until(lambda: servers.begin(client) == 2)
                 proxy.frozen.clear()
