@@ -20,6 +20,7 @@ def is_stale(compiled: Path, sources: Path) -> bool:
         compiled: the file of the compiled module.
         sources: the folder with the sources in C, somewhere in ``connector``.
     """
+    sources = sources.resolve()  # a checkout imports them through the link rowtide/connector
     connector = next(folder for folder in sources.parents if folder.name == "connector")
     if not (connector.parent / "pyproject.toml").exists():
         return False

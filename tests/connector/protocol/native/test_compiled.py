@@ -45,6 +45,15 @@ def test_a_deeper_folder_belongs_to_the_same_checkout(folder: Path) -> None:
     assert is_stale(compiled, deeper)
 
 
+def test_a_checkout_imports_its_folders_through_links(folder: Path) -> None:
+    package = folder.parents[2] / "rowtide"
+    package.mkdir()
+    (package / "connector").symlink_to("../connector")
+    compiled = file(folder / "_native.so", 1000)
+    file(folder / "columns.c", 1001)
+    assert is_stale(compiled, package / "connector/rows/native")
+
+
 def test_an_installation_is_never_stale(folder: Path) -> None:
     """Its files have the times at which pip has written them, in any order."""
     (folder.parents[2] / "pyproject.toml").unlink()
