@@ -25,8 +25,13 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "SESSION_S", 3.0)
     monkeypatch.setattr(candidate, "WAIT_S", 1.0)
+
+
+@pytest.fixture
+def expire_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End sessions after a short time without an answer, in tests that wait for it."""
+    monkeypatch.setattr(session, "SESSION_S", 3.0)
 
 
 def member(folder: Path, database: Database, destination: str, zookeeper: str) -> Path:
@@ -91,6 +96,7 @@ def test_another_server_takes_over_with_positions_and_schema_history(
     assert not list(tmp_path.glob(f"*/{name}/meta.dat"))
 
 
+@pytest.mark.usefixtures("expire_soon")
 def test_without_zookeeper_a_server_gives_way_before_another_one_takes_over(
     mariadb_db: Database, zookeeper: ZooKeeper, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -141,6 +147,7 @@ def test_a_session_that_expires_costs_no_change(mariadb_db: Database, zookeeper:
         assert read(address, name, 1) == ["2"]
 
 
+@pytest.mark.usefixtures("expire_soon")
 def test_a_server_that_starts_without_zookeeper_waits_for_it(
     mariadb_db: Database, zookeeper: ZooKeeper, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.servers
 
 CAMPAIGN = "ROWTIDE_CAMPAIGN" in os.environ
 KILLS = 4 if CAMPAIGN else 1
-THREADS = {"mysql": "1", "mariadb": "2"}
+THREADS = {"mysql": 1, "mariadb": 2}
+READING_S = 4.0
+"""How long a snapshot reads at least, if it is not interrupted."""
 BY_HAND = pytest.mark.skipif(not CAMPAIGN, reason="takes a minute; ROWTIDE_CAMPAIGN=30 runs it on both servers")
 
 
@@ -25,12 +27,13 @@ BY_HAND = pytest.mark.skipif(not CAMPAIGN, reason="takes a minute; ROWTIDE_CAMPA
 def table(request: pytest.FixtureRequest, flavor: str, kafka: Kafka, tmp_path: Path) -> Refilled:
     """A table on a server."""
     database: Database = request.getfixturevalue(f"{flavor}_db")
-    return Refilled(database, kafka, tmp_path, {"snapshot.max.threads": THREADS[flavor]})
+    return Refilled(database, kafka, tmp_path, {"snapshot.max.threads": str(THREADS[flavor])})
 
 
 def execute(table: Refilled, worker: Worker, signal_id: str) -> None:
     """Have the table read again, slowly."""
-    query = f"SELECT id, ver FROM {table.database.name}.t WHERE SLEEP(0.002) = 0"
+    of_a_row = READING_S / ROWS * THREADS[table.database.server.name]
+    query = f"SELECT id, ver FROM {table.database.name}.t WHERE SLEEP({of_a_row}) = 0"
     condition = {"data-collection": f"{table.database.name}.t", "filter": query}
     table.signal(worker, "execute-snapshot", signal_id, type="blocking", **{"additional-conditions": [condition]})
 

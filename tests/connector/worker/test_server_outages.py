@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from live_snapshot import binlog_end
 from topic_tools import Topics
 from worker_process import Worker, WorkerConfig, eventually
 
@@ -99,7 +100,8 @@ def test_stopping_while_kafka_is_away(mysql_db: Database, own_kafka: Kafka, tmp_
         eventually(lambda: len(keys(topics, config, mysql_db)) == 10, "the first rows")
         own_kafka.stop()
         insert(mysql_db, 10)
-        time.sleep(1)
+        end = binlog_end(mysql_db.server)
+        eventually(lambda: tuple(map(worker.health()["position"]["read"].get, ("file", "pos"))) == end, "they are read")
         worker.signal()
         assert worker.wait() == 1
         assert "Traceback" not in worker.log
