@@ -16,7 +16,7 @@ from edges import WORLD, touched
 from source_tree import PARTS, ROOT, Module, modules, packages, project
 
 THIRD_PARTY = {part for part, leads in WORLD.items() if not leads <= sys.stdlib_module_names}
-ON_KAFKA = {"rowtide.schema_history.store.kafka"}
+ON_KAFKA = {"rowtide.schema_history.store.kafka", "rowtide.topics.admin.missing_topics"}
 """Modules without input and output that import a module that connects to Kafka."""
 
 

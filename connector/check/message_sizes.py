@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.kafka.producer_settings import DEFAULTS
-from rowtide.topics.admin import TopicAdmin
+from rowtide.topics.admin.topic_admin import TopicAdmin
 
 _SHOWN = 5
 _MOST_TOPICS = 1000

@@ -9,7 +9,7 @@ from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.message_sizes import size_findings
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import capture
-from rowtide.topics.admin import Overview, TopicAdmin
+from rowtide.topics.admin.topic_admin import Overview, TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import wrong_history_config
 

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE
@@ -73,7 +73,7 @@ class Delivery:
         store: the source of batches.
         sink: their destination. It must be open; delivery closes it at the end.
         policy: when offsets are stored.
-        ensure_topic: called once per topic before its first message (``topics.admin.MissingTopics``).
+        ensure_topics: called with new topics before their first messages (``topics.admin.MissingTopics``).
         on_failure: called in the delivery thread when an error has ended delivery; ``failure`` is set.
         on_delivered: called in the delivery thread with the sequence up to which Kafka has all batches.
         clock: returns seconds of a monotonic clock.
@@ -86,7 +86,7 @@ class Delivery:
         sink: Sink,
         policy: CommitPolicy,
         *,
-        ensure_topic: Callable[[str], None] = lambda _topic: None,
+        ensure_topics: Callable[[Collection[str]], None] = lambda _topics: None,
         on_failure: Callable[[BaseException], None] = lambda _failure: None,
         on_delivered: Callable[[int], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -95,7 +95,7 @@ class Delivery:
         self._store = store
         self._sink = sink
         self._policy = policy
-        self._ensure_topic = ensure_topic
+        self._ensure_topics = ensure_topics
         self._on_failure = on_failure
         self._on_delivered = on_delivered
         self._clock = clock
@@ -244,8 +244,9 @@ class Delivery:
     def _send(self, taken: Taken[Batch]) -> None:
         batches = [piece for batch in taken.batches if batch.messages for piece in batch.destinations()]
         if batches:
-            for topic in {batch.topic for batch in batches} - self._known:
-                self._ensure(topic)
+            new = [topic for topic in dict.fromkeys(batch.topic for batch in batches) if topic not in self._known]
+            if new:
+                self._ensure(new)
             self._in_transaction = self._sink.transactional
             self._sink.send(batches)
             self._totals.sent(batches, self._clock())
@@ -264,23 +265,24 @@ class Delivery:
             self._acknowledge()
             self._rollback_offset = self._pending
 
-    def _ensure(self, topic: str) -> None:
-        """Have the topic created; retries until Kafka is reachable."""
+    def _ensure(self, topics: Sequence[str]) -> None:
+        """Have topics created; retries until Kafka is reachable."""
         retry_s = _FIRST_RETRY_S
-        while topic not in self._known:
+        while True:
             try:
-                self._ensure_topic(topic)
+                self._ensure_topics(topics)
             except KafkaUnreachable as failure:
                 self._problem = str(failure)
                 log.warning("%s; retry in %.1f s", failure, retry_s)
                 if self._interrupted.wait(retry_s):
-                    raise DeliveryInterrupted(f"stopped while topic {topic!r} could not be looked up") from failure
+                    raise DeliveryInterrupted(f"stopped while topic {topics[0]!r} could not be looked up") from failure
                 retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
             except TopicError as failure:
                 raise DeliveryError(f"no message can be sent: {failure}") from failure
             else:
-                self._known.add(topic)
+                self._known.update(topics)
                 self._problem = None
+                return
 
     def _due(self) -> bool:
         return self._pending is not None and self._policy.due(

@@ -228,7 +228,7 @@ class ConnectorRun:
                 components.store,
                 components.sink,
                 components.policy,
-                ensure_topic=components.ensure_topic,
+                ensure_topics=components.ensure_topics,
                 on_failure=self._delivery_failed,
                 on_delivered=None if components.acknowledgements is None else components.acknowledgements.delivered,
                 name=self._config.name,

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +35,8 @@ from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory, SchemaHistoryStore
 from rowtide.schema_history.store.kafka import KafkaSchemaHistory
-from rowtide.topics.admin import MissingTopics, TopicAdmin
+from rowtide.topics.admin.missing_topics import MissingTopics
+from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.internal import history_settings
 from rowtide.topics.watch import TopicWatch
 
@@ -83,7 +84,7 @@ class Components:
         offsets: where offsets are stored.
         history: the schema history.
         summaries: its summaries, if ``schema.history.internal.compact.interval`` is set.
-        ensure_topic: makes a topic before its first message.
+        ensure_topics: makes topics before their first messages.
         policy: when offsets are stored.
         acknowledgements: of transactions to the server, if it gets them when their records are delivered.
     """
@@ -94,7 +95,7 @@ class Components:
     offsets: OffsetStore
     history: SchemaHistoryStore
     summaries: SummaryStore | None
-    ensure_topic: Callable[[str], None]
+    ensure_topics: Callable[[Collection[str]], None]
     policy: CommitPolicy
     acknowledgements: SourceAcknowledgements | None
 
@@ -115,13 +116,13 @@ def build_components(config: Configuration, sink: RecordSink | None = None) -> C
         admins.records.verify_offsets(delivery.offset_topic)
     offsets = offset_store(config)
     store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
-    made, policy, ensure_topic = _sink(config, admins, store, offsets, sink)
+    made, policy, ensure_topics = _sink(config, admins, store, offsets, sink)
     acknowledgements = None
     if config.streaming.semi_sync is Acknowledge.DELIVERED:
         acknowledgements = SourceAcknowledgements()
         policy = replace(policy, interval_s=min(policy.interval_s, _AWAITED_S))
     history, summaries = _history(config, admins), _summaries(config, admins)
-    return Components(admins, store, made, offsets, history, summaries, ensure_topic, policy, acknowledgements)
+    return Components(admins, store, made, offsets, history, summaries, ensure_topics, policy, acknowledgements)
 
 
 def offset_store(config: Configuration) -> OffsetStore:
@@ -253,22 +254,22 @@ def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:
     )
     topics = missing_topics(config, TopicAdmins(config))
     policy = CommitPolicy(config.delivery.offset_flush_interval_ms / 1000, by_poll=False)
-    return store, Delivery(store, IdempotentSink(producer, InMemoryOffsetStore()), policy, ensure_topic=topics)
+    return store, Delivery(store, IdempotentSink(producer, InMemoryOffsetStore()), policy, ensure_topics=topics)
 
 
 def _sink(
     config: Configuration, admins: TopicAdmins, store: EventStore, offsets: OffsetStore, given: RecordSink | None
-) -> tuple[Sink | None, CommitPolicy, Callable[[str], None]]:
+) -> tuple[Sink | None, CommitPolicy, Callable[[Collection[str]], None]]:
     delivery = config.delivery
     at_least_once = CommitPolicy(
         delivery.offset_flush_interval_ms / 1000, by_poll=False, timeout_s=delivery.offset_flush_timeout_ms / 1000
     )
     if given is not None:
-        return RecordSinkDelivery(given, offsets, owned=False), at_least_once, _no_topic
+        return RecordSinkDelivery(given, offsets, owned=False), at_least_once, _no_topics
     if delivery.sink == "python":
-        return None, at_least_once, _no_topic
+        return None, at_least_once, _no_topics
     if delivery.sink != "kafka":
-        return RecordSinkDelivery(record_sink(config), offsets), at_least_once, _no_topic
+        return RecordSinkDelivery(record_sink(config), offsets), at_least_once, _no_topics
     topics = missing_topics(config, admins)
     show_keys = config.failure.show_values
     if not delivery.exactly_once or not isinstance(offsets, KafkaOffsetStore):
@@ -299,7 +300,7 @@ def record_sink(config: Configuration) -> RecordSink:
     return HttpSink(name, {key: text.reveal() for key, text in config.delivery.http_headers.items()})
 
 
-def _no_topic(_topic: str) -> None:
+def _no_topics(_topics: Collection[str]) -> None:
     """Sinks beside Kafka have no topics to create."""
 
 

@@ -18,6 +18,12 @@ __all__ = ["Figures", "TopicWatch", "Usage", "cpu_seconds", "medians", "peak_byt
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _READ_S = 120.0
+_CREATING = {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
+"""What a broker answers that lists a topic already, and is still creating its partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +132,7 @@ class TopicWatch:
         try:
             return int(found.result().offset)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+            if error.args[0].code() not in _CREATING:
                 raise
             return 0
 

@@ -189,7 +189,8 @@ EDGES = {
     "rowtide.spark_consumers.rows.changes": "spark",
     "rowtide.spark_consumers.rows.last": "spark",
     "rowtide.spark_consumers.rows.multiset": "spark",
-    "rowtide.topics.admin": "clock kafka threads",
+    "rowtide.topics.admin.errors": "kafka",
+    "rowtide.topics.admin.topic_admin": "clock kafka threads",
 }
 """The edges and what each may do. A name with a star matches the modules that are not listed themselves."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from rowtide.topics.admin import TopicAdmin
+from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.settings import TopicSettings
 
 __all__ = ["Seen", "Topics", "murmur2", "partition_for"]
@@ -43,6 +43,11 @@ class Topics:
         name = self.name()
         self.admin.ensure(name, TopicSettings(partitions, 1, config or {}))
         return name
+
+    def partitions(self, topic: str) -> int | None:
+        """The number of partitions of a topic; ``None`` if it does not exist."""
+        found = self.admin.identify([topic])
+        return found[topic].partitions if found else None
 
     @staticmethod
     def name() -> str:

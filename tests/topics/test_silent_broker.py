@@ -11,7 +11,7 @@ from configurations import PROPERTIES
 from rowtide.connector.check import CapturedTable
 from rowtide.connector.check.kafka_access import access_findings
 from rowtide.connector.config import from_properties
-from rowtide.topics.admin import TopicAdmin
+from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable
 from rowtide.topics.settings import TopicSettings
 
@@ -28,7 +28,7 @@ def silent() -> Iterator[str]:
 def test_a_topic_that_cannot_be_created_because_no_broker_answers(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Delivery retries this error, and no other."""
     admin = TopicAdmin({"bootstrap.servers": silent}, TIMEOUT)
-    monkeypatch.setattr(admin, "partitions", lambda _topic: None)  # the broker has answered until now
+    monkeypatch.setattr(admin, "identify", lambda _topics: {})  # the broker has answered until now
     with pytest.raises(KafkaUnreachable, match="cannot create topic 't'"):
         admin.ensure("t", TopicSettings(1, 1))
 

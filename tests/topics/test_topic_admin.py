@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from topic_tools import Topics
 
-from rowtide.topics.admin import MissingTopics, TopicAdmin
+from rowtide.topics.admin.missing_topics import MissingTopics
+from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import history_settings, offsets_settings
 from rowtide.topics.settings import TopicCreation, TopicSettings
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.servers
 def test_a_topic_is_created_once_with_its_settings(topics: Topics) -> None:
     name = topics.name()
     assert topics.admin.describe(name) is None
-    assert topics.admin.partitions(name) is None
+    assert topics.partitions(name) is None
     settings = TopicSettings(3, 1, {"cleanup.policy": "compact", "max.message.bytes": "2000000"})
     assert topics.admin.ensure(name, settings) is True
     assert topics.admin.ensure(name, settings) is False
@@ -35,7 +36,7 @@ def test_looking_up_a_topic_does_not_create_it() -> None:
         topics = Topics(broker.bootstrap)
         name = topics.name()
         for _ in range(3):
-            assert topics.admin.partitions(name) is None
+            assert topics.admin.identify([name]) == {}
             assert topics.admin.describe(name) is None
 
 
@@ -64,7 +65,7 @@ def test_a_topic_that_cannot_be_created(topics: Topics, name: str | None, settin
 
 def test_an_unreachable_broker_is_an_error_with_its_address() -> None:
     with pytest.raises(KafkaUnreachable, match=r"127\.0\.0\.1:1"):
-        TopicAdmin({"bootstrap.servers": "127.0.0.1:1"}, timeout=1).partitions("x")
+        TopicAdmin({"bootstrap.servers": "127.0.0.1:1"}, timeout=1).identify(["x"])
 
 
 def test_a_correct_history_topic_is_not_changed(topics: Topics) -> None:
@@ -105,7 +106,7 @@ def test_an_offsets_topic_must_be_compacted(topics: Topics) -> None:
 def test_missing_topics_follow_the_rules(topics: Topics) -> None:
     name, other = topics.name(), topics.name()
     rules = TopicCreation(default=TopicSettings(2, 1))
-    MissingTopics(topics.admin, rules)(name)
-    assert topics.admin.partitions(name) == 2
-    MissingTopics(topics.admin, TopicCreation(enabled=False))(other)
-    assert topics.admin.partitions(other) is None
+    MissingTopics(topics.admin, rules)([name])
+    assert topics.partitions(name) == 2
+    MissingTopics(topics.admin, TopicCreation(enabled=False))([other])
+    assert topics.partitions(other) is None

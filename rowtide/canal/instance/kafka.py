@@ -9,7 +9,7 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from rowtide.canal.configuration.model import InstanceSettings, KafkaSettings
@@ -31,7 +31,7 @@ from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.position.binlog_position import BinlogPosition, is_at_or_before
-from rowtide.topics.admin import TopicAdmin
+from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.errors import TopicError
 from rowtide.topics.internal import offsets_settings
 from rowtide.topics.settings import BROKER_DEFAULT, TopicSettings
@@ -107,7 +107,7 @@ class KafkaInstance(BaseInstance):
             store,
             sink,
             policy,
-            ensure_topic=self._ensure_topic,
+            ensure_topics=self._ensure_topics,
             on_failure=lambda _failure: failed(),
             name=f"canal-{self._name}",
         )
@@ -138,21 +138,25 @@ class KafkaInstance(BaseInstance):
             found = Resumption(stored) if stored.snapshot is None else None
         return sink, CommitPolicy(by_poll=True), found
 
-    def _ensure_topic(self, topic: str) -> None:
-        """Create a topic that is missing, with as many partitions as are used.
+    def _ensure_topics(self, topics: Collection[str]) -> None:
+        """Create topics that are missing, with as many partitions as are used.
 
         Raises:
-            TopicError: it cannot be created, or has too few partitions.
+            TopicError: one cannot be created, or has too few partitions.
         """
-        wanted = self._router.partitions(topic)
         admin = TopicAdmin(self._kafka.admin)
-        admin.ensure(topic, TopicSettings(wanted if wanted > 1 else BROKER_DEFAULT))
-        found = admin.partitions(topic) or 0
-        if found < wanted:
-            raise TopicError(
-                f"topic {topic!r} has {found} partitions, but messages go to {wanted} (canal.mq.partition, "
-                "canal.mq.partitionsNum, canal.mq.dynamicTopicPartitionNum): add partitions, or lower the number"
-            )
+        wanted = {topic: self._router.partitions(topic) for topic in topics}
+        admin.ensure_all(
+            {topic: TopicSettings(count if count > 1 else BROKER_DEFAULT) for topic, count in wanted.items()}
+        )
+        found = admin.identify(list(wanted))
+        for topic, count in wanted.items():
+            partitions = found[topic].partitions if topic in found else 0
+            if partitions < count:
+                raise TopicError(
+                    f"topic {topic!r} has {partitions} partitions, but messages go to {count} (canal.mq.partition, "
+                    "canal.mq.partitionsNum, canal.mq.dynamicTopicPartitionNum): add partitions, or lower the number"
+                )
 
     def snapshot_begins(self, stop: threading.Event) -> bool:
         """Begin at once."""

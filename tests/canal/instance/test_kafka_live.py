@@ -107,6 +107,6 @@ def test_a_broker_that_is_away_is_waited_for(mysql_db: Database, topics: Topics,
         time.sleep(1)
         assert instance.reading
         proxy.frozen.clear()
-        until(lambda: topics.admin.partitions(topic) is not None)
+        until(lambda: topics.partitions(topic) is not None)
         until(lambda: sum(map(len, rows(topics, topic).values())) == 2)
         assert instance.stop()

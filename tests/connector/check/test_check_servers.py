@@ -21,7 +21,7 @@ from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.engine.start.position import start_findings
 from rowtide.connector.engine.wiring import offset_store
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.topics.admin import TopicAdmin
+from rowtide.topics.admin.topic_admin import TopicAdmin
 
 pytestmark = pytest.mark.servers
 

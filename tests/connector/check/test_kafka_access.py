@@ -21,7 +21,7 @@ from rowtide.connector.check import CapturedTable, Finding
 from rowtide.connector.check.broker import broker_findings
 from rowtide.connector.check.kafka_access import access_findings
 from rowtide.connector.config import Configuration, from_properties
-from rowtide.topics.admin import TopicAdmin
+from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.settings import TopicSettings
 
 pytestmark = pytest.mark.servers

@@ -9,7 +9,7 @@ import pytest
 
 from rowtide.connector.check.message_sizes import size_findings
 from rowtide.connector.config import Configuration
-from rowtide.topics.admin import TopicAdmin
+from rowtide.topics.admin.topic_admin import TopicAdmin
 
 
 class Brokers:

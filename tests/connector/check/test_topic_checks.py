@@ -8,7 +8,7 @@ from rowtide.connector.check.facts import TableFact
 from rowtide.connector.check.findings import CheckFailedError, Severity
 from rowtide.connector.check.topic_checks import topic_findings
 from rowtide.connector.config import from_properties
-from rowtide.topics.admin import Overview, TopicAdmin
+from rowtide.topics.admin.topic_admin import Overview, TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 
 

@@ -1,7 +1,7 @@
 """The delivery loop with an in-memory sink: offsets are never ahead of messages, and failures lose nothing."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -327,18 +327,18 @@ def test_each_topic_is_ensured_once_before_its_first_message() -> None:
     sink, store = InMemorySink(), EventStore()
     store.put([batch(1, topic="a"), batch(2, topic="b"), batch(3, 0, topic="empty"), batch(4, topic="a")])
     store.close()
-    Delivery(store, sink, ALWAYS, ensure_topic=seen.append).run()
+    Delivery(store, sink, ALWAYS, ensure_topics=seen.extend).run()
     assert sorted(seen) == ["a", "b"]
 
 
 def test_a_topic_that_cannot_be_created_ends_delivery() -> None:
-    def refuse(topic: str) -> None:
-        raise TopicError(f"cannot create topic {topic!r}: not allowed")
+    def refuse(topics: Collection[str]) -> None:
+        raise TopicError(f"cannot create topic {min(topics)!r}: not allowed")
 
     sink, store = InMemorySink(), EventStore()
     store.put([batch(1)])
     store.close()
-    delivery = Delivery(store, sink, ALWAYS, ensure_topic=refuse)
+    delivery = Delivery(store, sink, ALWAYS, ensure_topics=refuse)
     delivery.run()
     assert isinstance(delivery.failure, DeliveryError)
     assert "cannot create topic 'shop.a'" in str(delivery.failure)
@@ -349,7 +349,7 @@ def test_topic_creation_is_retried_while_kafka_is_down(monkeypatch: pytest.Monke
     monkeypatch.setattr("rowtide.connector.delivery.delivery_loop._FIRST_RETRY_S", 0.001)
     answers = [KafkaUnreachable("no broker answers"), KafkaUnreachable("no broker answers"), None]
 
-    def ensure(_topic: str) -> None:
+    def ensure(_topics: Collection[str]) -> None:
         answer = answers.pop(0)
         if answer is not None:
             raise answer
@@ -357,7 +357,7 @@ def test_topic_creation_is_retried_while_kafka_is_down(monkeypatch: pytest.Monke
     sink, store = InMemorySink(), EventStore()
     store.put([batch(1)])
     store.close()
-    delivery = Delivery(store, sink, ALWAYS, ensure_topic=ensure)
+    delivery = Delivery(store, sink, ALWAYS, ensure_topics=ensure)
     delivery.run()
     assert delivery.failure is None
     assert values(sink) == [b"1.0"]

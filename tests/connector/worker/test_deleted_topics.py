@@ -53,12 +53,12 @@ def delete(topics: Topics, *names: str) -> None:
     admin = AdminClient(topics.client)
     for future in admin.delete_topics(list(names)).values():
         future.result(30)
-    eventually(lambda: all(topics.admin.partitions(name) is None for name in names), "the topics are gone")
+    eventually(lambda: all(topics.partitions(name) is None for name in names), "the topics are gone")
 
 
 def rows(topics: Topics, topic: str) -> list[int]:
     """The ids in a topic; none if it does not exist."""
-    if topics.admin.partitions(topic) is None:
+    if topics.partitions(topic) is None:
         return []
     return [json.loads(record.key or b"{}")["id"] for record in topics.read(topic)]
 
@@ -136,7 +136,7 @@ def test_data_topics_are_created_again_and_nothing_after_is_missing(
         eventually(lambda: task.restarts and connected(task), "a new run")
         insert(mysql_db, 5)
         arrived(task, topics, topic, 5)
-        eventually(lambda: topics.admin.partitions(config.topic("transaction")), "transaction metadata")
+        eventually(lambda: topics.partitions(config.topic("transaction")), "transaction metadata")
     assert task.failure is None
     assert "was deleted" in caplog.text
     assert "its earlier records are gone; the connector starts again from its stored position" in caplog.text
@@ -265,5 +265,5 @@ def test_more_and_fewer_partitions(
         insert(mysql_db, *range(20, 40))
         eventually(lambda: task.restarts and connected(task), "a new run")
         arrived(task, topics, topic, *range(20, 40))
-        assert topics.admin.partitions(topic) == 1
+        assert topics.partitions(topic) == 1
     assert task.failure is None

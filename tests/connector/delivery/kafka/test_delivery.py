@@ -22,7 +22,7 @@ from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalS
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.topics.admin import MissingTopics
+from rowtide.topics.admin.missing_topics import MissingTopics
 from rowtide.topics.internal import offsets_settings
 from rowtide.topics.settings import TopicCreation, TopicSettings
 
@@ -72,7 +72,7 @@ class Running:
             self.store,
             self.sink,
             policy or CommitPolicy(interval_s=0.5),
-            ensure_topic=MissingTopics(self.topics.admin, rules),
+            ensure_topics=MissingTopics(self.topics.admin, rules),
         )
         self.delivery.start()
 
@@ -196,7 +196,7 @@ def test_a_message_larger_than_the_client_allows_is_refused_the_same_way(run: Ru
 
 
 def test_a_topic_that_nobody_creates_is_named(run: Run, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MissingTopics, "__call__", lambda _self, _topic: None)
+    monkeypatch.setattr(MissingTopics, "__call__", lambda _self, _topics: None)
     one = run(mode, **{"topic.metadata.propagation.max.ms": 500})
     one.put(0, 10)
     assert one.delivery.stop(PATIENCE) is False

@@ -1,12 +1,14 @@
 """Which errors of Kafka mean that its brokers are away, and that the same may succeed later."""
 
+from concurrent.futures import Future
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from rowtide.connector.delivery.errors import OffsetStoreError, OffsetStoreUnavailable
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.schema_history.store.topic_reader import Extent, TopicReader, TopicReadError
-from rowtide.topics.admin import TopicAdmin
+from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.settings import TopicSettings
 
@@ -21,8 +23,10 @@ class FailingAdmin:
     def __init__(self, error: KafkaError) -> None:
         self._error = error
 
-    def list_topics(self, *_: object, **__: object) -> None:
-        raise KafkaException(self._error)
+    def describe_topics(self, *_: object, **__: object) -> dict[str, Future[None]]:
+        future: Future[None] = Future()
+        future.set_exception(KafkaException(self._error))
+        return {"t": future}
 
 
 @pytest.mark.parametrize(

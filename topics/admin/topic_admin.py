@@ -6,7 +6,7 @@ Every operation has a timeout. Errors name the topic and say what to do.
 import copy
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Self
@@ -22,35 +22,19 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from rowtide.topics.admin.errors import GONE, REFUSED, failed, is_away
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import wrong_history_config
-from rowtide.topics.settings import TopicCreation, TopicSettings
+from rowtide.topics.settings import TopicSettings
 from rowtide.topics.watch import TopicIdentity
 
 log = logging.getLogger(__name__)
 
-_GONE = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001 - librdkafka's local codes
-_DENIED = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-}
-_REFUSED = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS, KafkaError.POLICY_VIOLATION}
-_DESTROY_BROKER = -137
-"""librdkafka's "Broker handle destroyed without termination", which older versions of its Python client do not name."""
-_AWAY = {
-    KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's local codes
-    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-    KafkaError._TIMED_OUT,  # noqa: SLF001
-    _DESTROY_BROKER,
-    KafkaError.BROKER_NOT_AVAILABLE,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NETWORK_EXCEPTION,
-    KafkaError.NOT_CONTROLLER,
-    KafkaError.REQUEST_TIMED_OUT,
-}
-"""A broker that restarts or hangs, and one that just has, answer so."""
-_RETRY_S = 0.5
+_AT_ONCE = 100
+"""The most topics that a request creates. Kafka allows 10 000 partitions in one, and may choose their number."""
+_FIRST_LOOK_S = 0.01
+_LONGEST_LOOK_S = 0.2
+"""The first and the longest pause between two looks for topics that were created: brokers list them after a moment."""
 _ERRORS_ONLY = 2
 """Level of librdkafka's log on standard error: its relevant errors are raised as exceptions."""
 
@@ -105,19 +89,6 @@ class TopicAdmin:
         limited.timeout = timeout
         return limited
 
-    def partitions(self, topic: str) -> int | None:
-        """The number of partitions of a topic; ``None`` if it does not exist.
-
-        Raises:
-            TopicError: Kafka is not reachable, or access is denied.
-        """
-        metadata = self._list(topic).topics.get(topic)
-        if metadata is None or (metadata.error is not None and metadata.error.code() in _GONE):
-            return None
-        if metadata.error is not None and not metadata.partitions:
-            raise self._failed("look up", topic, metadata.error)
-        return len(metadata.partitions)
-
     def overview(self) -> Overview:
         """The brokers and all topics that the account can see.
 
@@ -167,7 +138,7 @@ class TopicAdmin:
             try:
                 description = self._answer("look up", topic, future)
             except KafkaException as failure:
-                if failure.args[0].code() not in _GONE:
+                if failure.args[0].code() not in GONE:
                     raise self._failed("look up", topic, failure.args[0]) from failure
             else:
                 found[topic] = TopicIdentity(str(description.topic_id), len(description.partitions))
@@ -215,38 +186,58 @@ class TopicAdmin:
         Raises:
             TopicError: it cannot be created: access denied, invalid name or settings, too few brokers, or no answer.
         """
-        if self.partitions(topic) is not None:
-            return False
-        created = self._create(topic, settings)
-        deadline = time.monotonic() + self.timeout
-        while self.partitions(topic) is None:
-            if time.monotonic() > deadline:
-                raise TopicError(f"topic {topic!r} was created, but does not appear after {self.timeout:.0f} s")
-            time.sleep(0.05)
+        return topic in self.ensure_all({topic: settings})
+
+    def ensure_all(self, wanted: Mapping[str, TopicSettings]) -> set[str]:
+        """Create the topics that do not exist, and wait until all can be used; returns those that were created.
+
+        A request has many topics, and each request may take the time-out. If topics cannot be created, the error names
+        one of them, and the others of its request may exist.
+
+        Raises:
+            TopicError: as :meth:`ensure`.
+        """
+        topics = list(wanted)
+        created = set()
+        for start in range(0, len(topics), _AT_ONCE):
+            some = topics[start : start + _AT_ONCE]
+            missing = {topic: wanted[topic] for topic in self._missing(some)}
+            if missing:
+                created |= self._create(missing)
+                self._wait_for(missing)
         return created
 
-    def _create(self, topic: str, settings: TopicSettings) -> bool:
-        new = NewTopic(topic, settings.partitions, settings.replication_factor, config=dict(settings.config))
-        deadline = time.monotonic() + self.timeout
-        while True:
+    def _create(self, wanted: Mapping[str, TopicSettings]) -> set[str]:
+        """Create topics by one request; returns those that did not exist."""
+        created, refused = set[str](), dict[str, KafkaError]()
+        new = [_new_topic(topic, settings) for topic, settings in wanted.items()]
+        for topic, future in self._admin.create_topics(new, request_timeout=self.timeout).items():
             try:
-                self._answer("create", topic, self._admin.create_topics([new], request_timeout=self.timeout)[topic])
+                self._answer("create", topic, future)
             except KafkaException as failure:
-                error = failure.args[0]
-                if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                    return False
-                if not error.retriable() or time.monotonic() > deadline:
-                    raise self._failed("create", topic, error, settings) from failure
-                time.sleep(_RETRY_S)
+                if failure.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    refused[topic] = failure.args[0]
             else:
-                log.info(
-                    "created topic %s (partitions %s, replication factor %s, %s)",
-                    topic,
-                    settings.partitions if settings.partitions > 0 else "by default",
-                    settings.replication_factor if settings.replication_factor > 0 else "by default",
-                    dict(settings.config) or "default settings",
-                )
-                return True
+                created.add(topic)
+                _log_created(topic, wanted[topic])
+        for topic, error in refused.items():
+            if len(wanted) == 1 or is_away(error):
+                raise self._failed("create", topic, error, wanted[topic])
+            created |= self._create({topic: wanted[topic]})  # what was refused may be the size of the request
+        return created
+
+    def _wait_for(self, topics: Iterable[str]) -> None:
+        deadline, pause = time.monotonic() + self.timeout, _FIRST_LOOK_S
+        left = list(topics)
+        while left := self._missing(left):
+            if time.monotonic() > deadline:
+                raise TopicError(f"topic {left[0]!r} was created, but does not appear after {self.timeout:.0f} s")
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_LOOK_S)
+
+    def _missing(self, topics: Sequence[str]) -> list[str]:
+        found = self.identify(topics)
+        return [topic for topic in topics if topic not in found]
 
     def rejection(self, topic: str, settings: TopicSettings) -> str | None:
         """Let Kafka validate the settings of a topic that does not exist, without creating it.
@@ -258,12 +249,13 @@ class TopicAdmin:
         Raises:
             KafkaUnreachable: no answer.
         """
-        new = NewTopic(topic, settings.partitions, settings.replication_factor, config=dict(settings.config))
-        futures = self._admin.create_topics([new], request_timeout=self.timeout, validate_only=True)
+        futures = self._admin.create_topics(
+            [_new_topic(topic, settings)], request_timeout=self.timeout, validate_only=True
+        )
         try:
             self._answer("check the settings of", topic, futures[topic])
         except KafkaException as failure:
-            return failure.args[0].str() if failure.args[0].code() in _REFUSED else None
+            return failure.args[0].str() if failure.args[0].code() in REFUSED else None
         return None
 
     def alter(self, topic: str, config: Mapping[str, str]) -> None:
@@ -356,43 +348,21 @@ class TopicAdmin:
             raise KafkaUnreachable(f"cannot {what} topic {topic!r}: no answer from {self._servers}") from failure
 
     def _failed(self, what: str, topic: str, error: KafkaError, settings: TopicSettings | None = None) -> TopicError:
-        text = f"cannot {what} topic {topic!r}: {error.str()}"
-        if error.code() in _DENIED:
-            return TopicError(f"{text}. Grant the connector's user the right, or create the topic beforehand")
-        if error.code() in _AWAY or "brokers are currently fenced" in error.str():  # they register after a restart
-            return KafkaUnreachable(f"{text}. No broker answers at bootstrap.servers={self._servers}")
-        if settings is not None and error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
-            return TopicError(
-                f"{text}. {settings.replication_factor} replicas were requested; set topic.creation."
-                "default.replication.factor (for the offsets topic offset.storage.replication.factor) to at most the "
-                "number of brokers, or to -1 for the broker's default"
-            )
-        return TopicError(text)
+        return failed(what, topic, error, self._servers, settings)
 
 
-class MissingTopics:
-    """Creates the topics of records before the first record is sent to each.
+def _new_topic(topic: str, settings: TopicSettings) -> NewTopic:
+    return NewTopic(topic, settings.partitions, settings.replication_factor, config=dict(settings.config))
 
-    Args:
-        admin: creates the topics.
-        rules: their settings; if not ``enabled``, creating missing topics is left to the broker, for which ``admin``
-            needs ``auto_create``.
-    """
 
-    def __init__(self, admin: TopicAdmin, rules: TopicCreation) -> None:
-        self._admin = admin
-        self._rules = rules
-
-    def __call__(self, topic: str) -> None:
-        """Create the topic, if it does not exist.
-
-        Raises:
-            TopicError: as ``TopicAdmin.ensure``.
-        """
-        if self._rules.enabled:
-            self._admin.ensure(topic, self._rules.settings_for(topic))
-        else:
-            self._admin.look_up(topic)
+def _log_created(topic: str, settings: TopicSettings) -> None:
+    log.info(
+        "created topic %s (partitions %s, replication factor %s, %s)",
+        topic,
+        settings.partitions if settings.partitions > 0 else "by default",
+        settings.replication_factor if settings.replication_factor > 0 else "by default",
+        dict(settings.config) or "default settings",
+    )
 
 
 def _resource(topic: str) -> ConfigResource:

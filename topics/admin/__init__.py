@@ -1,0 +1,1 @@
+"""Creates, describes and repairs topics through Kafka's admin client."""

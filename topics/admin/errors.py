@@ -1,0 +1,59 @@
+"""Errors of Kafka's admin client as errors of topics, with the way out. An edge: the client's codes."""
+
+from confluent_kafka import KafkaError
+
+from rowtide.topics.errors import KafkaUnreachable, TopicError
+from rowtide.topics.settings import TopicSettings
+
+GONE = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001 - librdkafka's local codes
+"""The topic does not exist."""
+REFUSED = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS, KafkaError.POLICY_VIOLATION}
+"""The settings of the topic are not accepted."""
+_DENIED = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+}
+_DESTROY_BROKER = -137
+"""librdkafka's "Broker handle destroyed without termination", which older versions of its Python client do not name."""
+_AWAY = {
+    KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's local codes
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    KafkaError._TIMED_OUT,  # noqa: SLF001
+    _DESTROY_BROKER,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.REQUEST_TIMED_OUT,
+}
+"""A broker that restarts or hangs, and one that just has, answer so."""
+
+
+def is_away(error: KafkaError) -> bool:
+    """Whether the brokers are away, so that the same may succeed later."""
+    return error.code() in _AWAY or "brokers are currently fenced" in error.str()  # they register after a restart
+
+
+def failed(what: str, topic: str, error: KafkaError, servers: str, settings: TopicSettings | None = None) -> TopicError:
+    """The error for an operation on a topic.
+
+    Args:
+        what: the operation, such as "look up".
+        topic: the topic.
+        error: the client's error.
+        servers: ``bootstrap.servers``.
+        settings: those of the topic, if it was to be created.
+    """
+    text = f"cannot {what} topic {topic!r}: {error.str()}"
+    if error.code() in _DENIED:
+        return TopicError(f"{text}. Grant the connector's user the right, or create the topic beforehand")
+    if is_away(error):
+        return KafkaUnreachable(f"{text}. No broker answers at bootstrap.servers={servers}")
+    if settings is not None and error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
+        return TopicError(
+            f"{text}. {settings.replication_factor} replicas were requested; set topic.creation."
+            "default.replication.factor (for the offsets topic offset.storage.replication.factor) to at most the "
+            "number of brokers, or to -1 for the broker's default"
+        )
+    return TopicError(text)
