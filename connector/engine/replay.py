@@ -35,6 +35,8 @@ from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 _FIRST_EVENT = 4
+_READ_BYTES = 1 << 18
+"""How much of a file is read at once."""
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -154,7 +156,7 @@ class _Replay(Generic[T]):
     def _outputs(self) -> Iterator[T]:
         pipeline = self._made
         for file in self._files:
-            with file.path.open("rb") as stream:
+            with file.path.open("rb", _READ_BYTES) as stream:
                 self._decoder.file = file.name
                 if pipeline is not None:
                     pipeline.enter_file(file.name)
@@ -194,7 +196,7 @@ class _Replay(Generic[T]):
         """The events of a file from the beginning of an XA transaction on, behind the file's own description."""
         for file in self._files:
             if file.name == xa.file:
-                with file.path.open("rb") as stream:
+                with file.path.open("rb", _READ_BYTES) as stream:
                     position = _FIRST_EVENT
                     for packet in binlog_packets(stream, file.name, active=True):
                         if position == _FIRST_EVENT or position >= xa.pos:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from rowtide.connector.records.batch import Headers, Message
 from rowtide.connector.rows.native.implementation import native
@@ -34,7 +35,7 @@ def put_lines(memory: bytearray | memoryview, topic: str, messages: Sequence[Mes
         BufferError: the memory is too small for them.
         UnicodeDecodeError: a key, a value or a header is not UTF-8.
     """
-    return _put_messages(memory, _text(topic).encode(), messages, _headers)
+    return _put_messages(memory, _topic_text(topic), messages, headers_text)
 
 
 def python_lines(
@@ -60,9 +61,18 @@ def _string(data: bytes | None) -> str:
     return "null" if data is None else _text(data.decode())
 
 
-def _headers(headers: Headers) -> bytes:
-    if not headers:
-        return b"[]"
+@lru_cache(maxsize=1000)
+def _topic_text(topic: str) -> bytes:
+    return _text(topic).encode()
+
+
+def headers_text(headers: Headers) -> bytes:
+    """The JSON text of headers. Most messages have the same ones."""
+    return _headers_text(tuple(headers))
+
+
+@lru_cache(maxsize=4)
+def _headers_text(headers: tuple[tuple[str, bytes | None], ...]) -> bytes:
     return _text([[name, None if text is None else text.decode()] for name, text in headers]).encode()
 
 

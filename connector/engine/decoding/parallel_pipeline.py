@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 _FIRST_LIMIT, _MIN_LIMIT, _MAX_LIMIT = 64 << 10, 16 << 10, 1 << 20
 """Bytes of events in a chunk: at first, at least and at most."""
-_CHUNK_OUTPUT = OUTPUT_BYTES // 4
+_CHUNK_OUTPUT = OUTPUT_BYTES * 3 // 8
 """The bytes of outputs that a chunk should have: small enough to fit into the slots of its process."""
 
 

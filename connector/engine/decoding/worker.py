@@ -5,6 +5,7 @@ import pickle
 import signal
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from multiprocessing.connection import Connection
 from typing import Any
@@ -24,7 +25,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, Server
 
-_PART_BYTES = OUTPUT_BYTES // 8
+_PART_BYTES = OUTPUT_BYTES // 2
 """Outputs are sent when they have this size. The rest of a slot is for large events."""
 
 
@@ -206,6 +207,8 @@ class _ReceivedTables(CapturedTables):
         if name in self._left_out:
             return None
         found = self._found.get(name)
-        if found is None or (found.structure is not structure and found.structure != structure):
+        if found is not None and found.structure is structure:
+            return found
+        if found is None or found.structure != structure:
             raise _Unusual
-        return found
+        return self._keep(name, replace(found, structure=structure))  # comparing many columns takes long

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rowtide.connector.engine.decoding import lines
 from rowtide.connector.engine.decoding.forms import LineForm
-from rowtide.connector.engine.decoding.lines import put_lines, python_lines
+from rowtide.connector.engine.decoding.lines import headers_text, put_lines, python_lines
 from rowtide.connector.records.batch import Batch, Headers, Message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.native import implementation
@@ -31,7 +30,7 @@ MESSAGES = st.lists(st.tuples(PARTS, PARTS, HEADERS), max_size=6)
 
 def written(writer: Writer, messages: Sequence[Message], room: int = 100_000) -> bytes:
     memory = bytearray(b"#" * (room + 8))
-    size = writer(memoryview(memory)[:room], b'"t"', messages, lines._headers)
+    size = writer(memoryview(memory)[:room], b'"t"', messages, headers_text)
     assert memory[size:] == b"#" * (room + 8 - size)
     return bytes(memory[:size])
 
