@@ -36,51 +36,62 @@ static bool put(Room *room, const char *data, size_t size) {
     return true;
 }
 
-/* The character behind the backslash, or 0. */
-static inline char short_escape(byte c) {
-    static const char names[128] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't', ['"'] = '"', ['\\'] = '\\'};
-    return c < 0x80 ? names[c] : 0;
+/* The text of a byte in a string, and its size; 0 if the byte is not ASCII. */
+typedef struct {
+    char text[7];
+    byte size;
+} Escaped;
+
+static Escaped ESCAPED[256];
+
+void prepare_lines(void) {
+    static const char names[128] = {
+        ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't', ['"'] = '"', ['\\'] = '\\',
+    };
+    static const char hex[] = "0123456789abcdef";
+    for (byte c = 0; c < 128; c++) {
+        if (names[c]) {
+            ESCAPED[c] = (Escaped){{'\\', names[c]}, 2};
+        } else if (c < 0x20) {
+            ESCAPED[c] = (Escaped){{'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6};
+        } else {
+            ESCAPED[c] = (Escaped){{(char)c}, 1};
+        }
+    }
 }
 
 static size_t text_size_of(const byte *data, size_t size) {
     size_t total = 0;
     for (size_t i = 0; i < size; i++) {
-        total += short_escape(data[i]) ? 2 : data[i] < 0x20 ? 6 : 1;
+        total += data[i] < 0x80 ? ESCAPED[data[i]].size : 1;
     }
     return total;
 }
 
-/* Adds the text of bytes that begin with a whole character; raises UnicodeDecodeError if they are not UTF-8. */
+/* Adds the text of bytes that begin with a whole character; false without an exception if they are not UTF-8. An entry of
+ * ESCAPED is written as a whole, which is faster than a branch for each quote: what follows a text is longer than that. */
 static bool put_text(Room *room, const byte *data, size_t size) {
-    static const char hex[] = "0123456789abcdef";
-    if (left(room) / 6 < size && left(room) < text_size_of(data, size)) {
+    if (left(room) / 6 < size + 2 && left(room) < text_size_of(data, size) + sizeof(Escaped)) {
         return no_room();
     }
     const byte *p = data, *end = data + size;
     char *to = room->to;
     while (p < end) {
-        byte c = *p;
-        if (c >= 0x20 && c < 0x80) {
-            *to = '\\'; /* a branch would be mispredicted: JSON has a quote every few characters */
-            to += c == '"' || c == '\\';
-            *to++ = (char)c;
+        const Escaped *escaped = &ESCAPED[*p];
+        if (escaped->size > 0) {
+            memcpy(to, escaped, sizeof *escaped);
+            to += escaped->size;
             p++;
-        } else if (c < 0x20) {
-            char name = short_escape(c);
-            const char text[6] = {'\\', name ? name : 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-            memcpy(to, text, name ? 2 : 6);
-            to += name ? 2 : 6;
-            p++;
-        } else {
-            uint32_t point;
-            size_t length = utf8_sequence(p, (size_t)(end - p), &point);
-            if (length == 0) {
-                return false;
-            }
-            memcpy(to, p, length);
-            to += length;
-            p += length;
+            continue;
         }
+        uint32_t point;
+        size_t length = utf8_sequence(p, (size_t)(end - p), &point);
+        if (length == 0) {
+            return false;
+        }
+        memcpy(to, p, length);
+        to += length;
+        p += length;
     }
     room->to = to;
     return true;

@@ -37,6 +37,7 @@ static struct PyModuleDef MODULE = {
 };
 
 PyMODINIT_FUNC PyInit__native(void) {
+    prepare_lines();
     PyObject *module = import_datetime() ? PyModule_Create(&MODULE) : NULL;
     if (module != NULL && (PyModule_AddType(module, &RowDecoderType) < 0)) {
         Py_CLEAR(module);
