@@ -12,6 +12,8 @@ from typing import Generic, Protocol, TypeVar
 
 INIT_SEQUENCE = -1
 """The cursors before the first batch."""
+_FIRST_SLOTS = 1024
+"""Slots of a new ring. All that it may have would take 0.5 MB with the default of ``max.queue.size``."""
 
 
 class Storable(Protocol):
@@ -37,7 +39,7 @@ class BatchRing(Generic[Stored]):
     """A bounded queue of batches with acknowledgement and rollback.
 
     Args:
-        slots: how many batches it holds at most; a power of two.
+        slots: how many batches it holds at most; a power of two. Memory for them is taken when they are needed.
         max_events: the maximum number of unread messages.
         max_bytes: the maximum number of bytes of keys and values, taken or not.
 
@@ -50,8 +52,9 @@ class BatchRing(Generic[Stored]):
             raise ValueError(f"slots must be a power of 2, not {slots}")
         if max_events < 1 or max_bytes < 1:
             raise ValueError(f"limits must be positive, not {max_events} events and {max_bytes} bytes")
-        self._entries: list[Stored | None] = [None] * slots
-        self._mask = slots - 1
+        self._entries: list[Stored | None] = [None] * min(slots, _FIRST_SLOTS)
+        self._mask = len(self._entries) - 1
+        self._slots = slots
         self.max_events = max_events
         self.max_bytes = max_bytes
         self.put_sequence = self.get_sequence = self.ack_sequence = INIT_SEQUENCE
@@ -98,7 +101,7 @@ class BatchRing(Generic[Stored]):
         """How much of the limits is given out and not acknowledged: 0 nothing, 1 all of it, or more."""
         return max(
             (self._get_bytes - self._ack_bytes) / self.max_bytes,
-            (self.get_sequence - self.ack_sequence) / (self._mask + 1),
+            (self.get_sequence - self.ack_sequence) / self._slots,
         )
 
     def has_room(self, batch: Stored) -> bool:
@@ -107,7 +110,7 @@ class BatchRing(Generic[Stored]):
         if held == 0:
             return True
         return (
-            held <= self._mask
+            held < self._slots
             and self._put_bytes - self._ack_bytes + batch.size <= self.max_bytes
             and (
                 self.put_sequence == self.get_sequence
@@ -123,6 +126,8 @@ class BatchRing(Generic[Stored]):
         """
         if not self.has_room(batch):
             raise OverflowError("no room in the ring")
+        if self.put_sequence - self.ack_sequence > self._mask:
+            self._double()
         sequence = self.put_sequence + 1
         self._entries[sequence & self._mask] = batch
         self._put_events += batch.events
@@ -180,6 +185,14 @@ class BatchRing(Generic[Stored]):
         self._get_events = self._ack_events
         self._get_bytes = self._ack_bytes
         return back
+
+    def _double(self) -> None:
+        """Double the slots of a full ring."""
+        mask = self._mask * 2 + 1
+        entries: list[Stored | None] = [None] * (mask + 1)
+        for sequence in range(self.ack_sequence + 1, self.put_sequence + 1):
+            entries[sequence & mask] = self._at(sequence)
+        self._entries, self._mask = entries, mask
 
     def _at(self, sequence: int) -> Stored:
         batch = self._entries[sequence & self._mask]

@@ -1,9 +1,12 @@
 """The ring does what a list with two marks does, and never holds more than it may."""
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rowtide.connector.delivery import batch_ring
 from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE, BatchRing
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
@@ -55,9 +58,10 @@ actions = st.lists(
 
 
 @settings(max_examples=400)
-@given(actions)
-def test_behaves_as_a_list_with_two_marks(steps: list[tuple[str, float, int]]) -> None:
-    ring, model = BatchRing(SLOTS, EVENTS, BYTES), Model()
+@given(actions, st.sampled_from([1, 2, SLOTS]))
+def test_behaves_as_a_list_with_two_marks(steps: list[tuple[str, float, int]], first_slots: int) -> None:
+    with patch.object(batch_ring, "_FIRST_SLOTS", first_slots):
+        ring, model = BatchRing[Batch](SLOTS, EVENTS, BYTES), Model()
     for what, number, size in steps:
         if what == "put":
             new = batch(len(model.all), int(number), size)
@@ -99,6 +103,14 @@ def test_acknowledged_entries_are_freed() -> None:
     ring.ack(1)
     assert ring._entries == [None] * 4
     assert ring.held_bytes == ring.held_events == 0
+
+
+def test_a_ring_takes_memory_for_its_slots_when_they_are_needed() -> None:
+    ring = BatchRing[Batch](1 << 20, 1 << 30, 1 << 30)
+    assert len(ring._entries) < 5000
+    for number in range(5000):
+        ring.put(batch(number, 0, 1))
+    assert [each.topic for each in ring.get(1)] == [f"t{number}" for number in range(5000)]
 
 
 def test_numbers_go_on_past_32_bits() -> None:
