@@ -1,47 +1,61 @@
 """The chain of transforms that ``transforms=…`` and ``predicates=…`` configure."""
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-from rowtide.envelope.transforms.extract_new_record_state import ExtractNewRecordState
-from rowtide.envelope.transforms.extraction import ExtractField, ValueToKey
-from rowtide.envelope.transforms.fields import InsertField, MaskField, ReplaceField
-from rowtide.envelope.transforms.logical_table_router import ByLogicalTableRouter
 from rowtide.envelope.transforms.options import Options, Problem, TransformConfigurationError, suggestion
-from rowtide.envelope.transforms.outbox import EventRouter
-from rowtide.envelope.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
 from rowtide.envelope.transforms.record import ConnectRecord, Predicate, Transform, TransformError
-from rowtide.envelope.transforms.routing import Filter, RegexRouter
-from rowtide.envelope.transforms.timezone_converter import TimezoneConverter
 
 _KAFKA = "org.apache.kafka.connect.transforms."
 _DEBEZIUM = "io.debezium.transforms."
 
+T = TypeVar("T")
+
+
+class _Class(Generic[T]):
+    """Makes objects of a class from their options, and imports its module for the first one: few connectors need any.
+
+    Args:
+        module: the name of its module in this package.
+        name: its name.
+        side: ``key`` or ``value``, for a class that changes either.
+    """
+
+    def __init__(self, module: str, name: str, *side: str) -> None:
+        self._module = f"{__package__}.{module}"
+        self._name = name
+        self._side = side
+
+    def __call__(self, options: Options) -> T:
+        made: T = getattr(importlib.import_module(self._module), self._name).from_options(*self._side, options)
+        return made
+
+
 TRANSFORMS: Mapping[str, Callable[[Options], Transform]] = {
-    _DEBEZIUM + "ExtractNewRecordState": ExtractNewRecordState.from_options,
-    _DEBEZIUM + "ByLogicalTableRouter": ByLogicalTableRouter.from_options,
-    _DEBEZIUM + "outbox.EventRouter": EventRouter.from_options,
-    _DEBEZIUM + "TimezoneConverter": TimezoneConverter.from_options,
-    _KAFKA + "RegexRouter": RegexRouter.from_options,
-    _KAFKA + "Filter": Filter.from_options,
-    _KAFKA + "InsertField$Key": partial(InsertField.from_options, "key"),
-    _KAFKA + "InsertField$Value": partial(InsertField.from_options, "value"),
-    _KAFKA + "ReplaceField$Key": partial(ReplaceField.from_options, "key"),
-    _KAFKA + "ReplaceField$Value": partial(ReplaceField.from_options, "value"),
-    _KAFKA + "ValueToKey": ValueToKey.from_options,
-    _KAFKA + "ExtractField$Key": partial(ExtractField.from_options, "key"),
-    _KAFKA + "ExtractField$Value": partial(ExtractField.from_options, "value"),
-    _KAFKA + "MaskField$Key": partial(MaskField.from_options, "key"),
-    _KAFKA + "MaskField$Value": partial(MaskField.from_options, "value"),
+    _DEBEZIUM + "ExtractNewRecordState": _Class("extract_new_record_state", "ExtractNewRecordState"),
+    _DEBEZIUM + "ByLogicalTableRouter": _Class("logical_table_router", "ByLogicalTableRouter"),
+    _DEBEZIUM + "outbox.EventRouter": _Class("outbox", "EventRouter"),
+    _DEBEZIUM + "TimezoneConverter": _Class("timezone_converter", "TimezoneConverter"),
+    _KAFKA + "RegexRouter": _Class("routing", "RegexRouter"),
+    _KAFKA + "Filter": _Class("routing", "Filter"),
+    _KAFKA + "InsertField$Key": _Class("fields", "InsertField", "key"),
+    _KAFKA + "InsertField$Value": _Class("fields", "InsertField", "value"),
+    _KAFKA + "ReplaceField$Key": _Class("fields", "ReplaceField", "key"),
+    _KAFKA + "ReplaceField$Value": _Class("fields", "ReplaceField", "value"),
+    _KAFKA + "ValueToKey": _Class("extraction", "ValueToKey"),
+    _KAFKA + "ExtractField$Key": _Class("extraction", "ExtractField", "key"),
+    _KAFKA + "ExtractField$Value": _Class("extraction", "ExtractField", "value"),
+    _KAFKA + "MaskField$Key": _Class("fields", "MaskField", "key"),
+    _KAFKA + "MaskField$Value": _Class("fields", "MaskField", "value"),
 }
 """The transforms, by the class name in ``type``."""
 
 PREDICATES: Mapping[str, Callable[[Options], Predicate]] = {
-    _KAFKA + "predicates.RecordIsTombstone": RecordIsTombstone.from_options,
-    _KAFKA + "predicates.HasHeaderKey": HasHeaderKey.from_options,
-    _KAFKA + "predicates.TopicNameMatches": TopicNameMatches.from_options,
+    _KAFKA + "predicates.RecordIsTombstone": _Class("predicates", "RecordIsTombstone"),
+    _KAFKA + "predicates.HasHeaderKey": _Class("predicates", "HasHeaderKey"),
+    _KAFKA + "predicates.TopicNameMatches": _Class("predicates", "TopicNameMatches"),
 }
 """The predicates, by the class name in ``type``."""
 
@@ -146,9 +160,6 @@ def chain_from_properties(properties: Mapping[str, str]) -> TransformChain:
         TransformConfigurationError: see :func:`transform_chain`.
     """
     return transform_chain(_plugins(properties, "transforms"), _plugins(properties, "predicates"))
-
-
-T = TypeVar("T")
 
 
 def _build(

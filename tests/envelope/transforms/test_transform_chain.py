@@ -1,6 +1,7 @@
 """Transforms: configuration, order, predicates, and records that they process although the reference fails."""
 
 import gc
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from rowtide.envelope.transforms import (
     TransformError,
     chain_from_properties,
 )
+from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import SchemaCache
 
 KAFKA = "org.apache.kafka.connect.transforms."
@@ -168,6 +170,12 @@ def test_classes_may_be_named_without_their_package() -> None:
 
 def test_classes_are_found_by_their_full_names() -> None:
     assert all(name.startswith((KAFKA, DEBEZIUM)) for name in [*TRANSFORMS, *PREDICATES])
+
+
+@pytest.mark.parametrize(("name", "make"), [*TRANSFORMS.items(), *PREDICATES.items()])
+def test_every_class_is_in_its_module(name: str, make: Callable[[Options], object]) -> None:
+    made = make(Options("transforms.a.", {}))
+    assert type(made).__name__ == name.rpartition(".")[2].partition("$")[0]
 
 
 def test_records_that_a_predicate_does_not_select_are_not_changed() -> None:
