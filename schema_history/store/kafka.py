@@ -129,13 +129,16 @@ class KafkaSchemaHistory(SchemaHistoryStore):
 
     @contextmanager
     def buffered(self) -> Iterator[None]:
-        """Wait for acknowledgements every ``batch`` records and at the end of the block."""
+        """Wait for acknowledgements every ``batch`` records and at the end of the block.
+
+        Statements are rare, so the clients that wrote the block do not stay: each has three or four threads.
+        """
         self._buffering = True
         try:
             yield
         finally:
             self._buffering = False
-            self._flush()
+            self.close()
 
     def texts(self, start: int = 0) -> Iterator[StoredText]:
         """Yield every committed record from an offset on."""
@@ -176,7 +179,10 @@ class KafkaSchemaHistory(SchemaHistoryStore):
         extent = self._extent()
         if extent is None or extent.high == 0:
             return False
-        self._require_same_topic("the schema history cannot be read")
+        try:
+            self._require_same_topic("the schema history cannot be read")
+        finally:
+            self._reader.close()
         return True
 
     def _extent(self) -> Extent | None:
@@ -194,11 +200,12 @@ class KafkaSchemaHistory(SchemaHistoryStore):
         return extents[_PARTITION]
 
     def close(self) -> None:
-        """Wait for the last acknowledgements and close the connection."""
+        """Wait for the last acknowledgements, and close the connections; another record opens them again."""
         try:
             self._flush()
         finally:
             self._writer.close()
+            self._reader.close()
 
 
 def _unreadable(text: str, reason: TopicReadError) -> HistoryStoreError:

@@ -208,6 +208,10 @@ class TopicReader:
 
         return self._retried(topic, query)
 
+    def close(self) -> None:
+        """Release the client that looks up ids; the next one that is looked up makes another."""
+        self._describing = None
+
     def gap(self, topic: str, partition: int, begin: int, end: int) -> bool:
         """Whether records are missing between two offsets without committed records in between.
 

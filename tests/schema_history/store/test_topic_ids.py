@@ -5,12 +5,14 @@ from __future__ import annotations
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 from confluent_kafka import TopicCollection, Uuid
 
 from rowtide.schema_history.store.history_store import UnusableHistory
 from rowtide.schema_history.store.kafka import KafkaSchemaHistory
+from rowtide.schema_history.store.topic_reader import Extent, TopicReader
 from rowtide.schema_history.store.topic_writer import TopicWriter
 
 
@@ -23,6 +25,20 @@ class Broker:
         future: Future[Any] = Future()
         future.set_result(SimpleNamespace(topic_id=self.topic_id))
         return {"h": future}
+
+
+class Client:
+    """A client of that broker: an admin client, or a producer that acknowledges everything."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.describe_topics = broker.describe_topics
+
+    def produce(self, *_record: object) -> None:
+        """Send a record."""
+
+    def flush(self, _timeout: float) -> int:
+        """Wait for the acknowledgements."""
+        return 0
 
 
 def test_a_topic_that_gets_an_id_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,3 +54,49 @@ def test_a_topic_that_gets_an_id_is_the_same(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(UnusableHistory, match="deleted and created again"):
         store.append("{}")
     assert len(sent) == 4
+
+
+def test_no_client_stays_behind_a_block_of_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each client has three or four threads, and statements are rare."""
+    broker, clients, made = Broker(), WeakSet[Client](), []
+
+    def client(_settings: object) -> Client:
+        found = Client(broker)
+        clients.add(found)
+        made.append(type(found))
+        return found
+
+    monkeypatch.setattr("rowtide.schema_history.store.topic_reader.AdminClient", client)
+    monkeypatch.setattr("rowtide.schema_history.store.topic_writer.Producer", client)
+    store = KafkaSchemaHistory("h", {}, {}, {}, timeout=1.0)
+    with store.buffered():
+        store.append("{}")
+        store.append("{}")
+        assert len(clients) == 2
+    assert not clients
+    store.append("{}")
+    store.append("{}")
+    assert len(clients) == 2, "those of single statements stay"
+    store.close()
+    assert not clients
+    assert len(made) == 4
+
+
+def test_the_lookup_of_a_history_leaves_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker, clients = Broker(), WeakSet[Client]()
+
+    def client(_settings: object) -> Client:
+        found = Client(broker)
+        clients.add(found)
+        return found
+
+    monkeypatch.setattr("rowtide.schema_history.store.topic_reader.AdminClient", client)
+    monkeypatch.setattr(TopicReader, "extents", lambda _self, _topic: {0: Extent(0, 1)})
+    store = KafkaSchemaHistory("h", {}, {}, {}, timeout=1.0)
+    assert store.exists()
+    assert not clients
+    broker.topic_id = Uuid(1, 1)
+    assert store.exists()
+    broker.topic_id = Uuid(2, 2)
+    with pytest.raises(UnusableHistory, match="deleted and created again"):
+        store.exists()
