@@ -117,7 +117,7 @@ class Reader(StreamReader[StreamPipeline]):
         self._signals = None if signals is None else SignalReceiver(settings, signals, tables, self._captured)
         self._hidden = hidden
         self._snapshots = snapshots
-        self._work = work if snapshots is None else (*work, snapshots.blocking, snapshots.incremental)
+        self._work = work if snapshots is None else (*work, snapshots)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
         self._acknowledgements = acknowledgements
         self._processes = decoder_processes(config.streaming.decoder_processes or 0, settings, RecordForm(), clock)
@@ -276,7 +276,7 @@ class Reader(StreamReader[StreamPipeline]):
 
     def _locks_tables(self) -> bool:
         """Whether the query of a heartbeat could wait for locks that this thread releases when it has read more."""
-        return self._snapshots is not None and self._snapshots.blocking.has_view
+        return self._snapshots is not None and self._snapshots.has_view
 
     def _ticked(self, pipeline: StreamPipeline) -> None:
         if self._processes is not None:

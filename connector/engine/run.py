@@ -35,7 +35,6 @@ from rowtide.connector.engine.start.new_tables import plan_new_tables
 from rowtide.connector.engine.start.position import decide_start, log_findings
 from rowtide.connector.engine.start.recovered_tables import recovered_tables
 from rowtide.connector.engine.start.table_lookup import StartTables, new_tables_at_start
-from rowtide.connector.engine.start.written_snapshot import take_snapshot
 from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.connector.engine.wiring import Components, build_components, heartbeat_action, topic_guard
 from rowtide.connector.errors import ConnectorError
@@ -45,7 +44,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
-from rowtide.connector.snapshot import Decision, Snapshot, SnapshotProgress
+from rowtide.connector.snapshot import Decision, SnapshotProgress
 from rowtide.connector.snapshot.on_demand import requested_snapshots
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.connection.kill import kill_queries
@@ -309,6 +308,9 @@ class ConnectorRun:
         return decision
 
     def _snapshot(self, components: Components, decision: Decision) -> tuple[Tables, SourceOffset]:
+        from rowtide.connector.engine.start.written_snapshot import take_snapshot  # noqa: PLC0415 - few starts take one
+        from rowtide.connector.snapshot.initial import Snapshot  # noqa: PLC0415
+
         self.state = "SNAPSHOT"
         self._stop.wait(self._config.snapshot.delay_ms / 1000)
         snapshot = Snapshot(
@@ -360,7 +362,7 @@ class ConnectorRun:
         )
         plan = partial(plan_new_tables, config)
         requests = NewTableRequests(
-            self._settings, new, snapshots.entered, plan, snapshots.incremental, time.time_ns, new_signal_id
+            self._settings, new, snapshots.entered, plan, snapshots, time.time_ns, new_signal_id
         )
         actions = {SET_INCLUDE_LIST: partial(set_include_list, self._configured, self._include)}
         self.reader = Reader(

@@ -5,11 +5,10 @@
     decide ──► Snapshot ──► statements ──► structure, history entries, schema change messages
                   └───────► rows ────────► messages with op ``r``
 
-:func:`decide` determines at every start whether a snapshot is needed. :class:`Snapshot` takes it.
+:func:`decide` determines at every start whether a snapshot is needed. :class:`~.initial.Snapshot` takes it.
 """
 
 from rowtide.connector.snapshot.decision import Decision, decide
-from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.snapshot.status import SnapshotProgress
 
-__all__ = ["Decision", "Snapshot", "SnapshotProgress", "decide"]
+__all__ = ["Decision", "SnapshotProgress", "decide"]

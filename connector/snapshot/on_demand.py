@@ -2,8 +2,9 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.pipeline.captured_tables import CapturedTables
@@ -12,17 +13,21 @@ from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.pipeline.signals.snapshot_requests import SnapshotRequest, StopRequest, snapshot_type
 from rowtide.connector.pipeline.signals.snapshots import Window
+from rowtide.connector.protocol.events.classes import Rows
+from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import with_unread
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.snapshot.blocking.snapshots import BlockingSnapshots, SignalsThatCame
-from rowtide.connector.snapshot.blocking.table_reader import TableReader
-from rowtide.connector.snapshot.incremental.building import incremental_snapshots
-from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
+from rowtide.connector.snapshot.blocking.state import BlockingState
+from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.model import TableId
+from rowtide.schema_history.model import Table, TableId
+
+if TYPE_CHECKING:
+    from rowtide.connector.snapshot.blocking.snapshots import BlockingSnapshots, SignalsThatCame
+    from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 
 log = logging.getLogger(__name__)
 
@@ -30,26 +35,60 @@ log = logging.getLogger(__name__)
 class RequestedSnapshots:
     """The incremental and the blocking snapshots of a stream.
 
-    It is the :class:`~rowtide.connector.pipeline.signals.snapshots.SnapshotsOnDemand`. All methods are called in the
-    reader's thread.
+    Few streams have one, so that what takes them, which needs 1 MB of memory, is imported and made when it is first
+    used: for a signal, for what the start offset has, and for tables that a statement renames.
+
+    It is the :class:`~rowtide.connector.pipeline.signals.snapshots.SnapshotsOnDemand`, and the
+    :class:`~rowtide.connector.pipeline.captured_tables.RowObserver` as long as there are no incremental snapshots. All
+    methods are called in the reader's thread.
+
+    Args:
+        make_incremental: makes the incremental snapshots.
+        make_blocking: makes the blocking snapshots.
 
     Attributes:
-        incremental: the incremental snapshots.
-        blocking: the blocking snapshots.
         entered: tables that a statement has given a captured name, and whose rows are therefore not read.
     """
 
-    def __init__(self, incremental: IncrementalSnapshots, blocking: BlockingSnapshots) -> None:
-        self.incremental = incremental
-        self.blocking = blocking
+    def __init__(
+        self, make_incremental: "Callable[[], IncrementalSnapshots]", make_blocking: "Callable[[], BlockingSnapshots]"
+    ) -> None:
+        self._make_incremental = make_incremental
+        self._make_blocking = make_blocking
+        self._incremental: IncrementalSnapshots | None = None
+        self._blocking: BlockingSnapshots | None = None
+        self._stream: tuple[Pipeline, CapturedTables] | None = None
         self.entered: deque[TableId] = deque()
 
     def attach(self, pipeline: Pipeline, captured: CapturedTables) -> None:
         """Go on with a new stream."""
-        captured.observer = self.incremental
+        self._stream = pipeline, captured
         captured.on_entered = partial(self._entered, pipeline.progress)
-        self.incremental.attach(pipeline)
-        self.blocking.attach(pipeline, captured)
+        captured.observer = self if self._incremental is None else self._incremental
+        carried = pipeline.progress.carried
+        if self._incremental is not None:
+            self._incremental.attach(pipeline)
+        elif SnapshotState.is_in(carried):
+            self._used_incremental()
+        if self._blocking is not None:
+            self._blocking.attach(pipeline, captured)
+        elif BlockingState.is_in(carried):
+            self._used_blocking()
+
+    def _used_incremental(self) -> "IncrementalSnapshots":
+        if self._incremental is None:
+            assert self._stream is not None, "attach() comes first"
+            pipeline, captured = self._stream
+            captured.observer = self._incremental = self._make_incremental()
+            self._incremental.attach(pipeline)
+        return self._incremental
+
+    def _used_blocking(self) -> "BlockingSnapshots":
+        if self._blocking is None:
+            assert self._stream is not None, "attach() comes first"
+            self._blocking = self._make_blocking()
+            self._blocking.attach(*self._stream)
+        return self._blocking
 
     def _entered(self, progress: Progress, table: TableId) -> None:
         """From the statement on, each offset has the table as unread."""
@@ -57,41 +96,103 @@ class RequestedSnapshots:
         progress.carried = with_unread(progress.carried, table)
         self.entered.append(table)
 
+    # --- reading --------------------------------------------------------------------------------------------------
+
     @property
     def active(self) -> bool:
         """Whether there is something to read."""
-        return self.incremental.active or self.blocking.active
+        incremental, blocking = self._incremental, self._blocking
+        return (incremental is not None and incremental.active) or (blocking is not None and blocking.active)
+
+    @property
+    def has_view(self) -> bool:
+        """Whether a blocking snapshot has a view open, which may lock tables until its rows are read."""
+        return self._blocking is not None and self._blocking.has_view
+
+    @property
+    def due(self) -> bool:
+        """Whether :meth:`run` has something to do."""
+        incremental, blocking = self._incremental, self._blocking
+        return (blocking is not None and blocking.due) or (incremental is not None and incremental.due)
+
+    def run(self, pipeline: Pipeline) -> Iterator[Output]:
+        """Read what can be read now. Call it between two transactions."""
+        if self._blocking is not None and self._blocking.due:
+            yield from self._blocking.run(pipeline)
+        if self._incremental is not None and self._incremental.due:
+            yield from self._incremental.run(pipeline)
 
     def close(self) -> None:
         """End the threads and close the connections."""
-        self.incremental.close()
-        self.blocking.close()
+        if self._incremental is not None:
+            self._incremental.close()
+        if self._blocking is not None:
+            self._blocking.close()
+
+    # --- new tables -----------------------------------------------------------------------------------------------
+
+    @property
+    def progress(self) -> Progress | None:
+        """The position in the stream; ``None`` before the first one."""
+        return None if self._stream is None else self._stream[0].progress
+
+    @property
+    def tables(self) -> tuple[TableToRead, ...]:
+        """The tables that incremental snapshots are still to read."""
+        return () if self._incremental is None else self._incremental.tables
+
+    def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Output]:
+        """Read these tables by an incremental snapshot; see :meth:`IncrementalSnapshots.add`."""
+        return self._used_incremental().add(tables, request_id, at)
+
+    # --- signals --------------------------------------------------------------------------------------------------
 
     def execute(self, request: SnapshotRequest, at: SourceOffset) -> Iterable[Output]:
         """Add the tables to the snapshots that are to be taken (``execute-snapshot``)."""
         if request.type == "blocking":
-            return self.blocking.execute(request)
-        return self.incremental.execute(request, at)
+            return self._used_blocking().execute(request)
+        return self._used_incremental().execute(request, at)
 
     def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
         """Leave out tables, or abort the snapshot (``stop-snapshot``)."""
-        return (self.blocking if request.type == "blocking" else self.incremental).stop(request, at)
+        return (self._used_blocking() if request.type == "blocking" else self._used_incremental()).stop(request, at)
 
     def pause(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
         """Read nothing until :meth:`resume` (``pause-snapshot``)."""
         if snapshot_type(signal) == "blocking":
-            return self.blocking.pause(at)
-        return self.incremental.pause(signal, at)
+            return self._used_blocking().pause(at)
+        return self._used_incremental().pause(signal, at)
 
     def resume(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
         """Read on (``resume-snapshot``)."""
         if snapshot_type(signal) == "blocking":
-            return self.blocking.resume(at)
-        return self.incremental.resume(signal, at)
+            return self._used_blocking().resume(at)
+        return self._used_incremental().resume(signal, at)
 
     def window(self, window_id: str, kind: Window) -> None:
         """The stream has passed a row that an incremental snapshot wrote to the signal table."""
-        self.incremental.window(window_id, kind)
+        if self._incremental is not None:
+            self._incremental.window(window_id, kind)
+
+    # --- before the first incremental snapshot --------------------------------------------------------------------
+
+    @property
+    def watched(self) -> TableId | None:
+        """No table, as none is read."""
+        return None
+
+    def observe(self, event: Rows, structure: TableStructure, table: Table) -> None:
+        """Do nothing."""
+
+    def emitted(self, topic: str) -> None:
+        """Do nothing."""
+
+    def changed(self, table: TableId) -> None:
+        """Do nothing."""
+
+    def renamed(self, former: TableId, now: TableId) -> None:
+        """Note in all offsets behind it that a table whose rows are not read has another name."""
+        self._used_incremental().renamed(former, now)
 
 
 def requested_snapshots(
@@ -102,7 +203,7 @@ def requested_snapshots(
     clock: Callable[[], int],
     progress: SnapshotProgress | None,
     stopped: Callable[[], bool],
-    signals: SignalsThatCame,
+    signals: "SignalsThatCame",
 ) -> RequestedSnapshots:
     """The snapshots of a run.
 
@@ -116,9 +217,15 @@ def requested_snapshots(
         stopped: whether the connector stops.
         signals: carries out the signals that come while a blocking snapshot is taken.
     """
-    semi_sync = config.streaming.semi_sync is not None
-    reader = TableReader(config.database, settings, config.snapshot, tables, clock, progress, semi_sync=semi_sync)
-    return RequestedSnapshots(
-        incremental_snapshots(config, settings, tables, start, clock, progress),
-        BlockingSnapshots(settings, reader, clock, stopped, signals),
-    )
+
+    def incremental() -> "IncrementalSnapshots":
+        from rowtide.connector.snapshot.incremental.building import incremental_snapshots  # noqa: PLC0415 - by need
+
+        return incremental_snapshots(config, settings, tables, start, clock, progress)
+
+    def blocking() -> "BlockingSnapshots":
+        from rowtide.connector.snapshot.blocking.building import blocking_snapshots  # noqa: PLC0415 - by need
+
+        return blocking_snapshots(config, settings, tables, clock, progress, stopped, signals)
+
+    return RequestedSnapshots(incremental, blocking)

@@ -19,7 +19,8 @@ from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.xa_reader import xa_reader
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot import Snapshot, decide
+from rowtide.connector.snapshot import decide
+from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.search.binlog_search import BinlogSearch
 from rowtide.schema_history.catalog.tables import Tables

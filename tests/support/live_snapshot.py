@@ -15,7 +15,8 @@ from golden import Case, Written, normalised, written
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
-from rowtide.connector.snapshot import Snapshot, decide
+from rowtide.connector.snapshot import decide
+from rowtide.connector.snapshot.initial import Snapshot
 
 if TYPE_CHECKING:
     from rowtide_stack import SqlServer

@@ -15,8 +15,8 @@ from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.read_tables import ReadTables, with_read
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.incremental.state import TableToRead
+from rowtide.connector.snapshot.on_demand import RequestedSnapshots
 from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, stream_position
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Table, TableId
@@ -55,7 +55,7 @@ class NewTableRequests:
         found: StartTables,
         entered: deque[TableId],
         plan: Plan,
-        snapshots: IncrementalSnapshots,
+        snapshots: RequestedSnapshots,
         clock: Callable[[], int],
         new_id: Callable[[], str],
     ) -> None:

@@ -117,6 +117,11 @@ class BlockingState:
         stored = {"paused": self.paused, "requests": requests}
         return json.dumps(stored, separators=(",", ":"), ensure_ascii=False)
 
+    @staticmethod
+    def is_in(fields: Mapping[str, Any] | None) -> bool:
+        """Whether an offset has a state, be it one that cannot be read."""
+        return _STATE in (fields or {})
+
     @classmethod
     def from_carried(cls, fields: Mapping[str, Any] | None) -> "BlockingState":
         """The state that an offset has."""

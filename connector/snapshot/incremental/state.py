@@ -131,11 +131,7 @@ class SnapshotState:
         Debezium's fields name the tables of signals. It has the keys as serialised Java objects, and reads a table from
         its beginning without them. It does not read an initial snapshot on, but takes it again.
         """
-        fields = {
-            name: value
-            for name, value in (others or {}).items()
-            if name not in (_STATE, UNFINISHED) and not name.startswith(_DEBEZIUM)
-        }
+        fields = {name: value for name, value in (others or {}).items() if not _is_of_snapshots(name)}
         if requested := [table for table in self.tables if not table.initial]:
             fields[_COLLECTIONS] = _json(list(map(_for_debezium, requested)))
             fields[_CORRELATION] = requested[0].signal_id
@@ -163,6 +159,11 @@ class SnapshotState:
     def _stored_bytes(self) -> int:
         return len(_json(self.carried(None)).encode())
 
+    @staticmethod
+    def is_in(fields: Mapping[str, Any] | None) -> bool:
+        """Whether an offset has a state, be it one that cannot be read."""
+        return any(map(_is_of_snapshots, fields or ()))
+
     @classmethod
     def from_carried(cls, fields: Mapping[str, Any] | None) -> "SnapshotState":
         """The state that an offset has. One that Debezium has stored has the tables, but not how far they are read."""
@@ -180,6 +181,10 @@ class SnapshotState:
                 "send its execute-snapshot signal again: %.500s", {_STATE: fields.get(_STATE)}
             )  # fmt: skip
         return cls()
+
+
+def _is_of_snapshots(field: str) -> bool:
+    return field in (_STATE, UNFINISHED) or field.startswith(_DEBEZIUM)
 
 
 def _for_debezium(table: TableToRead) -> dict[str, Any]:

@@ -31,7 +31,8 @@ from rowtide.connector.records.change import Change
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, key_value_rows
-from rowtide.connector.snapshot import Decision, Snapshot
+from rowtide.connector.snapshot import Decision
+from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.snapshot.records import ReadTime, SnapshotTable, groups_by_size
 from rowtide.envelope import source as envelope_source
 from rowtide.schema_history.catalog.tables import Tables

@@ -16,7 +16,8 @@ from rowtide.connector.protocol.header import HEADER, EventType
 from rowtide.connector.records.batch import HistoryEntry
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.snapshot import Decision, Snapshot
+from rowtide.connector.snapshot import Decision
+from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_stream import stream_beside
 from rowtide.connector.source.position.check import check_position, event_at

@@ -18,7 +18,8 @@ from rowtide.connector.engine.start.written_snapshot import write_snapshot
 from rowtide.connector.errors import PositionPurged, SnapshotError
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot import Decision, Snapshot, decide
+from rowtide.connector.snapshot import Decision, decide
+from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.snapshot.reading import table_rows
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.position.check import check_position

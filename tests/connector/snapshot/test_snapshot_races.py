@@ -19,7 +19,7 @@ from pymysql.constants import ER
 from rowtide.connector.config import Configuration
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Output
-from rowtide.connector.snapshot import Snapshot
+from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.snapshot.view import consistent_view, opening, prepared_xa
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
