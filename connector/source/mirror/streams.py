@@ -11,7 +11,6 @@ from rowtide.connector.errors import PositionPurged
 from rowtide.connector.pipeline.xa_reader import XaPackets
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
-from rowtide.connector.source.mirror.reader import MirrorStream, mirror_check
 from rowtide.connector.source.position.rules import PositionCheck
 from rowtide.connector.source.search.binlog_search import BinlogSearch
 from rowtide.connector.source.stream_reader import EventStream, StreamFactory
@@ -61,7 +60,7 @@ def _open_stream(config: Configuration, changes: ChangeOvers | None, start: Sour
         start = replace(start, gtids=None)
     mirror, connector = config.streaming.mirror, config.flavor.value
     if mirror is not None and mirror.always:
-        return MirrorStream(Path(mirror.directory), start, connector, follow=True)
+        return _mirror_stream(mirror.directory, start, connector, follow=True)
     server = BinlogStream(
         config.database,
         start,
@@ -72,8 +71,14 @@ def _open_stream(config: Configuration, changes: ChangeOvers | None, start: Sour
     )
     if mirror is None or changes is None:
         return server
-    from_mirror = MirrorStream(Path(mirror.directory), start, connector, follow=False)
+    from_mirror = _mirror_stream(mirror.directory, start, connector, follow=False)
     return StreamWithMirror(server, from_mirror, changes, start)
+
+
+def _mirror_stream(directory: str, start: SourceOffset, connector: str, *, follow: bool) -> EventStream:
+    from rowtide.connector.source.mirror.reader import MirrorStream  # noqa: PLC0415 - few connectors have a mirror
+
+    return MirrorStream(Path(directory), start, connector, follow=follow)
 
 
 def xa_packets(config: Configuration) -> XaPackets:
@@ -81,7 +86,7 @@ def xa_packets(config: Configuration) -> XaPackets:
     mirror, connector = config.streaming.mirror, config.flavor.value
     archive: StreamFactory | None = None
     if mirror is not None:
-        archive = partial(MirrorStream, Path(mirror.directory), connector=connector, follow=True)
+        archive = partial(_mirror_stream, mirror.directory, connector=connector, follow=True)
     return BinlogSearch(config.database, mariadb=config.flavor is Flavor.MARIADB, archive=archive).packets
 
 
@@ -96,6 +101,8 @@ def check_with_mirror(config: Configuration, found: PositionCheck, offset: Sourc
     mirror = config.streaming.mirror
     if mirror is None or not (mirror.always or found.purged):
         return found
+    from rowtide.connector.source.mirror.reader import mirror_check  # noqa: PLC0415 - few connectors have a mirror
+
     mirrored = mirror_check(Path(mirror.directory), offset, config.flavor.value)
     if mirrored.available:
         why = "rowtide.mirror.read=always" if mirror.always else found.reason
