@@ -1,6 +1,5 @@
 """Rules about the expressions of the filters: those that match nothing, with a hint at the likely mistake; pure."""
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -92,6 +91,8 @@ def _message(source: str, compiled: re.Pattern[str], kind: _Kind) -> str:
             return f"{source!r} matches nothing, because it is not the name of a {kind.noun}: use {kind.instead}"
     near: list[str] = []
     if len(kind.names) <= _COMPARED:
+        import difflib  # noqa: PLC0415 - only after a mistake
+
         near = difflib.get_close_matches(source.replace("\\", ""), kind.names, n=1, cutoff=0.8)
     hint = f". Did you mean {near[0]}?" if near else ""
     if _LITERAL.fullmatch(source) and kind.noun == "table":

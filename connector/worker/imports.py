@@ -2,7 +2,10 @@
 
 * PyMySQL needs cryptography (7 MB of memory) to encrypt a password with RSA. The server requests that if TLS is off and
   it has not cached the user's password (``caching_sha2_password``).
-* Faust imports a YAML parser for its codecs (1 MB).
+* Faust imports a YAML parser (1 MB) and a disassembler of pickles for its codecs, croniter with dateutil and pytz for
+  timers with cron expressions (1 MB), statistics for its monitor, colorama for logs on Windows, and difflib for hints
+  after mistakes. aiohttp imports idna for names of hosts, HTML's entities for pages of errors, and argparse for its
+  command line.
 """
 
 import contextlib
@@ -10,6 +13,7 @@ import importlib
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -18,16 +22,34 @@ _OF_PYMYSQL = (
     "cryptography.hazmat.primitives.serialization",
     "cryptography.hazmat.primitives.asymmetric.padding",
 )
-_OF_FAUST = ("yaml",)
+_OF_FAUST = (
+    "argparse:ArgumentParser",
+    "colorama",
+    "croniter.croniter:croniter",
+    "difflib:SequenceMatcher",
+    "html:escape",
+    "idna",
+    "pickletools",
+    "statistics:median",
+    "yaml",
+)
+"""Behind a colon is a function or class that Faust or aiohttp takes from the module while it is imported."""
 
 _STEPPING_ASIDE = threading.Lock()
 """Without it, a thread could remove the module itself, which another one imports behind the stand-in."""
 
 
 class PostponedModule(ModuleType):
-    """Stands for a module, and imports it when an attribute is first used; threads may do so at the same time."""
+    """Stands for a module, and imports it when an attribute is first used; threads may do so at the same time.
+
+    Args:
+        name: the name of the module.
+    """
 
     def __getattr__(self, name: str) -> Any:
+        return self._imported(name)
+
+    def _imported(self, name: str) -> Any:
         self.step_aside()
         return getattr(importlib.import_module(self.__name__), name)
 
@@ -38,6 +60,27 @@ class PostponedModule(ModuleType):
                 del sys.modules[self.__name__]
 
 
+class PostponedFunction(PostponedModule):
+    """Stands for a module, from which a function or class is imported by its name, until that is called.
+
+    Args:
+        name: the name of the module, and behind a colon that of the function or class.
+    """
+
+    def __init__(self, name: str) -> None:
+        module, _, function = name.partition(":")
+        super().__init__(module)
+        setattr(self, function, partial(self._call, function))
+
+    def _call(self, function: str, *given: Any, **named: Any) -> Any:
+        return self._imported(function)(*given, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__path__":  # an import of names looks for it
+            raise AttributeError(name)
+        return super().__getattr__(name)
+
+
 def import_pymysql() -> None:
     """Import PyMySQL, unless it is imported already."""
     with _postponed(*_OF_PYMYSQL):
@@ -45,15 +88,16 @@ def import_pymysql() -> None:
 
 
 def import_faust() -> None:
-    """Import Faust, unless it is imported already."""
+    """Import Faust and its web server, unless they are imported already."""
     with _postponed(*_OF_FAUST):
         importlib.import_module("faust.app")
+        importlib.import_module("faust.web.drivers.aiohttp")
 
 
 @contextlib.contextmanager
 def _postponed(*names: str) -> Iterator[None]:
     """Let imports meanwhile get stand-ins for modules; later ones get the modules themselves."""
-    stand_ins = [PostponedModule(name) for name in names]
+    stand_ins = [(PostponedFunction if ":" in name else PostponedModule)(name) for name in names]
     for module in stand_ins:
         sys.modules.setdefault(module.__name__, module)  # another thread may begin to import the module now
     try:

@@ -1,6 +1,5 @@
 """Reads the options of a transform or predicate and collects all problems."""
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -137,5 +136,7 @@ class Options:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return a suggestion of a similar name to append to a message; empty if there is none."""
+    import difflib  # noqa: PLC0415 - only after a mistake
+
     near = difflib.get_close_matches(name, sorted(known), n=1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -3,7 +3,6 @@
 A setting of the Java client without a counterpart is a problem that names the reason.
 """
 
-import difflib
 import enum
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -279,6 +278,8 @@ def invalid(setting: str, value: str) -> str | None:
 
 def nearest_setting(name: str) -> str:
     """A hint with the most similar known names, or an empty text."""
+    import difflib  # noqa: PLC0415 - only after a mistake
+
     known = [*SETTINGS, *ALIASES, *_JAVA, *_WITHOUT_EFFECT]
     near = difflib.get_close_matches(name, known, n=2, cutoff=0.7)
     return f"; did you mean {' or '.join(near)}?" if near else ""

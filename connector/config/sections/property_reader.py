@@ -1,6 +1,5 @@
 """Parses properties with the catalogue and collects all problems; pure."""
 
-import difflib
 import re
 from collections.abc import Collection, Mapping
 from typing import TypeVar
@@ -52,6 +51,8 @@ def family_of(name: str) -> Family | None:
 
 def nearest(name: str) -> str:
     """A hint with the most similar known names, or an empty text."""
+    import difflib  # noqa: PLC0415 - only after a mistake
+
     near = difflib.get_close_matches(name, PROPERTIES, n=2, cutoff=0.75)
     if not near:
         tail = name.rpartition(".")[2]

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
@@ -60,24 +61,28 @@ def test_other_programs_in_the_process_get_the_modules_themselves() -> None:
     assert run(program) == "False False False"
 
 
-def test_threads_that_use_a_stand_in_at_the_same_time_get_one_module(tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text("from time import sleep\nsleep(0.0002)\nmade = object()\n")
-    program = """
+@pytest.mark.parametrize(
+    ("stand_in", "use"), [("PostponedModule('slow')", "made"), ("PostponedFunction('slow:make')", "make()")]
+)
+def test_threads_that_use_a_stand_in_at_the_same_time_get_one_module(stand_in: str, use: str, tmp_path: Path) -> None:
+    code = "from time import sleep\nsleep(0.0002)\nmade = object()\ndef make(): return made\n"
+    (tmp_path / "slow.py").write_text(code)
+    program = f"""
         import sys
         import threading
-        from rowtide.connector.worker.imports import PostponedModule
+        from rowtide.connector.worker.imports import PostponedFunction, PostponedModule
 
         sys.path.insert(0, sys.argv[1])
         sys.setswitchinterval(1e-6)
         different = 0
         for _ in range(1000):
-            stand_in = sys.modules["slow"] = PostponedModule("slow")
+            stand_in = sys.modules["slow"] = {stand_in}
             begin = threading.Barrier(4)
             found = []
 
             def use():
                 begin.wait()
-                found.append(stand_in.made)
+                found.append(stand_in.{use})
 
             threads = [threading.Thread(target=use) for _ in range(4)]
             for thread in threads:
@@ -100,6 +105,46 @@ def test_modules_that_are_imported_already_stay() -> None:
         print(_auth.hashes is hashes)
     """
     assert run(program) == "True"
+
+
+def test_other_programs_import_postponed_functions_themselves() -> None:
+    program = f"""
+        import importlib
+        import sys
+        {FAUST}
+        from rowtide.connector.worker.imports import _OF_FAUST, PostponedModule
+
+        for name in _OF_FAUST:
+            module, _, function = name.partition(":")
+            imported, found = module in sys.modules, importlib.import_module(module)
+            print(imported, isinstance(found, PostponedModule), not function or getattr(found, function).__name__)
+    """
+    functions = ["ArgumentParser", True, "croniter", "SequenceMatcher", "escape", True, True, "median", True]
+    assert run(program).splitlines() == [f"False False {function}" for function in functions]
+
+
+def test_error_pages_of_aiohttp_import_what_they_use() -> None:
+    program = f"""
+        {FAUST}
+        from aiohttp.web_protocol import html_escape
+        from aiohttp.web_urldispatcher import html
+
+        print(html_escape("<"), html.escape(">"), html.unescape("&amp;"))
+    """
+    assert run(program) == "&lt; &gt; &"
+
+
+def test_timers_of_faust_import_what_reads_cron_expressions_when_they_are_used() -> None:
+    program = f"""
+        {FAUST}
+        import sys
+        from faust.utils import cron
+        from mode.utils.cron import secs_for_next
+
+        print("croniter" in sys.modules)
+        print(0 < secs_for_next("* * * * *") <= 60, 0 < cron.secs_for_next("* * * * *") <= 60)
+    """
+    assert run(program).split() == ["False", "True", "True"]
 
 
 def test_codecs_of_faust_import_their_parser_when_they_are_used() -> None:
