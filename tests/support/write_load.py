@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-import threading
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
+
+from background_writer import BackgroundWriter
 
 if TYPE_CHECKING:
     from rowtide_stack import Database
@@ -17,7 +18,7 @@ Change = tuple[str, int, int]
 _COUNTERS = 300
 
 
-class WriteLoad:
+class WriteLoad(BackgroundWriter):
     """Writes small and large transactions, and sometimes changes the structure, until it is stopped.
 
     Args:
@@ -31,17 +32,14 @@ class WriteLoad:
     """
 
     def __init__(self, database: Database, seed: int = 1) -> None:
+        super().__init__(database)
         self.changes: dict[str, list[Change]] = {"counters": [], "events": []}
         self.statements: list[str] = []
         self.transactions = 0
-        self.error: BaseException | None = None
-        self._database = database
         self._random = random.Random(seed)
         self._numbers = dict.fromkeys(range(_COUNTERS), 0)
         self._events: list[int] = []
         self._next_event = 1
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="write-load")
         rows = ",".join(f"({key},0)" for key in range(_COUNTERS))
         database.execute(
             "CREATE TABLE counters (id INT PRIMARY KEY, n INT NOT NULL)",
@@ -49,27 +47,14 @@ class WriteLoad:
             f"INSERT INTO counters VALUES {rows}",
         )
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+    def _pause_s(self) -> float:
+        return self._random.choice((0.002, 0.01, 0.03))
 
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        if self.error is not None:
-            raise self.error
+    def _write(self, connection: Any, cursor: Any) -> None:
+        self._change(cursor)
+        connection.commit()
 
-    def _run(self) -> None:
-        try:
-            with self._database.connect() as connection, connection.cursor() as cursor:
-                while not self._stop.is_set():
-                    self._write(cursor)
-                    connection.commit()
-                    self._stop.wait(self._random.choice((0.002, 0.01, 0.03)))
-        except BaseException as error:  # noqa: BLE001 - raised when the load ends
-            self.error = error
-
-    def _write(self, cursor: Any) -> None:
+    def _change(self, cursor: Any) -> None:
         kind = self._random.random()
         if kind < 0.003:
             statement = f"ALTER TABLE counters ADD COLUMN x{len(self.statements)} INT"

@@ -9,13 +9,13 @@ import json
 import random
 import threading
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from background_writer import BackgroundWriter
 from golden import written
 from live_database import configured, snapshot, streamed
 from live_snapshot import binlog_end
-from worker_process import eventually
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
@@ -136,54 +136,31 @@ def database(request: pytest.FixtureRequest) -> Iterator[Database]:
         yield found
 
 
-class Load:
+class Load(BackgroundWriter):
     """Changes rows of table ``t`` until it is stopped.
 
     Attributes:
         copy: a table that gets the same changes, as from gh-ost.
         pause: held while rows change.
-        transactions: their number.
     """
 
     def __init__(self, database: Database) -> None:
+        super().__init__(database)
         self.copy: str | None = None
         self.pause = threading.Lock()
-        self.transactions = 0
-        self._database = database
-        self._stop = threading.Event()
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="load")
+        self._numbers = random.Random(1)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+    def _pause_s(self) -> float:
+        return 0.005
 
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-
-    def more(self) -> None:
-        """Wait until further rows have changed."""
-        before = self.transactions
-        eventually(lambda: self._error or self.transactions > before + 1, "changes of rows")
-
-    def _run(self) -> None:
-        numbers = random.Random(1)
-        try:
-            with self._database.connect() as connection, connection.cursor() as cursor:
-                while not self._stop.wait(0.005):
-                    with self.pause:
-                        for statement in self._statements(numbers):
-                            cursor.execute(statement)
-                        connection.commit()
-                        self.transactions += 1
-        except BaseException as error:  # noqa: BLE001 - raised when the load ends
-            self._error = error
+    def _write(self, connection: Any, cursor: Any) -> None:
+        with self.pause:
+            for statement in self._statements(self._numbers):
+                cursor.execute(statement)
+            connection.commit()
 
     def _statements(self, numbers: random.Random) -> Iterator[str]:
-        key, text = numbers.randrange(300), f"change {self.transactions}"
+        key, text = numbers.randrange(300), f"change {self.writes}"
         kind = numbers.choice(("replace", "update", "delete", "key"))
         for table in ("t",) if self.copy is None else ("t", self.copy):
             if kind == "replace":
@@ -193,7 +170,7 @@ class Load:
             elif kind == "delete":
                 yield f"DELETE FROM {table} WHERE id = {key}"
             else:
-                yield f"UPDATE {table} SET id = {1000 + self.transactions} WHERE id = {key}"
+                yield f"UPDATE {table} SET id = {1000 + self.writes} WHERE id = {key}"
 
 
 def changed(database: Database, statements: tuple[str, ...], *, copy: str | None = None) -> list[tuple[str, int]]:
@@ -206,7 +183,7 @@ def changed(database: Database, statements: tuple[str, ...], *, copy: str | None
     """
     positions = []
     with Load(database) as load:
-        load.more()
+        load.wait_for(2)
         paused = False
         for statement in statements:
             if statement == LOCK:
@@ -219,7 +196,7 @@ def changed(database: Database, statements: tuple[str, ...], *, copy: str | None
             else:
                 database.execute(statement.format(database=database.name))
             if not paused:
-                load.more()
+                load.wait_for(2)
             positions.append(binlog_end(database.server))
     database.execute("CREATE TABLE last_statement (id INT)")
     return [*positions, binlog_end(database.server)]

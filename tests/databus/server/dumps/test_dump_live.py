@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 import os
 import random
-import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from background_writer import BackgroundWriter
 from confluent_kafka import Producer
 from databus_messages import message
 from running_connector import connected
@@ -212,50 +212,32 @@ class _Copy:
         return True
 
 
-class _Writer:
-    """Changes the table in random transactions, in a thread."""
+class _Writer(BackgroundWriter):
+    """Changes the table in random transactions."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self.transactions = 0
+        super().__init__(database)
+        self._picks, self._new = random.Random(13), itertools.count(1)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def go_on(self, transactions: int) -> None:
-        """Wait for further transactions."""
-        end = self.transactions + transactions
-        eventually(lambda: self.transactions >= end, "changes")
-
-    def _run(self) -> None:
-        picks, new = random.Random(13), itertools.count(1)
-        with self._database.server.connect(self._database.name) as connection, connection.cursor() as cursor:
-            while not self._stop.is_set():
-                for _ in range(picks.randint(1, 4)):
-                    some = f"id % 7 = {picks.randrange(7)} ORDER BY id LIMIT {picks.randint(1, 20)}"
-                    match picks.randrange(5):
-                        case 0:
-                            cursor.execute(f"DELETE FROM t WHERE {some}")
-                        case 1:
-                            cursor.execute(f"UPDATE t SET v = v + 1 WHERE {some}")
-                        case 2:
-                            cursor.execute(f"UPDATE t SET id = id + 1000000 WHERE id < 1000000 AND {some}")
-                        case _:
-                            rows = ",".join(f"({next(new)}, 0)" for _ in range(picks.randint(1, 20)))
-                            cursor.execute(f"INSERT INTO t VALUES {rows}")
-                if picks.random() < 0.1:
-                    connection.rollback()
-                else:
-                    connection.commit()
-                self.transactions += 1
-                self._stop.wait(0.01)  # each of the clients reads them all
+    def _write(self, connection: Any, cursor: Any) -> None:
+        picks = self._picks
+        cursor.execute("BEGIN")
+        for _ in range(picks.randint(1, 4)):
+            some = f"id % 7 = {picks.randrange(7)} ORDER BY id LIMIT {picks.randint(1, 20)}"
+            match picks.randrange(5):
+                case 0:
+                    cursor.execute(f"DELETE FROM t WHERE {some}")
+                case 1:
+                    cursor.execute(f"UPDATE t SET v = v + 1 WHERE {some}")
+                case 2:
+                    cursor.execute(f"UPDATE t SET id = id + 1000000 WHERE id < 1000000 AND {some}")
+                case _:
+                    rows = ",".join(f"({next(self._new)}, 0)" for _ in range(picks.randint(1, 20)))
+                    cursor.execute(f"INSERT INTO t VALUES {rows}")
+        if picks.random() < 0.1:
+            connection.rollback()
+        else:
+            connection.commit()
 
 
 def test_clients_that_begin_with_any_dump_have_each_change_once(
@@ -269,7 +251,7 @@ def test_clients_that_begin_with_any_dump_have_each_change_once(
             for number in range(DUMPS):
                 name = server.dumped()
                 copies.append(_Copy(clients.enter_context(Client(server.client))))
-                writer.go_on(20)
+                writer.wait_for(20)
                 if number % 3 == 1:
                     server.restart()
                 server.dumped_again(name)
