@@ -6,8 +6,10 @@ from typing import Any
 
 from rowtide.connector.delivery.kafka.native_producer.machine import messages
 from rowtide.connector.delivery.kafka.native_producer.wire.apis import INIT_PRODUCER_ID, BrokerVersions
+from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 from rowtide.connector.delivery.kafka.native_producer.wire.errors import MalformedAnswer
 from rowtide.connector.delivery.kafka.native_producer.wire.messages import cluster, produce, transactions
+from rowtide.connector.delivery.kafka.native_producer.wire.messages.topic_batches import Stored, TopicBatches
 from rowtide.connector.delivery.kafka.native_producer.wire.primitives import NO_TOPIC_ID
 from rowtide.connector.delivery.kafka.native_producer.wire.schema import NEVER, Request
 
@@ -80,10 +82,12 @@ def _highest_produce(sent: messages.Produce) -> int:
     return NEVER if all(batch.topic_id for batch in sent.batches) else _LAST_WITH_NAMES
 
 
-def _produce(sent: messages.Produce, timeout_ms: int) -> produce.ProduceRequest:
+def _produce(sent: messages.Produce, timeout_ms: int) -> TopicBatches | produce.ProduceRequest:
     by_topic: dict[str, list[messages.SentBatch]] = {}
     for batch in sent.batches:
         by_topic.setdefault(batch.topic, []).append(batch)
+    if len(by_topic) == len(sent.batches):
+        return TopicBatches(sent.transactional_id or None, timeout_ms, sent.batches)
     return produce.ProduceRequest(
         transactional_id=sent.transactional_id or None,
         timeout_ms=timeout_ms,
@@ -112,6 +116,8 @@ def answer(sent: messages.Request, received: Any, versions: BrokerVersions) -> m
         MalformedAnswer: it does not answer the request.
     """
     match sent, received:
+        case messages.Produce(), Stored():
+            return _stored(sent, received)
         case messages.Produce(), produce.ProduceAnswer():
             return _produced(sent, received)
         case messages.GetMetadata(), cluster.MetadataAnswer():
@@ -166,6 +172,17 @@ def _topic(topic: cluster.TopicMetadata) -> messages.TopicMetadata:
     }
     topic_id = None if topic.topic_id == NO_TOPIC_ID else topic.topic_id
     return messages.TopicMetadata(topic.error, topic_id, partitions)
+
+
+def _stored(sent: messages.Produce, received: Stored) -> messages.ProduceAnswer:
+    names = {batch.topic_id: batch.topic for batch in sent.batches if batch.topic_id}
+    found = [
+        messages.ProducedBatch(
+            topic if isinstance(topic, str) else names.get(topic, ""), partition, ErrorCode.NONE, offset
+        )
+        for topic, partition, offset in received.batches
+    ]
+    return messages.ProduceAnswer(found, received.throttle_time_ms / 1000)
 
 
 def _produced(sent: messages.Produce, received: produce.ProduceAnswer) -> messages.ProduceAnswer:

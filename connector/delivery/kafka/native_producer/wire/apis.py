@@ -6,6 +6,7 @@ from typing import Any
 
 from rowtide.connector.delivery.kafka.native_producer.wire.errors import UnsupportedBroker
 from rowtide.connector.delivery.kafka.native_producer.wire.messages import cluster, opening, produce, transactions
+from rowtide.connector.delivery.kafka.native_producer.wire.messages.topic_batches import TopicBatches
 from rowtide.connector.delivery.kafka.native_producer.wire.schema import NEVER, Request
 
 
@@ -70,7 +71,7 @@ APIS = (
 AddPartitionsToTxn has more versions for brokers, and InitProducerId has one for two-phase commits.
 """
 
-_BY_REQUEST = {api.request: api for api in APIS}
+_BY_REQUEST = {**{api.request: api for api in APIS}, TopicBatches: PRODUCE}
 
 
 def api_of(request: Request[Any]) -> Api:

@@ -13,6 +13,7 @@ from typing import Any
 from rowtide.connector.delivery.kafka.native_producer.wire.apis import API_VERSIONS, Api, api_of
 from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
 from rowtide.connector.delivery.kafka.native_producer.wire.errors import MalformedAnswer, NotEncodable
+from rowtide.connector.delivery.kafka.native_producer.wire.messages.topic_batches import TopicBatches, stored
 from rowtide.connector.delivery.kafka.native_producer.wire.primitives import Bytes, Reader, Writer, string
 from rowtide.connector.delivery.kafka.native_producer.wire.schema import Request, codec, read_all
 
@@ -25,11 +26,19 @@ _CLIENT_ID = string(flexible=False, nullable=True)
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """What is needed to read the answer to a request."""
+    """What is needed to read the answer to a request.
+
+    Attributes:
+        api: the API.
+        version: its version.
+        correlation_id: of the request.
+        by_topic: whether the request was :class:`TopicBatches`, which may be answered by ``Stored``.
+    """
 
     api: Api
     version: int
     correlation_id: int
+    by_topic: bool = False
 
     def __str__(self) -> str:
         return f"{self.api.name} request {self.correlation_id} of version {self.version}"
@@ -44,34 +53,47 @@ def encode_request(
         NotEncodable: the request does not fit the version.
     """
     api = api_of(request)
-    sent = SentRequest(api, version, correlation_id)
+    by_topic = isinstance(request, TopicBatches) and api.flexible(version)
+    sent = SentRequest(api, version, correlation_id, by_topic)
     if not api.lowest <= version <= api.highest:
         raise NotEncodable(f"{sent}: the version is not one of {api.lowest} to {api.highest}")
-    flexible = api.flexible(version)
-    writer = Writer()
-    writer.add(_HEADER.pack(api.key, version, correlation_id))
-    _CLIENT_ID.write(writer, client_id)
-    if flexible:
-        writer.uvarint(0)  # no tagged fields
     try:
-        codec(api.request, version, flexible=flexible).write(writer, request)
+        parts = _parts(sent, request, client_id)
     except NotEncodable as error:
         raise NotEncodable(f"{sent}: {error}") from None
-    parts = writer.parts()
     size = sum(map(len, parts))
     if size > _LONGEST_REQUEST:
         raise NotEncodable(f"{sent}: {size} bytes are longer than a request may be")
     return sent, [_LENGTH.pack(size) + bytes(parts[0]), *parts[1:]]
 
 
+def _parts(sent: SentRequest, request: Request[Any], client_id: str | None) -> list[Bytes]:
+    api, version, flexible = sent.api, sent.version, sent.api.flexible(sent.version)
+    if isinstance(request, TopicBatches):
+        if sent.by_topic:
+            return request.parts(version, sent.correlation_id, client_id)
+        request = request.declared()
+    writer = Writer()
+    writer.add(_HEADER.pack(api.key, version, sent.correlation_id))
+    _CLIENT_ID.write(writer, client_id)
+    if flexible:
+        writer.uvarint(0)  # no tagged fields
+    codec(api.request, version, flexible=flexible).write(writer, request)
+    return writer.parts()
+
+
 def decode_answer(sent: SentRequest, frame: Bytes) -> Any:
-    """The answer to a request, in the class that the request's API names.
+    """The answer to a request, in the class that the request's API names, or ``Stored``.
 
     An answer to ApiVersions with the error UNSUPPORTED_VERSION has the form of version 0 (KIP-511).
 
     Raises:
         MalformedAnswer: it belongs to another request, or does not have the form of the version.
     """
+    if sent.by_topic:
+        found = stored(frame, sent.version, sent.correlation_id)
+        if found is not None:
+            return found
     try:
         body = _body(sent, Reader(frame))
         version = sent.version

@@ -16,6 +16,7 @@ from rowtide.connector.delivery.kafka.native_producer.translation import answer,
 from rowtide.connector.delivery.kafka.native_producer.wire.apis import BrokerVersions
 from rowtide.connector.delivery.kafka.native_producer.wire.errors import MalformedAnswer
 from rowtide.connector.delivery.kafka.native_producer.wire.messages import produce
+from rowtide.connector.delivery.kafka.native_producer.wire.messages.topic_batches import Stored
 from rowtide.connector.delivery.kafka.native_producer.wire.schema import NEVER
 
 VERSIONS = BrokerVersions({}, {})
@@ -70,6 +71,13 @@ def test_answers_are_about_the_batches_that_were_sent(by_id: bool) -> None:
     received = produce.ProduceAnswer(responses=(topic,), throttle_time_ms=250)
     expected = ProduceAnswer([ProducedBatch("orders", 0, 87, -1, "no key", (3,))], 0.25)
     assert answer(Produce("", False, (BATCH,)), received, VERSIONS) == expected
+
+
+def test_the_answer_that_all_batches_are_stored() -> None:
+    named = BATCH._replace(topic="old", topic_id=None)
+    received = Stored([(bytes(range(16)), 0, 40), ("old", 0, 0), (bytes(16), 0, 1)], 250)
+    expected = [ProducedBatch("orders", 0, 0, 40), ProducedBatch("old", 0, 0, 0), ProducedBatch("", 0, 0, 1)]
+    assert answer(Produce("", False, (BATCH, named)), received, VERSIONS) == ProduceAnswer(expected, 0.25)
 
 
 def test_an_answer_to_another_request_is_malformed() -> None:
