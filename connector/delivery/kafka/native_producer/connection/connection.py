@@ -1,10 +1,9 @@
 """Edge: a connection to a broker, for one request at a time."""
 
-import contextlib
 import secrets
 import ssl
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar
 
 from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed
@@ -78,29 +77,35 @@ class Connection:
             Interrupted: :meth:`interrupt` was called.
         """
         problems = []
-        with self._closed_after_failure():
+        try:
             for address in self._addresses:
                 self.address = address
                 try:
                     return self._open(address)
                 except ConnectionFailed as error:
-                    problems.append(str(error))
-            raise ConnectionFailed("; ".join(problems))
+                    problems.append(str(self._named(error)))
+        except WireError as error:
+            self.close()
+            raise self._named(error) from None
+        except BaseException:
+            self.close()
+            raise
+        self.close()
+        raise ConnectionFailed("; ".join(problems))
 
     def _open(self, address: Address) -> None:
         deadline = self._clock() + self._settings.connect_timeout
         self._frames = FrameReader(self._settings.longest_answer)
-        with self._named():
-            self._socket.connect(address, deadline)
-            if self._context is not None:
-                self._socket.encrypt(self._context, address.host, deadline)
-            try:
-                self._versions = self._follow(opening.versions(_SOFTWARE, self._version), deadline)
-            except (ConnectionFailed, MalformedAnswer) as error:
-                raise ConnectionFailed(
-                    f"{error} (at the first request: check that security.protocol is that of the broker's listener)"
-                ) from None
-            self._log_in(deadline)
+        self._socket.connect(address, deadline)
+        if self._context is not None:
+            self._socket.encrypt(self._context, address.host, deadline)
+        try:
+            self._versions = self._follow(opening.versions(_SOFTWARE, self._version), deadline)
+        except (ConnectionFailed, MalformedAnswer) as error:
+            raise ConnectionFailed(
+                f"{error} (at the first request: check that security.protocol is that of the broker's listener)"
+            ) from None
+        self._log_in(deadline)
 
     def _log_in(self, deadline: float) -> None:
         if self._settings.credentials is not None:
@@ -128,13 +133,20 @@ class Connection:
             NotEncodable: the request does not fit the version.
             Interrupted: :meth:`interrupt` was called.
         """
-        with self._closed_after_failure(), self._named():
+        try:
             version = self.versions.version(api_of(request), at_most)
-            deadline = self._clock() + (self._settings.request_timeout if timeout is None else timeout)
-            if self._clock() >= self._session_end:
+            now = self._clock()
+            deadline = now + (self._settings.request_timeout if timeout is None else timeout)
+            if now >= self._session_end:
                 self._log_in(deadline)
             answer: Answer = self._exchange(request, version, deadline)
-            return answer
+        except (ConnectionFailed, WireError) as error:
+            self.close()
+            raise self._named(error) from None
+        except BaseException:  # whatever it is: the next request would be out of step
+            self.close()
+            raise
+        return answer
 
     def is_over(self) -> bool:
         """Whether the broker has closed the connection between two requests, as it does with idle ones."""
@@ -163,24 +175,13 @@ class Connection:
         self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
         sent, parts = encode_request(request, version, self._correlation_id, self._settings.client_id)
         self._socket.send(parts, deadline)
+        self._socket.wait(deadline)
         while True:
             room = self._frames.room()
             frame = self._frames.received(self._socket.receive_into(room, deadline))
             if frame is not None:
                 return decode_answer(sent, frame)
 
-    @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
-        """Name the broker in failures."""
-        try:
-            yield
-        except (ConnectionFailed, WireError) as error:
-            raise type(error)(f"broker {self.address}: {error}") from None
-
-    @contextlib.contextmanager
-    def _closed_after_failure(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:  # whatever it is: the next request would be out of step
-            self.close()
-            raise
+    def _named(self, error: ConnectionFailed | WireError) -> ConnectionFailed | WireError:
+        """The same error with the broker in its message."""
+        return type(error)(f"broker {self.address}: {error}")

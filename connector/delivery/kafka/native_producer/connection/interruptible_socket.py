@@ -9,7 +9,7 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed, Interrupted
@@ -19,11 +19,34 @@ from rowtide.connector.delivery.kafka.native_producer.wire.primitives import Byt
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 _MOST_PARTS = 64
 """Parts that one system call sends; its limit (IOV_MAX) is 1024 on Linux."""
+_TLS_RECORD = 1 << 14
+"""The most bytes in a record of TLS. Parts that fit into one are joined: each would have a record of its own."""
 
 _CERTIFICATE_ALERT = re.compile("_ALERT_.*(CERTIFICATE|UNKNOWN_CA)")
 """Alerts of a broker about the client's certificate. Java sends that of a bad one if there is none."""
 
 _T = TypeVar("_T")
+
+
+class _Failures:
+    """Reports errors of the system as :class:`ConnectionFailed`. A class, because it is entered for each request.
+
+    Args:
+        what: what has failed.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, OSError):  # those of TLS and time-outs are among them
+            raise ConnectionFailed(f"{self._what}: {_reason(error)}") from None
+
+
+_LOST = _Failures("the connection was lost")
 
 
 class InterruptibleSocket:
@@ -43,8 +66,10 @@ class InterruptibleSocket:
         self._settings = settings
         self._clock = clock
         self._sock: socket.socket | None = None
+        self._poll = select.poll()
+        self._awaited = 0
         self._interrupted = False
-        with self._failures("no socket can be opened"):
+        with _Failures("no socket can be opened"):
             self._woken, self._waker = socket.socketpair()
         self._waker.setblocking(False)
 
@@ -71,9 +96,13 @@ class InterruptibleSocket:
 
     def _connect(self, family: int, place: Any, deadline: float) -> None:
         self._close_socket()
-        with self._failures("it cannot be reached"):
+        with _Failures("it cannot be reached"):
             sock = self._sock = socket.socket(family, socket.SOCK_STREAM)
             sock.setblocking(False)
+            self._poll = select.poll()
+            self._poll.register(self._woken, select.POLLIN)
+            self._poll.register(sock, select.POLLOUT)
+            self._awaited = select.POLLOUT
             self._set_options(sock)
             with contextlib.suppress(BlockingIOError):
                 sock.connect(place)
@@ -97,7 +126,7 @@ class InterruptibleSocket:
             ConnectionFailed: the broker has no TLS, or its certificate is not trusted.
             Interrupted: :meth:`interrupt` was called.
         """
-        with self._failures("the TLS handshake failed (is security.protocol that of the broker's listener?)"):
+        with _Failures("the TLS handshake failed (is security.protocol that of the broker's listener?)"):
             sock = context.wrap_socket(self._open(), server_hostname=host, do_handshake_on_connect=False)
             self._sock = sock
             try:
@@ -115,15 +144,27 @@ class InterruptibleSocket:
             ConnectionFailed: the connection is lost, or the broker did not take them in time.
             Interrupted: :meth:`interrupt` was called.
         """
-        waiting = deque(memoryview(part) for part in parts if len(part))
         sock = self._open()
-        with self._failures("the connection was lost"):
+        if isinstance(sock, ssl.SSLSocket) and sum(map(len, parts)) <= _TLS_RECORD:
+            parts = (b"".join(parts),)
+        waiting = deque(filter(len, parts))
+        with _LOST:
             while waiting:
                 sent = self._done(lambda: self._send_some(sock, waiting), select.POLLOUT, deadline)
                 while waiting and sent >= len(waiting[0]):
                     sent -= len(waiting.popleft())
                 if sent:
-                    waiting[0] = waiting[0][sent:]
+                    waiting[0] = memoryview(waiting[0])[sent:]
+
+    def wait(self, deadline: float) -> None:
+        """Wait until there is something to receive, which spares an attempt that finds nothing.
+
+        Raises:
+            ConnectionFailed: nothing came in time.
+            Interrupted: :meth:`interrupt` was called.
+        """
+        if not self._is_pending():
+            self._wait(select.POLLIN, deadline)
 
     def receive_into(self, room: memoryview, deadline: float) -> int:
         """Receive bytes, at least one; returns their number.
@@ -133,7 +174,7 @@ class InterruptibleSocket:
             Interrupted: :meth:`interrupt` was called.
         """
         sock = self._open()
-        with self._failures("the connection was lost"):
+        with _LOST:
             count = self._done(lambda: sock.recv_into(room), select.POLLIN, deadline)
         if count == 0:
             raise ConnectionFailed("it closed the connection")
@@ -146,6 +187,8 @@ class InterruptibleSocket:
         """
         if self._sock is None:
             return False
+        if not self._is_pending() and not self._polled(select.POLLIN, 0):
+            return True
         try:
             self._sock.recv(1)
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -176,7 +219,11 @@ class InterruptibleSocket:
             raise ConnectionFailed("it is not connected")
         return self._sock
 
-    def _send_some(self, sock: socket.socket, parts: deque[memoryview]) -> int:
+    def _is_pending(self) -> bool:
+        """Whether bytes were received and decrypted that were not taken."""
+        return isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
+
+    def _send_some(self, sock: socket.socket, parts: deque[Bytes]) -> int:
         if isinstance(sock, ssl.SSLSocket):
             return sock.send(parts[0])
         return sock.sendmsg(list(itertools.islice(parts, _MOST_PARTS)))
@@ -197,22 +244,18 @@ class InterruptibleSocket:
 
     def _wait(self, ready: int, deadline: float) -> None:
         """Wait until the socket is ready."""
-        poll = select.poll()
-        poll.register(self._open(), ready)
-        poll.register(self._woken, select.POLLIN)
-        left = deadline - self._clock()
-        found = poll.poll(max(0, left) * 1000)
+        found = self._polled(ready, max(0, deadline - self._clock()) * 1000)
         if self._interrupted:
             raise Interrupted
         if not found:
             raise ConnectionFailed("it did not respond in time")
 
-    @contextlib.contextmanager
-    def _failures(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:  # those of TLS and time-outs are among them
-            raise ConnectionFailed(f"{what}: {_reason(error)}") from None
+    def _polled(self, ready: int, timeout_ms: float) -> list[tuple[int, int]]:
+        """The sockets that are ready, or that end the wait; none after the time-out."""
+        if ready != self._awaited:
+            self._poll.modify(self._open(), ready)
+            self._awaited = ready
+        return self._poll.poll(timeout_ms)
 
 
 def _reason(error: OSError) -> str:
