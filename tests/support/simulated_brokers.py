@@ -10,7 +10,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
@@ -120,7 +119,7 @@ class SimulatedBrokers:
             return ConnectionFailed("broker test:9092: it cannot be reached")
         request = outgoing.request
         if isinstance(request, Produce):
-            request = replace(request, batches=tuple(map(_readable, request.batches)))
+            request = request._replace(batches=tuple(map(_readable, request.batches)))
         answer = self.kafka.process(0 if outgoing.broker is None else outgoing.broker, request)
         return ConnectionFailed("broker test:9092: the connection was lost") if fate is Fate.ANSWER_LOST else answer
 

@@ -56,6 +56,11 @@ def unusable(text: str) -> Failure:
     return Failure(producer_failed(text), abortable=False)
 
 
+def malformed_answer(sent: object, why: str) -> Failure:
+    """The answer to a request says something impossible, so it is unknown what was stored."""
+    return unusable(f"the answer to {sent} is invalid: {why}")
+
+
 def by_reaction(what: str, code: int, reaction: Reaction, transactional_id: str, message: str = "") -> Failure:
     """The failure for a code that is neither a success nor retried.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rowtide.connector.delivery.kafka.native_producer.machine.backoff import Backoff, Retry
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import Outgoing, Request
@@ -17,8 +18,7 @@ class _Broker:
     throttled_until: float = float("-inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(NamedTuple):
     """A request in flight.
 
     Attributes:
@@ -93,6 +93,11 @@ class InFlight:
     def next_attempts(self) -> list[float]:
         """When brokers that are down or throttle the producer may be sent to again; past times among them."""
         return [max(broker.retry.at, broker.throttled_until) for broker in self._brokers.values()]
+
+    def next_attempt(self, broker: int) -> float:
+        """When a broker may be sent to again; infinite while a request is in flight, whose end is to be waited for."""
+        found = self._broker(broker)
+        return float("inf") if found.busy else max(found.retry.at, found.throttled_until)
 
     def _broker(self, broker: int | None) -> _Broker:
         found = self._brokers.get(broker)

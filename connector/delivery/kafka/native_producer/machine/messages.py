@@ -128,8 +128,7 @@ class SentBatch(NamedTuple):
     data: bytes | memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class Produce:
+class Produce(NamedTuple):
     """Append batches, at most one for each partition, with acks=all.
 
     Attributes:
@@ -146,8 +145,7 @@ class Produce:
 Request = InitProducerId | FindCoordinator | GetMetadata | AddPartitionsToTxn | EndTxn | Produce
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """A request to send.
 
     Every request is to be reported back once, with its number: as ``answered``, ``lost`` or ``malformed``.
@@ -263,8 +261,7 @@ class ProducedBatch(NamedTuple):
     rejected: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ProduceAnswer:
+class ProduceAnswer(NamedTuple):
     """The answers for all batches of a request.
 
     Attributes:

@@ -26,9 +26,9 @@ from rowtide.connector.delivery.kafka.native_producer.machine.failures import (
     batch_refused,
     by_reaction,
     expired,
+    malformed_answer,
     reason,
     records_lost,
-    unusable,
     worst,
 )
 from rowtide.connector.delivery.kafka.native_producer.machine.in_flight import InFlight, Sent
@@ -136,7 +136,7 @@ class Sender:
         leader = self._cluster.leader(partition)
         if leader is None or not self._transactions.may_send(partition) or self._in_flight.is_idle(leader, now):
             return _NOW
-        return now + (self._settings.delivery_timeout_s or _NEVER)
+        return min(self._in_flight.next_attempt(leader), now + (self._settings.delivery_timeout_s or _NEVER))
 
     def begin(self) -> None:
         """Open a transaction. The state must be ``READY``."""
@@ -202,7 +202,11 @@ class Sender:
         if self.failure is not None:
             return []
         ready = {partition: queue for partition, queue in self._waiting.items() if self._is_ready(queue, now)}
-        found = [*self._coordinate(ready, now), *self._look_up(now), *self._produce(ready.values(), now)]
+        found = self._coordinate(ready, now)
+        if self._waiting or self._wanted:
+            found += self._look_up(now)
+        if ready:
+            found += self._produce(ready.values(), now)
         self._due_at = self._next_due(now)
         return found
 
@@ -213,9 +217,11 @@ class Sender:
         return max(self._due_at, now)
 
     def _next_due(self, now: float) -> float:
-        times = self._in_flight.next_attempts + self._transactions.next_attempts
-        times += self._cluster.next_look_up({partition.topic for partition in self._waiting} | self._wanted)
-        times += [queue.retry.at for queue in self._waiting.values()]
+        times = self._transactions.next_attempts
+        if self._waiting or self._wanted or self.state is not State.READY:
+            times += self._in_flight.next_attempts
+            times += self._cluster.next_look_up({partition.topic for partition in self._waiting} | self._wanted)
+            times += [queue.retry.at for queue in self._waiting.values()]
         limit = self._settings.delivery_timeout_s
         if limit is not None:
             times += [queue.first_added_at + limit for queue in self._waiting.values()]
@@ -232,17 +238,17 @@ class Sender:
     def _is_ready(self, queue: PartitionQueue, now: float) -> bool:
         return not queue.in_flight and now >= queue.retry.at and self._cluster.leader(queue.partition) is not None
 
-    def _coordinate(self, ready: Iterable[TopicPartition], now: float) -> Iterable[Outgoing]:
+    def _coordinate(self, ready: Iterable[TopicPartition], now: float) -> list[Outgoing]:
         found = self._transactions.next_request(tuple(ready), now, drained=not self._waiting)
         if found is None or not self._in_flight.is_idle(found[0], now):
-            return
+            return []
         self._transactions.sending(found[1])
-        yield self._in_flight.send(*found)
+        return [self._in_flight.send(*found)]
 
-    def _look_up(self, now: float) -> Iterable[Outgoing]:
+    def _look_up(self, now: float) -> list[Outgoing]:
         request = self._cluster.look_up(self._waiting, self._wanted, now)
-        if request is not None and self._in_flight.is_idle(None, now):
-            yield self._in_flight.send(None, request)
+        may_send = self._in_flight.is_idle(None, now)
+        return [self._in_flight.send(None, request)] if request is not None and may_send else []
 
     def _produce(self, ready: Iterable[PartitionQueue], now: float) -> Iterable[Outgoing]:
         by_leader: dict[int, list[PartitionQueue]] = {}
@@ -296,7 +302,7 @@ class Sender:
             case EndTxn() as request, EndTxnAnswer():
                 failures.append(transactions.ended(request, answer, now))
             case _:
-                failures.append(_malformed(sent, f"a {type(answer).__name__}"))
+                failures.append(malformed_answer(sent, f"a {type(answer).__name__}"))
         self._fail([failure for failure in failures if failure is not None])
 
     def lost(self, number: int, why: str, now: float) -> None:
@@ -324,7 +330,7 @@ class Sender:
         """The answer to a request cannot be decoded, so it is unknown what was stored."""
         sent = self._in_flight.answered(number)
         if not self._halted:
-            self._fail([_malformed(sent, why)])
+            self._fail([malformed_answer(sent, why)])
 
     def _fail(self, failures: list[Failure]) -> None:
         if self.state in (State.ABORTING, State.RENEWING):  # the batches are dropped
@@ -340,7 +346,7 @@ class Sender:
     def _produced(self, sent: Sent, answer: ProduceAnswer, now: float) -> list[Failure]:
         answers = {TopicPartition(batch.topic, batch.partition): batch for batch in answer.batches}
         if len(answers) != len(answer.batches) or answers.keys() != {queue.partition for queue in sent.queues}:
-            return [_malformed(sent, "other partitions than in the request")]
+            return [malformed_answer(sent, "other partitions than in the request")]
         failures = []
         for queue in sent.queues:
             failure = self._batch_answered(queue, answers[queue.partition], now)
@@ -392,7 +398,3 @@ class Sender:
         self.waiting -= queue.drop()
         if not queue:
             del self._waiting[queue.partition]
-
-
-def _malformed(sent: Sent, why: str) -> Failure:
-    return unusable(f"the answer to {sent} is invalid: {why}")

@@ -7,8 +7,7 @@
 """
 
 import struct
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rowtide.connector.delivery.kafka.native_producer.wire.apis import API_VERSIONS, Api, api_of
 from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
@@ -24,8 +23,7 @@ _LONGEST_REQUEST = (1 << 31) - 1
 _CLIENT_ID = string(flexible=False, nullable=True)
 
 
-@dataclass(frozen=True, slots=True)
-class SentRequest:
+class SentRequest(NamedTuple):
     """What is needed to read the answer to a request.
 
     Attributes:

@@ -170,6 +170,9 @@ def _destination(topic: str | None, topic_id: bytes | None, partition: int) -> b
 
 
 def _uvarint(value: int) -> bytes:
-    writer = Writer()
-    writer.uvarint(value)
-    return bytes(writer.parts()[0])
+    made = bytearray()
+    while value > 0x7F:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    made.append(value)
+    return bytes(made)

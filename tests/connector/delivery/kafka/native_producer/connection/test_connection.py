@@ -242,7 +242,7 @@ def test_a_broker_that_breaks_off() -> None:
 def test_an_answer_to_another_request() -> None:
     def serve(peer: Peer) -> None:
         sent = peer.opened().read()
-        peer.send(answer_bytes(replace(sent, correlation_id=99), ANSWER))
+        peer.send(answer_bytes(sent._replace(correlation_id=99), ANSWER))
         peer.answer(ANSWER)
 
     with connected(serve) as connection:

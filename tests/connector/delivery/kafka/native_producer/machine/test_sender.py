@@ -212,11 +212,25 @@ def test_a_broker_that_throttles_the_producer_gets_nothing_until_it_is_over() ->
     outgoing = add_and_take(net, A0)
     answered = net.kafka.process(outgoing.broker, outgoing.request)
     assert isinstance(answered, ProduceAnswer)
-    net.sender.answered(outgoing.number, replace(answered, throttle_s=5.0), net.now)
+    net.sender.answered(outgoing.number, answered._replace(throttle_s=5.0), net.now)
     net.add(A0, 1)
     net.collect()
     assert produces(net) == []
     assert add_and_take(net, A1).broker == 1
+    assert net.sender.wake_up(net.now) == net.now + 5
+    net.wait(5)
+    assert [outgoing.broker for outgoing in produces(net)] == [0]
+
+
+def test_a_batch_that_comes_while_its_idle_broker_throttles_the_producer_is_sent_behind_that_time() -> None:
+    net = ready(network(), A0)
+    outgoing = add_and_take(net, A0)
+    answered = net.kafka.process(outgoing.broker, outgoing.request)
+    assert isinstance(answered, ProduceAnswer)
+    net.sender.answered(outgoing.number, answered._replace(throttle_s=5.0), net.now)
+    assert net.sender.requests(net.now) == []
+    assert net.sender.wake_up(net.now) is None
+    net.add(A0, 1)
     assert net.sender.wake_up(net.now) == net.now + 5
     net.wait(5)
     assert [outgoing.broker for outgoing in produces(net)] == [0]

@@ -122,7 +122,7 @@ def test_an_answer_that_says_more_is_declared(version: int, more: dict[str, Any]
     frame = answer_bytes(sent, answer(topic(), topic("items", bytes(16), replace(RESULT, **more))))
     found = decode_answer(sent, frame)
     assert isinstance(found, ProduceAnswer)
-    assert found == decode_answer(replace(sent, by_topic=False), frame)
+    assert found == decode_answer(sent._replace(by_topic=False), frame)
 
 
 @given(st.data(), st.sampled_from(FLEXIBLE))
@@ -139,5 +139,5 @@ def test_every_answer_is_read_as_the_declared_codecs_read_it(data: st.DataObject
     changed = bytes(frame[: data.draw(st.integers(0, len(frame)) | st.just(len(frame)))]) + data.draw(
         st.binary(max_size=2)
     )
-    found, declared = outcome(sent, changed), outcome(replace(sent, by_topic=False), changed)
+    found, declared = outcome(sent, changed), outcome(sent._replace(by_topic=False), changed)
     assert found == (as_stored(declared, version) if isinstance(found, Stored) else declared)
