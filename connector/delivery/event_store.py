@@ -116,6 +116,7 @@ class Store(Generic[Stored]):
         self._room = threading.Condition(self._lock)
         self._news = Bell()
         self._listeners: list[Callable[[], None]] = []
+        self._woken = False
         self._closed = False
         self._failure: BaseException | None = None
         self._quiet = False
@@ -201,12 +202,19 @@ class Store(Generic[Stored]):
             return
         start = time.monotonic()
         left = timeout
-        while self._news.wait(left) and not (self._ring.unread or self._closed):
+        while self._news.wait(left) and not (self._ring.unread or self._closed or self._woken):
             left = None if timeout is None else max(0.0, timeout - (time.monotonic() - start))
+        self._woken = False
         if self._closed:
             with self._lock:
                 self._news.ring()  # for another thread that waits
         self._get_blocked_s += time.monotonic() - start
+
+    def wake(self) -> None:
+        """End a ``wait`` or ``get``, or the next one; any thread may call this."""
+        with self._lock:
+            self._woken = True
+            self._news.ring()
 
     def ack(self, sequence: int) -> None:
         """Free every batch up to ``sequence``: they are delivered.

@@ -4,7 +4,7 @@ A sink preserves the order of messages. Messages are durable once ``commit`` has
 them: then all are acknowledged, and the offset is stored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -48,6 +48,14 @@ class Sink(Protocol):
         Raises:
             TransactionAborted: as ``send``.
             DeliveryError: the sink cannot continue.
+        """
+        ...
+
+    def call_when_due(self, call: Callable[[], None]) -> bool:
+        """Have ``call`` called, in any thread, when there is something to poll for.
+
+        Returns:
+            Whether the sink does so. Even then, ``poll`` is to be called now and then.
         """
         ...
 
@@ -124,6 +132,10 @@ class InMemorySink:
 
     def poll(self) -> None:
         """Do nothing: there are no delivery reports."""
+
+    def call_when_due(self, call: Callable[[], None]) -> bool:
+        """Nothing is ever due."""
+        return True
 
     def waiting(self) -> int:
         """0: every message is acknowledged immediately."""

@@ -181,6 +181,10 @@ class RecordProducer:
             self._process(self.client.flush, FLUSH_S)
         self.check()
 
+    def call_when_due(self, _call: Callable[[], None]) -> bool:
+        """Return false: delivery reports have to be polled for."""
+        return False
+
     def poll(self) -> None:
         """Process the available delivery reports and errors, and raise none of them."""
         self._process(self.client.poll, 0)
@@ -266,11 +270,12 @@ class RecordProducer:
             raise call_failed("begin a transaction", failure.args[0], self.transactional_id) from failure
 
     def commit_transaction(self) -> None:
-        """Commit the open transaction.
+        """Commit the open transaction, once all its messages are acknowledged.
 
         Raises:
             DeliveryError: it has failed, or ``interrupt`` was called.
         """
+        self.drain()
         self._until_done("commit the transaction", self.client.commit_transaction)
 
     def abort_transaction(self, timeout: float | None = None) -> None:

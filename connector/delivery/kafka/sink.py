@@ -33,6 +33,7 @@ class Producer(Protocol):
     def send(self, batches: Sequence[Batch]) -> None: ...
     def put(self, record: OffsetRecord) -> None: ...
     def serve(self, *, idle: bool = False) -> None: ...
+    def call_when_due(self, call: Callable[[], None]) -> bool: ...
     def drain(self, timeout: float | None = None) -> bool: ...
     def init_transactions(self, timeout: float) -> None: ...
     def begin_transaction(self) -> None: ...
@@ -72,6 +73,10 @@ class IdempotentSink:
     def poll(self) -> None:
         """Process delivery reports, and send what waits for a batch to be complete."""
         self._producer.serve(idle=True)
+
+    def call_when_due(self, call: Callable[[], None]) -> bool:
+        """Have ``call`` called when there is something to poll for, if the producer does so."""
+        return self._producer.call_when_due(call)
 
     def waiting(self) -> int:
         """The number of unacknowledged messages."""
@@ -171,6 +176,10 @@ class TransactionalSink:
         with self._expiry():
             self._producer.serve(idle=True)
 
+    def call_when_due(self, call: Callable[[], None]) -> bool:
+        """Have ``call`` called when there is something to poll for, if the producer does so."""
+        return self._producer.call_when_due(call)
+
     def waiting(self) -> int:
         """0: a commit waits for all messages."""
         return 0
@@ -180,7 +189,7 @@ class TransactionalSink:
         with self._expiry():
             self._begin()
             self._producer.put(self._offsets.record(offset))
-            if not self._producer.drain(timeout):
+            if timeout is not None and not self._producer.drain(timeout):
                 return False
             self._producer.commit_transaction()
         self._in_transaction = False

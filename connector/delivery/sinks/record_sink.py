@@ -1,6 +1,6 @@
 """The protocol of sinks beside Kafka, and how the delivery loop uses one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from rowtide.connector.delivery.errors import DeliveryError, SinkUnavailable
@@ -90,6 +90,10 @@ class RecordSinkDelivery:
 
     def poll(self) -> None:
         """Nothing is reported in the background."""
+
+    def call_when_due(self, call: Callable[[], None]) -> bool:
+        """Nothing is ever due."""
+        return True
 
     def waiting(self) -> int:
         """Nothing waits outside of the sink."""

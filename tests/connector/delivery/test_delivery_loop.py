@@ -1,9 +1,10 @@
 """The delivery loop with an in-memory sink: offsets are never ahead of messages, and failures lose nothing."""
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import count
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -148,6 +149,38 @@ def test_a_batch_without_messages_advances_the_offset_without_a_transaction() ->
     store.put([batch(30)])
     delivery._step()
     assert sink.offsets == [offset(30)]
+
+
+@pytest.mark.parametrize(
+    ("told", "problem", "half_full", "awaited", "longest"),
+    [
+        (True, None, False, False, 0.05),
+        (False, None, False, False, 0.01),
+        (True, "a broker is away", False, False, 0.01),
+        (True, None, True, False, 0.01),
+        (True, None, False, True, 0.001),
+    ],
+)
+def test_unacknowledged_messages_are_looked_after_seldom_only_if_the_sink_says_when(
+    told: bool, problem: str | None, half_full: bool, awaited: bool, longest: float
+) -> None:
+    class Unacknowledged(InMemorySink):
+        calls: ClassVar[list[Callable[[], None]]] = []
+
+        def waiting(self) -> int:
+            return 1
+
+        def call_when_due(self, call: Callable[[], None]) -> bool:
+            self.calls.append(call)
+            return told
+
+    sink, store = Unacknowledged(problem=problem), EventStore(max_bytes=15 if half_full else 1000)
+    delivery = Delivery(store, sink, SELDOM, on_delivered=(lambda _sequence: None) if awaited else None)
+    store.put([batch(0)])
+    delivery._step()
+    assert delivery._longest_wait() == longest
+    sink.calls.pop()()
+    assert not store.get(1).batches  # it does not wait
 
 
 def test_offsets_alone_are_stored_by_the_interval_and_at_the_end() -> None:

@@ -12,7 +12,7 @@ import pytest
 from interrupted import Interrupted
 
 from rowtide.connector.delivery import event_store
-from rowtide.connector.delivery.event_store import DEFAULT_MAX_BYTES, EventStore, StoreClosed
+from rowtide.connector.delivery.event_store import DEFAULT_MAX_BYTES, EventStore, StoreClosed, Taken
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 
@@ -76,6 +76,20 @@ def test_get_waits_for_the_first_batch() -> None:
     taking = Background(lambda: numbers(store.get(10).batches))
     store.put([batch(7)])
     assert taking.wait() == [7]
+
+
+def test_wake_ends_one_wait_now_or_later() -> None:
+    store = EventStore()
+    waiting = Background(lambda: store.get(1))
+    store.wake()
+    waiting.wait()
+    store.wake()
+    assert not store.get(1).batches
+    again = Background(lambda: store.get(1))
+    store.put([batch(0)])
+    taken = again.wait()
+    assert isinstance(taken, Taken)
+    assert numbers(taken.batches) == [0]
 
 
 def test_rollback_gives_out_again_and_wakes_who_waits() -> None:

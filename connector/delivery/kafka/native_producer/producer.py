@@ -12,28 +12,21 @@ The state machine is used under a lock, by the thread that sends messages and by
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from rowtide.connector.delivery.errors import BrokerUnavailable, DeliveryError, DeliveryInterrupted
-from rowtide.connector.delivery.kafka.client_log import log as client_log
 from rowtide.connector.delivery.kafka.native_producer.batches.builder import RecordTooLarge
 from rowtide.connector.delivery.kafka.native_producer.batches.partitions import StickyPartition, split_by_key
 from rowtide.connector.delivery.kafka.native_producer.brokers import Result
-from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed
 from rowtide.connector.delivery.kafka.native_producer.machine import Sender
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import Outgoing, TopicPartition
-from rowtide.connector.delivery.kafka.native_producer.machine.transactions import State, TransactionStateError
+from rowtide.connector.delivery.kafka.native_producer.machine.transactions import State
 from rowtide.connector.delivery.kafka.native_producer.open_batches import ClosedBatch, OpenBatches
+from rowtide.connector.delivery.kafka.native_producer.results import StateChecked, take
 from rowtide.connector.delivery.kafka.native_producer.runs import runs
 from rowtide.connector.delivery.kafka.native_producer.settings import ProducerSettings
-from rowtide.connector.delivery.kafka.native_producer.wire.errors import (
-    AuthenticationFailed,
-    UnsupportedBroker,
-    WireError,
-)
-from rowtide.connector.delivery.kafka.refusals import Refusal, access_denied, producer_failed, refused
+from rowtide.connector.delivery.kafka.refusals import Refusal, producer_failed, refused
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.records.batch import Batch, Message
 
@@ -81,6 +74,8 @@ class NativeProducer:
         self._failure: DeliveryError | None = None
         self._held = 0
         self._changed = threading.Condition()
+        self._awaited: Callable[[], bool] | None = None
+        self._call_when_due: Callable[[], None] = lambda: None
         self._interrupted = False
         self._brokers = brokers(self._finished)
 
@@ -109,6 +104,7 @@ class NativeProducer:
             self._send(batch.topic, batch.partition, messages, batch.timestamp, partitions)
         if self._lingered():
             self._close_open()
+            self.poll()
         self.check()
 
     def put(self, record: OffsetRecord) -> None:
@@ -198,7 +194,7 @@ class NativeProducer:
         if self._held and self._held + closed.raw_size > self._settings.memory:
             room = self._settings.memory - closed.raw_size
             self._until(lambda: self._held <= max(0, room), _NO_ROOM)
-        with self._changed, _state_checked("send a message"):
+        with self._changed, StateChecked("send a message"):
             self._sender.add(closed, self._clock())
             self._held += closed.raw_size
 
@@ -209,7 +205,6 @@ class NativeProducer:
     def _close_open(self) -> None:
         for closed in self._open.close():
             self._add(closed)
-        self.poll()
 
     def serve(self, *, idle: bool = False) -> None:
         """Send what is due.
@@ -225,6 +220,15 @@ class NativeProducer:
             self._close_open()
         self.poll()
         self.check()
+
+    def call_when_due(self, call: Callable[[], None]) -> bool:
+        """Have ``call`` called, in the thread of a broker, when :meth:`serve` has something to do; it must not block.
+
+        Returns:
+            True. What only time makes due is not reported.
+        """
+        self._call_when_due = call
+        return True
 
     def poll(self) -> None:
         """Send requests that are due, and raise no errors."""
@@ -266,7 +270,7 @@ class NativeProducer:
         Raises:
             DeliveryError: an earlier transaction has failed, or has not ended.
         """
-        with self._changed, _state_checked("begin a transaction"):
+        with self._changed, StateChecked("begin a transaction"):
             self._sender.begin()
 
     def commit_transaction(self) -> None:
@@ -276,7 +280,7 @@ class NativeProducer:
             DeliveryError: a message of the transaction has failed, or ``interrupt`` was called.
         """
         self._close_open()
-        with self._changed, _state_checked("commit the transaction"):
+        with self._changed, StateChecked("commit the transaction"):
             self._sender.commit()
         self._until(lambda: self._sender.state is State.READY, "trying to commit the transaction")
 
@@ -291,7 +295,7 @@ class NativeProducer:
                 succeeded, or ``interrupt`` was called.
         """
         self._open.drop()
-        with self._changed, _state_checked("abort the transaction"):
+        with self._changed, StateChecked("abort the transaction"):
             if self._sender.failure is not None or self._sender.state in _HAS_TRANSACTION:
                 self._sender.abort()
         self._until(
@@ -325,6 +329,7 @@ class NativeProducer:
         log_at = start + _LOG_EVERY_S
         with self._changed:
             while True:
+                self._awaited = None
                 self._pump()
                 self.check()
                 if reached():
@@ -342,8 +347,13 @@ class NativeProducer:
                         self.problem or "no broker has reported a problem",
                     )
                     log_at = now + _LOG_EVERY_S
-                wake_up = self._sender.wake_up(now)
-                self._changed.wait(_LOOK_S if wake_up is None else min(_LOOK_S, max(0.0, wake_up - now)))
+                self._awaited = reached
+                self._changed.wait(max(0.0, self._look_again_at(now) - now))
+
+    def _look_again_at(self, now: float) -> float:
+        """When a thread that waits has something to do, even without a result of a request."""
+        wake_up = self._sender.wake_up(now)
+        return now + _LOOK_S if wake_up is None else min(now + _LOOK_S, wake_up)
 
     def _pump(self) -> None:
         """Send the requests of the machine that are due. The lock must be held."""
@@ -360,36 +370,17 @@ class NativeProducer:
         """Take the result of a request, in the thread of its broker."""
         with self._changed:
             try:
-                self._take(outgoing, result)
+                self._failure = (
+                    take(self._sender, outgoing, result, self._clock(), self.transactional_id) or self._failure
+                )
                 self._pump()
             except Exception as error:  # the broker's thread must not end, or the caller would wait for ever
                 log.exception("unexpected error in the Kafka producer")
                 self._failure = producer_failed(f"unexpected error in the Kafka producer: {error!r}")
-            self._changed.notify_all()
-
-    def _take(self, outgoing: Outgoing, result: Result) -> None:
-        now = self._clock()
-        if not isinstance(result, Exception):
-            self._sender.answered(outgoing.number, result, now)
-        elif isinstance(result, ConnectionFailed):
-            self._sender.lost(outgoing.number, str(result), now)
-            client_log.warning("%s", result)
-        elif isinstance(result, AuthenticationFailed):
-            self._sender.lost(outgoing.number, str(result), now)
-            self._failure = access_denied(str(result), self.transactional_id)
-        elif isinstance(result, UnsupportedBroker):
-            self._sender.lost(outgoing.number, str(result), now)
-            self._failure = DeliveryError(f"{result}. Set rowtide.producer=librdkafka")
-        elif isinstance(result, WireError):
-            self._sender.malformed(outgoing.number, str(result))
-        else:
-            raise result
-
-
-@contextmanager
-def _state_checked(what: str) -> Iterator[None]:
-    """Report a call that the state of the transaction does not allow as a failure of the producer."""
-    try:
-        yield
-    except TransactionStateError as error:
-        raise producer_failed(f"cannot {what}: {error}") from error
+            failed = self._failure is not None or self._sender.failure is not None
+            now = self._clock()
+            if self._awaited is not None and (failed or self._awaited() or self._look_again_at(now) < now + _LOOK_S):
+                self._changed.notify_all()
+            due = failed or (bool(self._open) and not self._sender.waiting)
+        if due:
+            self._call_when_due()

@@ -36,6 +36,8 @@ from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
     InitProducerId,
     Outgoing,
     Produce,
+    ProduceAnswer,
+    ProducedBatch,
     TopicPartition,
 )
 from rowtide.connector.delivery.kafka.native_producer.producer import NativeProducer
@@ -184,6 +186,67 @@ def test_messages_that_have_lingered_are_sent_though_others_are_ready() -> None:
     producer.serve()
     until(lambda: stored(kafka) == [0, 1])
     producer.close()
+
+
+def test_the_caller_hears_when_messages_that_waited_for_others_can_be_sent(make: Make) -> None:
+    producer, brokers = make(linger_ms=3_600_000, fate=holding(Produce))
+    heard = threading.Event()
+    assert producer.call_when_due(heard.set)
+    producer.send([batch(0)])
+    producer.serve(idle=True)
+    until(brokers.produced)
+    producer.send([batch(1)])
+    producer.serve(idle=True)
+    assert not heard.is_set()
+    brokers.release()
+    assert heard.wait(PATIENCE)
+    heard.clear()
+    producer.serve(idle=True)
+    until(lambda: producer.waiting == 0)
+    assert [numbers(sent) for sent in brokers.produced()] == [[0], [1]]
+    assert not heard.is_set()  # nothing is left
+
+
+def test_the_caller_hears_of_a_failure(make: Make) -> None:
+    producer, brokers = make(linger_ms=3_600_000)
+    brokers.results[Produce] = [MalformedAnswer("it has no form")]
+    heard = threading.Event()
+    producer.call_when_due(heard.set)
+    producer.send([batch(0)])
+    producer.serve(idle=True)
+    assert heard.wait(PATIENCE)
+    with pytest.raises(ProducerFailed, match="it has no form"):
+        producer.serve()
+
+
+def test_a_commit_waits_for_the_messages(make: Make) -> None:
+    kafka = cluster()
+    producer, brokers = make(kafka, transactional_id="shop")
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    producer.send([batch(0)])
+    producer.commit_transaction()
+    assert committed(kafka) == [0]
+    assert [type(outgoing.request) for outgoing in brokers.outgoing][-2:] == [Produce, EndTxn]
+
+
+def test_a_transaction_whose_message_fails_during_the_commit_is_aborted(make: Make) -> None:
+    kafka = cluster()
+    producer, brokers = make(kafka, transactional_id="shop")
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    producer.send([batch(0)])
+    brokers.results[Produce] = [
+        ProduceAnswer([ProducedBatch("orders", 0, ErrorCode.TRANSACTION_ABORTABLE)]),
+    ]
+    with pytest.raises(TransactionAborted):
+        producer.commit_transaction()
+    producer.abort_transaction()
+    producer.begin_transaction()
+    producer.send([batch(1)])
+    producer.commit_transaction()
+    assert committed(kafka) == [1]
+    assert not producer.waiting
 
 
 def test_idle_messages_wait_for_those_on_their_way(make: Make) -> None:
