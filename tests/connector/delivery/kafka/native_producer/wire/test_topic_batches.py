@@ -46,7 +46,7 @@ def answer(*topics: TopicResult, throttle_ms: int = 0) -> ProduceAnswer:
     return ProduceAnswer(responses=topics, throttle_time_ms=throttle_ms)
 
 
-def outcome(sent: SentRequest, frame: bytes) -> Any:
+def outcome(sent: SentRequest, frame: bytes | bytearray) -> Any:
     """The answer, or why it is malformed."""
     try:
         return decode_answer(sent, frame)
@@ -123,6 +123,18 @@ def test_an_answer_that_says_more_is_declared(version: int, more: dict[str, Any]
     found = decode_answer(sent, frame)
     assert isinstance(found, ProduceAnswer)
     assert found == decode_answer(sent._replace(by_topic=False), frame)
+
+
+@pytest.mark.parametrize("version", FLEXIBLE)
+def test_every_other_bit_of_an_answer_is_read_as_the_declared_codecs_read_it(version: int) -> None:
+    sent = SentRequest(PRODUCE, version, 9, by_topic=True)
+    frame = answer_bytes(sent, answer(topic(), topic("items", bytes(16))))
+    assert isinstance(outcome(sent, frame), Stored)
+    for bit in range(8 * len(frame)):
+        changed = bytearray(frame)
+        changed[bit // 8] ^= 1 << bit % 8
+        found, declared = outcome(sent, changed), outcome(sent._replace(by_topic=False), changed)
+        assert found == (as_stored(declared, version) if isinstance(found, Stored) else declared)
 
 
 @given(st.data(), st.sampled_from(FLEXIBLE))
