@@ -36,7 +36,7 @@ def json_line(record: Record) -> bytes:
     return b"".join(parts)
 
 
-def _write_all(stream: BinaryIO, data: bytes) -> None:
+def write_all(stream: BinaryIO, data: bytes | memoryview) -> None:
     """Write everything to a stream, which may have no buffer (``python -u``) and take a part only."""
     rest = memoryview(data)
     while rest:
@@ -66,7 +66,7 @@ class StreamSink:
             DeliveryError: the reader has gone.
         """
         try:
-            _write_all(self._stream, b"".join(map(json_line, records)))
+            write_all(self._stream, b"".join(map(json_line, records)))
             self._stream.flush()
         except BrokenPipeError as error:
             raise DeliveryError("nobody reads standard output any more") from error
@@ -120,7 +120,7 @@ class FileSink:
             self._stream = self._opened()
         end = self._stream.tell()
         try:
-            _write_all(self._stream, b"".join(map(json_line, records)))
+            write_all(self._stream, b"".join(map(json_line, records)))
         except OSError as error:
             self._stream.truncate(end)  # the sink may be used again: a torn line would damage the line behind it
             raise OSError(error.errno, error.strerror, self._stream.name) from error

@@ -108,11 +108,13 @@ def _print(
     configuration: Configuration, settings: PipelineSettings, binlog: Path, start: SourceOffset | None, stream: BinaryIO
 ) -> int:
     """Write all records as JSON lines; returns their number."""
+    from rowtide.connector.delivery.sinks.json_lines import write_all  # noqa: PLC0415 - imports the HTTP sink, too
+
     number, form = 0, LineForm()
     chosen = configuration.streaming.decoder_processes
     with decoding(default_number() if chosen is None else chosen, settings, form) as processes:
         for lines in replay_as(form, binlog, settings, start, processes=processes):
-            stream.write(lines.text)
+            write_all(stream, lines.text)
             number += lines.records
     stream.flush()
     return number
@@ -120,9 +122,11 @@ def _print(
 
 def _print_entries(found: Iterable[Entry], stream: BinaryIO) -> int:
     """Write Canal's entries as JSON lines; returns their number."""
+    from rowtide.connector.delivery.sinks.json_lines import write_all  # noqa: PLC0415 - imports the HTTP sink, too
+
     number = 0
     for number, entry in enumerate(found, 1):
-        stream.write(entry_line(entry, number, time.time_ns() // 1_000_000).encode("utf-8", "replace"))
+        write_all(stream, entry_line(entry, number, time.time_ns() // 1_000_000).encode("utf-8", "replace"))
     stream.flush()
     return number
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +55,23 @@ def test_records_are_lines_of_json_with_the_exact_text_that_kafka_would_get(tmp_
     found = [Written(d["topic"], d["key"], d["value"], tuple((k, v) for k, v in d["headers"])) for d in lines]
     assert by_topic(found) == Case(CASE).streamed()
     assert f"{len(lines)} records in " in result.stderr
+
+
+@pytest.mark.parametrize("form", ["debezium", "canal"])
+def test_output_that_is_not_buffered_has_no_part_of_the_last_line_without_an_error(tmp_path: Path, form: str) -> None:
+    arguments = [configured(tmp_path), "--binlog", str(Case(CASE).binlog), "--format", form]
+    size = len(run(*arguments).stdout_bytes)
+    found = tmp_path / "out"
+    with found.open("wb") as output:
+        done = subprocess.run(
+            [sys.executable, "-u", "-m", "rowtide", "replay", *arguments],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size - 10, size - 10)),
+            check=False,
+        )
+    assert found.stat().st_size == size - 10
+    assert done.returncode != 0
 
 
 def test_all_errors_of_a_configuration_are_reported(tmp_path: Path) -> None:
