@@ -17,9 +17,10 @@ from rowtide.connector.config.files.environment import CONFIG_VARIABLE
 from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.worker.base_app import App
 from rowtide.connector.worker.connectors import Connectors
+from rowtide.connector.worker.memory import MemoryRelease
 from rowtide.connector.worker.process import Worker
 from rowtide.connector.worker.reports.reporter import Reporter
-from rowtide.connector.worker.systemd import SystemdNotifier
+from rowtide.connector.worker.reports.systemd import SystemdNotifier
 from rowtide.connector.worker.web.address import WebAddress
 
 
@@ -58,7 +59,7 @@ def create_app(
     services = app.connectors.services.values()
     app.reporter = Reporter([service.status for service in services])
     notifier = SystemdNotifier([service.status_at_once for service in services])
-    for service in (app.connectors, app.reporter, notifier):
+    for service in (app.connectors, app.reporter, notifier, MemoryRelease()):
         app.service(service)
     return app
 

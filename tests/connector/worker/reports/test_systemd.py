@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from made_statuses import status
 
+from rowtide.connector.worker.reports.systemd import SystemdNotifier, described, interval
 from rowtide.connector.worker.status import Status
-from rowtide.connector.worker.systemd import SystemdNotifier, described, interval
 
 
 async def source() -> Status:
