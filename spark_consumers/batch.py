@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -14,13 +16,14 @@ from rowtide.spark_consumers.messages.records import (
     KeyId,
     KnownSchemas,
     RecordGroup,
+    is_unexpected,
     known_schemas,
     split_messages,
     summarize,
 )
 from rowtide.spark_consumers.messages.schemaless import key_without_schema, value_without_schema
 from rowtide.spark_consumers.messages.segments import Segment, after, ordered_versions, segments, truncations
-from rowtide.spark_consumers.messages.versions import KeyVersion, key_version, parse_schema, value_version
+from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, key_version, parse_schema, value_version
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.rows.changes import DELETED, BatchSchemas, keyed_changes, keyed_rows, keyless_changes
 from rowtide.spark_consumers.rows.evolution import Evolution, evolve
@@ -34,6 +37,7 @@ from rowtide.spark_consumers.rows.multiset import (
     without_earlier,
     without_repetitions,
 )
+from rowtide.spark_consumers.rows.one_pass import OnePass
 from rowtide.spark_consumers.settings import CHANGE_COLUMNS, Keyless, Settings
 from rowtide.spark_consumers.state import Batch, Commit
 
@@ -74,6 +78,8 @@ class TableBatch:
             The batch with the state after it.
         """
         known = known_schemas(sample) if sample is not None else KnownSchemas()
+        if known.is_single and (applied := self._apply_in_one_pass(raw, known, batch)) is not None:
+            return applied
         records = split_messages(raw, known).persist()
         try:
             groups = summarize(records, known)
@@ -81,6 +87,43 @@ class TableBatch:
             return self._apply(records, groups, batch) if groups else batch
         finally:
             records.unpersist()
+
+    def _apply_in_one_pass(self, raw: DataFrame, known: KnownSchemas, batch: Batch) -> Batch | None:
+        """Apply a batch whose messages all have the same two schemas, and return ``None`` for another one."""
+        schemas = self._evolve(*self._parse(known), batch)
+        evolution = schemas.evolution
+        creates = evolution.before is None
+        changes_table = not creates and (evolution.added or evolution.widened or evolution.fills)
+        names = [name for key in schemas.keys.values() for name in key.names]
+        if not names or changes_table or (batch.truncation is not None and self.partitions > 1):
+            return None
+        step = _Step(self, Segment(tuple(names)), schemas, batch.commit(1), creates=creates, replaces=False)
+        one_pass = OnePass(raw, known, schemas, self.partitions)
+        try:
+            if not creates:
+                one_pass.rows.persist().count()  # a merge reads its source several times
+            rows = step.write(one_pass.rows)
+        except (PySparkException, Py4JJavaError) as error:  # not all of Java's errors are converted
+            if is_unexpected(error):
+                return None
+            raise
+        finally:
+            one_pass.rows.unpersist()
+        self.outcome.read += one_pass.counts()
+        self.outcome.rows += rows
+        self._note(evolution)
+        return replace(batch, columns=tuple(column.name for column in schemas.values[0].columns), truncation=None)
+
+    def _parse(self, known: KnownSchemas) -> tuple[dict[KeyId, KeyVersion], list[ValueVersion]]:
+        topic, converter = self.outcome.name.topic, ConverterSettings(self.settings.numeric_decimals)
+        keys: dict[KeyId, KeyVersion] = {
+            (version, None): key_version(version, parse_schema(text, topic), converter)
+            for version, text in known.key.items()
+        }
+        values = [
+            value_version(version, parse_schema(text, topic), converter, topic) for version, text in known.value.items()
+        ]
+        return keys, values
 
     def _count(self, groups: Sequence[RecordGroup]) -> None:
         for group in groups:
@@ -156,6 +199,10 @@ class TableBatch:
                 values.append(value_version(version, parse_schema(text, topic), converter, topic))
             else:
                 values.append(value_without_schema(records, supplied.get("value"), converter, topic))
+        return self._evolve(keys, values, batch)
+
+    def _evolve(self, keys: dict[KeyId, KeyVersion], values: list[ValueVersion], batch: Batch) -> BatchSchemas:
+        """Return the schemas with the table's columns after the batch."""
         keyless = any(not key.columns for key in keys.values())
         extra = CHANGE_COLUMNS if keyless and self.settings.keyless is Keyless.APPEND else ()
         before = self.table.columns(self.path)
@@ -190,10 +237,14 @@ class _Step:
     def _by_key(self, records: DataFrame, groups: Sequence[RecordGroup]) -> RowCounts:
         names = self.segment.key_names
         with LastChanges(keyed_changes(records, self.schemas, names)) as last:
-            rows = keyed_rows(last.within(records), self.schemas, names, groups)
-            if self.creates:
-                return self._create(rows.where(f"NOT {DELETED}").drop(DELETED))
-            return self.batch.table.upsert(self.batch.path, rows, names, replace=self.replaces, commit=self.commit)
+            return self.write(keyed_rows(last.within(records), self.schemas, names, groups))
+
+    def write(self, rows: DataFrame) -> RowCounts:
+        """Write the rows after the changes: the table's columns and :data:`DELETED`."""
+        if self.creates:
+            return self._create(rows.where(f"NOT {DELETED}").drop(DELETED))
+        names = self.segment.key_names
+        return self.batch.table.upsert(self.batch.path, rows, names, replace=self.replaces, commit=self.commit)
 
     def _append(self, records: DataFrame) -> RowCounts:
         names = {name for name, _ in CHANGE_COLUMNS}

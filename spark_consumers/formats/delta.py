@@ -62,7 +62,9 @@ class DeltaFormat:
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Create or alter the table."""
         if evolution.before is None:
-            self._create(path, evolution.after)
+            # CREATE TABLE refuses a directory with files, which a query that failed may have left.
+            empty = self.spark.createDataFrame([], _ddl(evolution.after))
+            self.create(path, evolution.after, empty, commit)
             return
         if evolution.added or evolution.widened:
             self._enable_features(path, evolution.after)
@@ -155,11 +157,6 @@ class DeltaFormat:
         with self._identity(path, commit) as metrics:
             rows.write.format("delta").mode("append").options(**(properties or {})).save(path)
         return RowCounts(inserted=int(metrics.get("numOutputRows", 0)))
-
-    def _create(self, path: str, columns: Columns) -> None:
-        properties = ", ".join(f"'{name}' = '{value}'" for name, value in _features(columns).items())
-        options = f" TBLPROPERTIES ({properties})" if properties else ""
-        self.spark.sql(f"CREATE TABLE {_table(path)} ({_ddl(columns)}) USING delta{options}")
 
     def _enable_features(self, path: str, columns: Columns) -> None:
         detail = self.spark.sql(f"DESCRIBE DETAIL {_table(path)}").collect()[0]

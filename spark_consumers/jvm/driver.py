@@ -1,10 +1,14 @@
 """Access to the Java side of Spark's driver: the only module that uses private parts of PySpark."""
 
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 from rowtide.spark_consumers.errors import SettingsError
+
+_OBSERVATION_WAIT_S = 5.0
 
 
 def java_class(spark: SparkSession, name: str) -> Any:
@@ -30,3 +34,31 @@ def hadoop_configuration(spark: SparkSession) -> Any:
 def java_session(spark: SparkSession) -> Any:
     """Return the session's Java object."""
     return spark._jsparkSession  # noqa: SLF001
+
+
+def observe(frame: DataFrame, *metrics: Column) -> tuple[DataFrame, Callable[[], Mapping[str, Any] | None]]:
+    """Compute metrics of a frame's rows while another query uses them.
+
+    Returns:
+        The frame to use, and a function that returns the metrics of its first query, which must have ended; ``None``
+        if Spark has lost them. They arrive through a queue, which drops events when it is full:
+        ``Observation.get`` would then wait for ever.
+    """
+    observation = Observation()
+    used = frame.observe(observation, *metrics)
+    java: Any = observation._jo  # noqa: SLF001
+
+    def found() -> Mapping[str, Any] | None:
+        until = time.monotonic() + _OBSERVATION_WAIT_S
+        while not java.future().isCompleted():
+            if time.monotonic() > until:
+                return None
+            time.sleep(0.01)
+        return observation.get
+
+    return used, found
+
+
+def has_cause(error: Exception, text: str) -> bool:
+    """Whether the message of a Spark error, or of one of its causes in Java, contains a text."""
+    return text in str(error) or text in getattr(error, "_stackTrace", "")

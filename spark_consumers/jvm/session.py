@@ -17,6 +17,17 @@ _DELTA_SETTINGS = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 
+_DEFAULTS = {
+    # Queries have about 30 classes for each table, which tables with the same columns share. Spark keeps 100.
+    "spark.sql.codegen.cache.maxEntries": "1000",
+    # Consumers are cached for a single query, with the records behind its last one. Spark keeps them for five minutes,
+    # 70 MB for each large table.
+    "spark.kafka.consumer.cache.timeout": "5s",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "2s",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "5s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "2s",
+}
+
 
 def build_session(
     *,
@@ -67,7 +78,7 @@ def session_settings(
         settings: more Spark settings, which take precedence.
         submitted: whether ``spark-submit`` runs this process; its master is then used if there is no other.
     """
-    found = {"spark.master": master} if master else {}
+    found = {**_DEFAULTS, **({"spark.master": master} if master else {})}
     if jars:
         found["spark.jars"] = jars
     else:

@@ -79,8 +79,12 @@ class KafkaSource:
         return max(len(ranges), min(self.spark.sparkContext.defaultParallelism, count(ranges) // OFFSETS_OF_A_TASK))
 
     def client_properties(self) -> dict[str, str]:
-        """Return the properties of every client; records of aborted transactions are skipped."""
-        return {"isolation.level": "read_committed", **self.properties}
+        """Return the properties of every client.
+
+        Records of aborted transactions are skipped. All records that are read exist, so no request has to wait for new
+        ones: a consumer requests what follows, and the next task that uses it would wait for that answer, too.
+        """
+        return {"isolation.level": "read_committed", "fetch.max.wait.ms": "10", **self.properties}
 
 
 class _Consumer:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.spark_types import literal
+from rowtide.spark_consumers.jvm.driver import has_cause
 
 _HEAD, _SPLIT = '{"schema":', ',"payload":'
 _COLUMNS = ("key", "value")
@@ -25,6 +26,10 @@ _OPERATION = (
 )
 """SQL of the operation of an envelope. Parsing the envelope for it takes as long as reading the row."""
 
+_UNEXPECTED = "rowtide: a message differs from the sample"
+UNEXPECTED = f"raise_error({literal(_UNEXPECTED)})"
+"""SQL that ends a query which supports only messages like those of a sample."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnownSchemas:
@@ -36,6 +41,11 @@ class KnownSchemas:
     def of(self, column: str) -> Mapping[int, str]:
         """Return the schemas of ``key`` or ``value``."""
         return self.key if column == "key" else self.value
+
+    @property
+    def is_single(self) -> bool:
+        """Whether all messages have the same two schemas."""
+        return len(self.key) == len(self.value) == 1
 
 
 def known_schemas(sample: DataFrame) -> KnownSchemas:
@@ -67,6 +77,24 @@ def split_messages(raw: DataFrame, known: KnownSchemas | None = None) -> DataFra
         "partition", "offset", "key", "key_schema", "value", "value_schema", *versions,
         f"{_OPERATION} AS op",
     )  # fmt: skip
+
+
+def uniform_messages(raw: DataFrame, known: KnownSchemas) -> DataFrame:
+    """Return ``partition``, ``offset``, and the payloads ``key`` and ``value`` of messages with the same schemas.
+
+    A message that has another schema or none ends the query with :data:`UNEXPECTED`. A tombstone has no value.
+
+    Args:
+        raw: Kafka's records.
+        known: one schema of keys and one of values.
+    """
+    payloads = []
+    for column, null in (("key", ""), ("value", "WHEN value IS NULL THEN NULL ")):
+        [schema] = known.of(column).values()
+        prefix = _prefix(schema)
+        matched = f"WHEN startswith({column}, X'{prefix.hex()}') THEN {_payload(column, str(len(prefix)))}"
+        payloads.append(f"CASE {null}{matched} ELSE CAST({UNEXPECTED} AS string) END AS {column}")
+    return raw.selectExpr("partition", "offset", *payloads)
 
 
 def _prefix(schema: str) -> bytes:
@@ -191,6 +219,11 @@ def summarize(records: DataFrame, known: KnownSchemas | None = None) -> list[Rec
         )
         for row in counted.collect()
     ]
+
+
+def is_unexpected(error: Exception) -> bool:
+    """Whether :data:`UNEXPECTED` ended a query."""
+    return has_cause(error, _UNEXPECTED)
 
 
 def connector_prefix(raw: DataFrame) -> str | None:

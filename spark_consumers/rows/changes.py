@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.conversion import Column
 from rowtide.spark_consumers.columns.spark_types import literal, quote
-from rowtide.spark_consumers.messages.records import KeyId, RecordGroup
+from rowtide.spark_consumers.messages.records import UNEXPECTED, KeyId, RecordGroup
 from rowtide.spark_consumers.messages.schemaless import FIELD_NAMES
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, row_schema, wire_struct
 from rowtide.spark_consumers.rows.evolution import Evolution, Image, convert, row_expression
@@ -93,6 +93,30 @@ def keyed_rows(
                 there = mine.where(_is("value_version", version.id) + " AND value IS NOT NULL AND op NOT IN ('d', 't')")
                 parts.append(_written(there, schemas, key, index))
     return reduce(DataFrame.unionAll, parts)
+
+
+def changed_rows(messages: DataFrame, schemas: BatchSchemas, key: KeyVersion) -> DataFrame:
+    """Return ``partition``, ``offset``, ``op``, :data:`DELETED` and ``row``, a struct of the table's columns.
+
+    Of a deleted row, only the key has values. An operation that is none of rows ends the query with :data:`UNEXPECTED`.
+
+    Args:
+        messages: from :func:`rowtide.spark_consumers.messages.records.uniform_messages`.
+        schemas: of the batch; one version of rows.
+        key: the version of the keys.
+    """
+    [version] = schemas.values
+    row = row_expression(schemas.evolution, [version], 0, Image("after", _IS_SNAPSHOT), _key_values(schemas, key))
+    deleted = (
+        f"CASE WHEN op IS NULL OR op = 'd' THEN true WHEN op IN ('r', 'c', 'u') THEN false "
+        f"ELSE CAST({UNEXPECTED} AS boolean) END"
+    )
+    return (
+        messages.select("partition", "offset", F.expr("value IS NULL").alias("tombstone"), _key_fields(key),
+                        _from_json("value", f"STRUCT<after: {wire_struct(version.columns)}, op: STRING>").alias("e"))
+        .selectExpr("*", f"IF(tombstone, NULL, coalesce(e.op, CAST({UNEXPECTED} AS string))) AS op")
+        .selectExpr("partition", "offset", "op", f"{deleted} AS {DELETED}", f"{row} AS row")
+    )  # fmt: skip
 
 
 def _with_key(records: DataFrame, key: KeyVersion) -> DataFrame:

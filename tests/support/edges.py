@@ -180,7 +180,7 @@ EDGES = {
     "rowtide.spark_consumers.formats.delta": "spark",
     "rowtide.spark_consumers.formats.parquet": "spark",
     "rowtide.spark_consumers.job": "clock spark threads",
-    "rowtide.spark_consumers.jvm.driver": "spark",
+    "rowtide.spark_consumers.jvm.driver": "clock spark",
     "rowtide.spark_consumers.jvm.files": "files network spark",
     "rowtide.spark_consumers.jvm.session": "files spark",
     "rowtide.spark_consumers.kafka.source": "spark",
@@ -190,6 +190,7 @@ EDGES = {
     "rowtide.spark_consumers.rows.changes": "spark",
     "rowtide.spark_consumers.rows.last": "spark",
     "rowtide.spark_consumers.rows.multiset": "spark",
+    "rowtide.spark_consumers.rows.one_pass": "spark",
     "rowtide.topics.admin.errors": "kafka",
     "rowtide.topics.admin.topic_admin": "clock kafka threads",
 }

@@ -34,10 +34,10 @@ def test_jars_replace_packages() -> None:
 
 @pytest.mark.spark
 def test_plans_are_compiled_for_many_records_or_a_large_table_only(spark) -> None:
-    session = spark.newSession()
+    own = spark.newSession()
     compiled = []
     for records, table_bytes in [(1_999, 0), (2_000, 0), (1, 64 << 20), (0, (64 << 20) - 1)]:
-        fit_session(session, records, table_bytes)
-        compiled.append(session.conf.get("spark.sql.codegen.wholeStage"))
-        assert session.conf.get("spark.sql.shuffle.partitions") == "2"  # as the session was configured
+        fit_session(own, records, table_bytes)
+        compiled.append(own.conf.get("spark.sql.codegen.wholeStage"))
+        assert own.conf.get("spark.sql.shuffle.partitions") == "2"  # as the session was configured
     assert compiled == ["false", "true", "true", "false"]
