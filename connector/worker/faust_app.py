@@ -17,7 +17,7 @@ from rowtide.connector.config.files.environment import CONFIG_VARIABLE
 from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.worker.base_app import App
 from rowtide.connector.worker.connectors import Connectors
-from rowtide.connector.worker.memory import MemoryRelease
+from rowtide.connector.worker.memory_release import MemoryRelease
 from rowtide.connector.worker.process import Worker
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.reports.systemd import SystemdNotifier

@@ -1,0 +1,63 @@
+"""The return of free memory."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+from types import SimpleNamespace
+
+import pytest
+
+from rowtide.connector.worker import memory_release as memory
+
+_MB = 1 << 20
+
+
+def released(monkeypatch: pytest.MonkeyPatch, *sizes: int) -> list[int]:
+    """Run the service while the process has these sizes, and return those at which it released memory."""
+    found: list[int] = []
+    left = list(sizes)
+
+    def resident() -> int:
+        if len(left) > 1:
+            return left.pop(0)
+        stopped.set()
+        return left[0]
+
+    async def run() -> None:
+        service = memory.MemoryRelease(interval=0.001)
+        async with service:
+            await asyncio.wait_for(stopped.wait(), 20)
+
+    stopped = asyncio.Event()
+    monkeypatch.setattr(memory, "resident", resident)
+    monkeypatch.setattr(memory, "release", lambda: found.append(left[0]))
+    asyncio.run(run())
+    return found
+
+
+def test_memory_is_released_while_there_is_much_more_than_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert released(monkeypatch, 80 * _MB, 112 * _MB, 80 * _MB) == []
+    # Each release is followed by the size that is logged.
+    assert released(monkeypatch, 80 * _MB, 113 * _MB, 90 * _MB, 200 * _MB, 180 * _MB, 80 * _MB) == [90 * _MB, 180 * _MB]
+
+
+def test_nothing_is_done_without_proc(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    monkeypatch.setattr(memory, "_STATM", tmp_path / "statm")
+    assert memory.resident() == 0
+    assert released(monkeypatch, 0) == []
+
+
+def test_free_memory_is_returned() -> None:
+    blocks = [bytes(60_000) for _ in range(2000)]  # not large enough for mappings of their own
+    kept = blocks[::100]  # so that the end of the heap stays in use
+    del blocks
+    before = memory.resident()
+    memory.release()
+    assert memory.resident() <= before - 50 * _MB
+    assert len(kept) == 20
+
+
+def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: SimpleNamespace())
+    memory.release()
