@@ -16,10 +16,11 @@ from rowtide.spark_consumers.messages.records import UNEXPECTED, KnownSchemas, u
 from rowtide.spark_consumers.messages.versions import KeyVersion
 from rowtide.spark_consumers.rows.changes import DELETED, BatchSchemas, changed_rows
 
-_COUNTS = [
-    *(F.count_if(F.col("op") == operation).alias(operation) for operation in ("r", "c", "u", "d")),
-    F.count_if(F.col("op").isNull()).alias("tombstone"),
-]
+_COUNTS = {
+    **{operation: f"count_if(op = '{operation}')" for operation in ("r", "c", "u", "d")},
+    "tombstone": "count_if(op IS NULL)",
+}
+"""SQL of the number of records by operation."""
 
 
 class OnePass:
@@ -39,12 +40,13 @@ class OnePass:
     def __init__(self, raw: DataFrame, known: KnownSchemas, schemas: BatchSchemas, partitions: int) -> None:
         [key] = schemas.keys.values()
         self._changes = changed_rows(uniform_messages(raw, known), schemas, key)
-        counted, self._observed = observe(self._changes, *_COUNTS)
+        self._counts = [F.expr(sql).alias(name) for name, sql in _COUNTS.items()]
+        counted, self._observed = observe(self._changes, *self._counts)
         self.rows = _last(counted, key, partitions).select("row.*", DELETED)
 
     def counts(self) -> Counter[str]:
         """Return the number of records by operation, and of tombstones, after a query of all rows."""
-        found = self._observed() or self._changes.agg(*_COUNTS).collect()[0].asDict()
+        found = self._observed() or self._changes.agg(*self._counts).collect()[0].asDict()
         return +Counter({name: int(number) for name, number in found.items()})
 
 
