@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 
@@ -13,7 +14,7 @@ from ddl_recorder import DdlRecorder
 
 from rowtide.schema_history.server.query_event import Flavor, Server
 
-COMBINATIONS = 60
+COMBINATIONS = 300 if "ROWTIDE_CAMPAIGN" in os.environ else 20
 
 
 def all_statements(flavor: Flavor) -> Iterator[str]:
