@@ -90,7 +90,11 @@ class TableBatch:
 
     def _apply_in_one_pass(self, raw: DataFrame, known: KnownSchemas, batch: Batch) -> Batch | None:
         """Apply a batch whose messages all have the same two schemas, and return ``None`` for another one."""
-        schemas = self._evolve(*self._parse(known), batch)
+        keys: dict[KeyId, KeyVersion] = {
+            (number, None): self._key_version(number, text) for number, text in known.key.items()
+        }
+        values = [self._value_version(number, text) for number, text in known.value.items()]
+        schemas = self._evolve(keys, values, batch)
         evolution = schemas.evolution
         creates = evolution.before is None
         changes_table = not creates and (evolution.added or evolution.widened or evolution.fills)
@@ -114,16 +118,16 @@ class TableBatch:
         self._note(evolution)
         return replace(batch, columns=tuple(column.name for column in schemas.values[0].columns), truncation=None)
 
-    def _parse(self, known: KnownSchemas) -> tuple[dict[KeyId, KeyVersion], list[ValueVersion]]:
-        topic, converter = self.outcome.name.topic, ConverterSettings(self.settings.numeric_decimals)
-        keys: dict[KeyId, KeyVersion] = {
-            (version, None): key_version(version, parse_schema(text, topic), converter)
-            for version, text in known.key.items()
-        }
-        values = [
-            value_version(version, parse_schema(text, topic), converter, topic) for version, text in known.value.items()
-        ]
-        return keys, values
+    @property
+    def _converter(self) -> ConverterSettings:
+        return ConverterSettings(self.settings.numeric_decimals)
+
+    def _key_version(self, number: int | None, schema: str) -> KeyVersion:
+        return key_version(number, parse_schema(schema, self.outcome.name.topic), self._converter)
+
+    def _value_version(self, number: int | None, schema: str) -> ValueVersion:
+        topic = self.outcome.name.topic
+        return value_version(number, parse_schema(schema, topic), self._converter, topic)
 
     def _count(self, groups: Sequence[RecordGroup]) -> None:
         for group in groups:
@@ -178,7 +182,7 @@ class TableBatch:
 
     def _schemas(self, records: DataFrame, groups: Sequence[RecordGroup], batch: Batch) -> BatchSchemas:
         """Return the schemas of the batch and the table's columns after it."""
-        topic, converter = self.outcome.name.topic, ConverterSettings(self.settings.numeric_decimals)
+        topic = self.outcome.name.topic
         some_without = any(
             (group.key_fields is not None) or (group.value_schema is None and not group.tombstone) for group in groups
         )
@@ -188,17 +192,17 @@ class TableBatch:
             if group.op == "t" or group.key_id in keys:
                 continue
             if group.key_schema is not None:
-                keys[group.key_id] = key_version(group.key_version, parse_schema(group.key_schema, topic), converter)
+                keys[group.key_id] = self._key_version(group.key_version, group.key_schema)
             else:
-                keys[group.key_id] = key_without_schema(group.key_fields, supplied.get("key"), converter, topic)
+                keys[group.key_id] = key_without_schema(group.key_fields, supplied.get("key"), self._converter, topic)
         texts = {group.value_version: group.value_schema for group in groups}
         values = []
         for version in ordered_versions(groups, records):
             text = texts[version]
             if text is not None:
-                values.append(value_version(version, parse_schema(text, topic), converter, topic))
+                values.append(self._value_version(version, text))
             else:
-                values.append(value_without_schema(records, supplied.get("value"), converter, topic))
+                values.append(value_without_schema(records, supplied.get("value"), self._converter, topic))
         return self._evolve(keys, values, batch)
 
     def _evolve(self, keys: dict[KeyId, KeyVersion], values: list[ValueVersion], batch: Batch) -> BatchSchemas:

@@ -27,7 +27,7 @@ _QUIET_WAIT_S = 0.5
 """The longest wait while only the offset has to be stored, at a tenth of its interval."""
 _UNACKNOWLEDGED_WAIT_S = 0.01
 """How long to wait for batches while acknowledgements are pending, which free room in the store."""
-_TOLD_WAIT_S = 0.05
+_REPORTED_WAIT_S = 0.05
 """The same if the sink says when there is something to do, and the room is not needed."""
 _AWAITED_WAIT_S = 0.001
 """The same while somebody waits for the acknowledgements, such as a commit on the server."""
@@ -101,7 +101,7 @@ class Delivery:
         self._on_failure = on_failure
         self._on_delivered = on_delivered
         self._clock = clock
-        self._told = sink.call_when_due(store.wake) and on_delivered is None
+        self._sink_reports = sink.call_when_due(store.wake) and on_delivered is None
         self._wait_s = _UNACKNOWLEDGED_WAIT_S if on_delivered is None else _AWAITED_WAIT_S
         self._quiet_wait_s = max(_IDLE_WAIT_S, min(_QUIET_WAIT_S, policy.interval_s / 10))
         self._group = max(1, store.use().max_events // 4)
@@ -241,8 +241,8 @@ class Delivery:
     def _longest_wait(self) -> float:
         """How long to wait for a batch, in seconds; what does not wake the thread up is looked for after that."""
         if self._unacknowledged:
-            can_wait = self._told and self._sink.problem is None and not self._store.pressed
-            return _TOLD_WAIT_S if can_wait else self._wait_s
+            can_wait = self._sink_reports and self._sink.problem is None and not self._store.pressed
+            return _REPORTED_WAIT_S if can_wait else self._wait_s
         return _IDLE_WAIT_S if self._in_transaction else self._quiet_wait_s
 
     def _send(self, taken: Taken[Batch]) -> None:

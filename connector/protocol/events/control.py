@@ -4,9 +4,7 @@ from typing import Literal
 
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
 from rowtide.connector.protocol.byte_reader import ByteReader
-from rowtide.connector.protocol.events.classes import (
-    TransactionPayload,
-)
+from rowtide.connector.protocol.events.classes import TransactionPayload
 from rowtide.connector.protocol.events.log_events import (
     BinlogCheckpoint,
     FormatDescription,

@@ -70,6 +70,14 @@ class Stream:
         self.pipeline.progress.carried = carried or None
         self.snapshots.attach(self.pipeline, self.captured)
 
+    def use_both(self) -> tuple[Part, Part]:
+        """Signal a snapshot of each kind, and return the parts that were made."""
+        for data in (INCREMENTAL, BLOCKING):
+            self.snapshots.execute(snapshot_request(signal(**data)), AT)
+        assert self.incremental is not None
+        assert self.blocking is not None
+        return self.incremental, self.blocking
+
     @property
     def made(self) -> list[str]:
         return [kind for kind in ("incremental", "blocking") if getattr(self, kind) is not None]
@@ -139,11 +147,7 @@ def test_a_rename_reaches_the_incremental_snapshots() -> None:
 
 def test_what_is_made_goes_on_with_each_new_stream() -> None:
     stream = Stream()
-    stream.snapshots.execute(snapshot_request(signal(**INCREMENTAL)), AT)
-    stream.snapshots.execute(snapshot_request(signal(**BLOCKING)), AT)
-    incremental, blocking = stream.incremental, stream.blocking
-    assert incremental is not None
-    assert blocking is not None
+    incremental, blocking = stream.use_both()
     stream.connect()
     assert incremental.calls[-1] == ("attach", stream.pipeline)
     assert blocking.calls[-1] == ("attach", stream.pipeline, stream.captured)
@@ -153,11 +157,7 @@ def test_what_is_made_goes_on_with_each_new_stream() -> None:
 
 def test_blocking_snapshots_come_first_and_only_what_is_due_is_done() -> None:
     stream = Stream()
-    stream.snapshots.execute(snapshot_request(signal(**INCREMENTAL)), AT)
-    stream.snapshots.execute(snapshot_request(signal(**BLOCKING)), AT)
-    incremental, blocking = stream.incremental, stream.blocking
-    assert incremental is not None
-    assert blocking is not None
+    incremental, blocking = stream.use_both()
     incremental.due = True
     assert stream.snapshots.due
     assert list(stream.snapshots.run(stream.pipeline)) == ["output of run"]
