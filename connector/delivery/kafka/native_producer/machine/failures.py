@@ -95,10 +95,15 @@ def topic_refused(topic: str, why: str) -> Failure:
     return Failure(RecordRejected(f"Kafka refuses messages for topic {topic!r}: {why}"), abortable=True)
 
 
-def records_lost(place: TopicPartition) -> Failure:
-    """The failure for a partition without records that were acknowledged."""
+def records_lost(place: TopicPartition, *, abortable: bool = True) -> Failure:
+    """The failure for a partition without records that were acknowledged.
+
+    Args:
+        place: the partition.
+        abortable: not while a transaction is aborted, which forgets such failures.
+    """
     what = f"has lost acknowledged records of partition {place.partition}"
-    return Failure(TopicReplaced(place.topic, what), abortable=True)
+    return Failure(TopicReplaced(place.topic, what), abortable)
 
 
 def expired(batch: Batch, limit_s: float, problem: str | None, transactional_id: str) -> Failure:

@@ -343,16 +343,11 @@ class Sender:
             if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and partition in self._waiting:
                 self._cluster.forget_leader(partition)
 
-    def _produced(self, sent: Sent, answer: ProduceAnswer, now: float) -> list[Failure]:
+    def _produced(self, sent: Sent, answer: ProduceAnswer, now: float) -> list[Failure | None]:
         answers = {TopicPartition(batch.topic, batch.partition): batch for batch in answer.batches}
         if len(answers) != len(answer.batches) or answers.keys() != {queue.partition for queue in sent.queues}:
             return [malformed_answer(sent, "other partitions than in the request")]
-        failures = []
-        for queue in sent.queues:
-            failure = self._batch_answered(queue, answers[queue.partition], now)
-            if failure is not None:
-                failures.append(failure)
-        return failures
+        return [self._batch_answered(queue, answers[queue.partition], now) for queue in sent.queues]
 
     def _batch_answered(self, queue: PartitionQueue, answer: ProducedBatch, now: float) -> Failure | None:
         reaction = PRODUCE.get(answer.error, Reaction.FAIL)
@@ -369,18 +364,19 @@ class Sender:
         elif reaction is Reaction.SPLIT and queue.split():
             self._transactions.unsettle()  # an earlier attempt may have stored the whole batch
         else:
+            lost = answer.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and queue.follows
             self._postpone(queue, now)
+            if lost:
+                return records_lost(queue.partition, abortable=self.state is not State.ABORTING)
             if reaction in (Reaction.SPLIT, Reaction.REFUSED):
                 return batch_refused(batch, answer, show_keys=self._settings.show_keys)
-            if answer.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and queue.follows:
-                return records_lost(queue.partition)
             return by_reaction(what, answer.error, reaction, self._settings.transactional_id, answer.message)
         return None
 
     def _acknowledge(self, queue: PartitionQueue, base_offset: int) -> Failure | None:
         batch = queue.acknowledge(base_offset)
         if batch is None:
-            return records_lost(queue.partition)
+            return records_lost(queue.partition, abortable=self.state is not State.ABORTING)
         self._acknowledged.append(batch)
         self.waiting -= batch.count
         if not queue:

@@ -15,6 +15,7 @@ from rowtide.connector.delivery.errors import (
     ProducerFenced,
     RecordRejected,
     TopicMissing,
+    TopicReplaced,
     TransactionAborted,
 )
 from rowtide.connector.delivery.kafka.native_producer.machine import Sender, SenderSettings
@@ -290,6 +291,37 @@ def test_a_batch_that_was_in_flight_at_an_abort_is_not_sent_again(version: int, 
     net.kafka.held_back, net.kafka.largest = lambda _: False, 100
     net.settle()
     assert_usable(net, 2, 3)
+
+
+@VERSIONS
+def test_a_loss_of_records_that_is_seen_during_an_abort_ends_the_producer(version: int) -> None:
+    kafka = SimulatedKafka(version=version, topic_ids=False)
+    for name in ("a", "offsets"):
+        kafka.create(name, 2)
+    net = network(kafka=kafka)
+    transaction(net, A0)
+    begun(net)
+    produce = step(net, Produce)
+    net.sender.abort()
+    kafka.delete("a")
+    kafka.create("a", 2)
+    net.deliver(produce.number)
+    net.answer(produce.number)
+    assert isinstance(failure(net), TopicReplaced)
+    with pytest.raises(TopicReplaced):
+        net.sender.abort()
+
+
+def test_a_gap_behind_acknowledged_records_that_is_seen_during_an_abort_ends_the_producer() -> None:
+    net = network(1)
+    transaction(net, A0)
+    begun(net)
+    produce = step(net, Produce)
+    net.sender.abort()
+    net.kafka.produce_error = lambda _: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    net.deliver(produce.number)
+    net.answer(produce.number)
+    assert isinstance(failure(net), TopicReplaced)
 
 
 @VERSIONS
