@@ -39,7 +39,7 @@ from rowtide.spark_consumers.rows.multiset import (
 )
 from rowtide.spark_consumers.rows.one_pass import OnePass
 from rowtide.spark_consumers.settings import CHANGE_COLUMNS, Keyless, Settings
-from rowtide.spark_consumers.state import Batch, Commit
+from rowtide.spark_consumers.state import Batch, Commit, Truncation
 
 _OPERATIONS = {"r", "c", "u", "d", "t"}
 
@@ -56,6 +56,7 @@ class TableBatch:
         outcome: counters and notes are added to it.
         partitions: number of partitions of the topic.
         built: whether earlier runs have applied records to the table.
+        truncation: the newest TRUNCATE that earlier runs have read.
     """
 
     spark: SparkSession
@@ -65,6 +66,7 @@ class TableBatch:
     outcome: Outcome
     partitions: int
     built: bool = False
+    truncation: Truncation | None = None
 
     def apply(self, raw: DataFrame, batch: Batch, sample: DataFrame | None = None) -> Batch:
         """Apply the records of a batch.
@@ -143,10 +145,11 @@ class TableBatch:
 
     def _apply(self, records: DataFrame, groups: Sequence[RecordGroup], batch: Batch) -> Batch:
         truncated = None if self._is_log(groups) else truncations(groups, records)
-        if truncated is not None:
+        known = batch.truncation if self.partitions > 1 else None
+        if truncated is not None and (known is None or truncated.newest > known):
             records = truncated.records_after(records, alone=self.partitions == 1)
-        elif batch.truncation is not None and self.partitions > 1:
-            records = after(records, batch.truncation)
+        elif known is not None:
+            truncated, records = None, after(records, known)
         if self.built and truncated is None and self.settings.keyless is Keyless.APPLY:
             keyless = (group for group in groups if group.op == "r" and group.key_id == (None, None))
             self.outcome.reread += sum(group.count for group in keyless)
@@ -171,9 +174,19 @@ class TableBatch:
         return replace(
             batch,
             columns=columns or batch.columns,
-            truncation=truncated.newest if truncated else None,
+            truncation=truncated.newest if truncated else self._truncation_after(batch),
             seen=(*batch.seen, *seen)[-REPETITION_WINDOW:],
         )
+
+    def _truncation_after(self, batch: Batch) -> Truncation | None:
+        """Return the TRUNCATE that later batches regard, too, if this one has none.
+
+        All partitions have passed it at the end of the run behind the one that has read it. It is not kept for ever:
+        binlog positions are not comparable after a failover to another server.
+        """
+        limit = self.settings.max_records
+        is_cut = limit is not None and any(end - first >= limit for first, end in batch.ranges.values())
+        return None if batch.truncation == self.truncation and not is_cut else batch.truncation
 
     def _is_log(self, groups: Sequence[RecordGroup]) -> bool:
         """Whether all changes are appended as rows, including TRUNCATE."""

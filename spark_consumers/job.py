@@ -179,9 +179,9 @@ class TableJob:
             return
         table = FORMATS[self.settings.format](session)
         self._check(stored, table.exists(self.path))
-        built = stored.done.columns is not None
-        step = TableBatch(session, table, self.path, self.settings, outcome, len(bounds), built)
         done = stored.done
+        built = done.columns is not None
+        step = TableBatch(session, table, self.path, self.settings, outcome, len(bounds), built, done.truncation)
         if stored.planned is not None:
             # The previous run ended between plan and completion: repeat the same ranges under the same number.
             require(self.name.topic, bounds, stored.planned.ranges)

@@ -140,9 +140,9 @@ class Commit:
         return True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Truncation:
-    """The newest TRUNCATE read. Rows of other partitions that precede it in the binlog are ignored.
+    """The newest TRUNCATE read. What precedes it in the binlog, in other partitions, is ignored.
 
     Attributes:
         file: number of the binlog file.
