@@ -25,6 +25,8 @@ from tests.bench.stages import LOADS  # noqa: E402
 
 SCHEMA = "bench"
 _UNMEASURED = ", not measured"
+_SHOWN_S = 0.01
+"""Threads with less CPU time are not shown."""
 
 
 class FastKafka(Kafka):
@@ -48,6 +50,7 @@ class FastKafka(Kafka):
 @click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="A property of both connectors. Repeatable.")
 @click.option("--runs", default=1, show_default=True, help="Measured runs of each connector. The median is shown.")
 @click.option("--warm-up", is_flag=True, help="One more run before, with the same messages, which is not measured.")
+@click.option("--threads", is_flag=True, help="Also show the CPU time of each of rowtide's threads.")
 @click.option("--keep", type=click.Path(), help="Folder in which the logs are kept; by default they are removed.")
 def main(
     modes: tuple[str, ...],
@@ -60,6 +63,7 @@ def main(
     extra: tuple[str, ...],
     runs: int,
     warm_up: bool,
+    threads: bool,
     keep: str | None,
 ) -> None:
     """Measure the speed of streaming and of snapshots (both if no mode is given).
@@ -73,6 +77,8 @@ def main(
         for side in ("key", "value"):
             properties[f"{side}.converter"] = JSON_CONVERTER
             properties[f"{side}.converter.schemas.enable"] = "false"
+    if threads:
+        Rowtide.module = "tests.bench.named_threads"
     Debezium.programs = Path(debezium or "").absolute()
     kinds: list[type[Connector]] = [Rowtide, *([Debezium] if debezium else [])]
     with ExitStack() as stack:
@@ -80,7 +86,10 @@ def main(
         database = stack.enter_context(MySQL({"innodb_buffer_pool_size": "256M"}))
         kafka = stack.enter_context(FastKafka())
         bench = Bench(LOADS[load_name](rows), database, kafka, properties, folder, range(-warm_up, runs))
-        show(list(bench.figures(kinds, modes or ("stream", "snapshot"))))
+        figures = list(bench.figures(kinds, modes or ("stream", "snapshot")))
+    show(figures)
+    if threads:
+        show_threads(figures)
 
 
 class Bench:
@@ -184,6 +193,16 @@ def show(figures: list[Figures]) -> None:
         )
     for row in rows:
         click.echo("| " + " | ".join(row) + " |")
+
+
+def show_threads(figures: list[Figures]) -> None:
+    """Print the CPU time of rowtide's threads in the median run of each mode, the largest first."""
+    click.echo("\n| run | thread | CPU s | µs/message |\n| --- | --- | --: | --: |")
+    for figure in medians(figures):
+        ended = figure.cpu_s - sum(figure.threads.values())
+        for name, seconds in sorted({**figure.threads, "ended": ended}.items(), key=lambda one: -one[1]):
+            if figure.threads and seconds >= _SHOWN_S:
+                click.echo(f"| {figure.name} | {name} | {seconds:.2f} | {seconds / figure.messages * 1e6:.2f} |")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ _OFFSETS_S = 5.0
 
 
 class Rowtide(RowtideProcess):
-    """rowtide, as a user runs it."""
+    """rowtide, as a user runs it; with `module`, also with names of its threads in ``/proc``."""
 
     kind = "rowtide"
 

@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-__all__ = ["Figures", "TopicWatch", "Usage", "cpu_seconds", "medians", "peak_bytes", "servers_below"]
+__all__ = ["Figures", "TopicWatch", "Usage", "cpu_seconds", "medians", "peak_bytes", "servers_below", "thread_seconds"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _READ_S = 120.0
@@ -37,6 +37,7 @@ class Figures:
         cpu_s: CPU time of the connector from its start to the last record.
         servers_cpu_s: CPU time of the database and the broker together in the same period.
         peak_bytes: peak resident memory of the connector's process.
+        threads: CPU time of each of its threads; empty if the process was running before.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Figures:
     cpu_s: float
     servers_cpu_s: float
     peak_bytes: int
+    threads: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def rate(self) -> float:
@@ -64,6 +66,16 @@ def cpu_seconds(pid: int) -> float:
     """CPU time of a process and all its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def thread_seconds(pid: int) -> dict[str, float]:
+    """CPU time of the threads of a process that run, by name; threads of the same name together."""
+    found: dict[str, float] = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # a thread may end meanwhile
+            name = "main" if task.name == str(pid) else (task / "comm").read_text().strip()
+            found[name] = found.get(name, 0.0) + int((task / "schedstat").read_text().split()[0]) / 1e9
+    return found
 
 
 def peak_bytes(pid: int) -> int:

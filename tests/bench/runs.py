@@ -11,7 +11,7 @@ from binlog_readers import binlog_readers, end_binlog_readers
 
 from tests.bench.connectors import Connector
 from tests.bench.load import AnyLoad
-from tests.bench.measure import Figures, TopicWatch, Usage, cpu_seconds, peak_bytes
+from tests.bench.measure import Figures, TopicWatch, Usage, cpu_seconds, peak_bytes, thread_seconds
 
 if TYPE_CHECKING:
     from rowtide_stack import MySQL
@@ -66,6 +66,7 @@ def _timed(
     own = Usage(connector.pid) if connector.alive() else None
     connector.start(folder)
     watch.wait(end, connector.alive)
+    threads = {} if own else thread_seconds(connector.pid)
     cpu = own.seconds if own else cpu_seconds(connector.pid)
     figures = Figures(
         f"{connector.kind} {mode}",
@@ -74,6 +75,7 @@ def _timed(
         cpu,
         usage.seconds,
         peak_bytes(connector.pid),
+        threads,
     )
     connector.pause()
     return figures

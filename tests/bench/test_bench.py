@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ from connector_properties import connector_properties, history_topic
 from tests.bench.connectors import TUNED, Rowtide
 from tests.bench.latency import Latency
 from tests.bench.load import Load
-from tests.bench.measure import Figures, TopicWatch, medians, servers_below
+from tests.bench.measure import Figures, TopicWatch, medians, servers_below, thread_seconds
+from tests.bench.named_threads import name_threads
 from tests.bench.python_values import READERS, images, measure
 from tests.bench.runs import prepare, snapshot_run, stream_run
 from tests.bench.unique import Large, Unique, Wide
@@ -74,6 +76,7 @@ def test_both_runs_with_few_rows(mysql: MySQL, kafka: Kafka, tmp_path: Path) -> 
     assert (copied.name, copied.messages) == ("rowtide snapshot", 70)
     assert streamed.cpu_s > 0
     assert streamed.peak_bytes > 0
+    assert 0 < streamed.threads["main"] <= streamed.cpu_s
 
 
 def _rowtide(name: str, database: Database, kafka: Kafka, own: dict[str, str]) -> Rowtide:
@@ -88,6 +91,22 @@ def test_both_readers_of_python_values_read_every_row(mysql: MySQL) -> None:
     with mysql.database("values") as database:
         figures = measure(mysql, database, load, rounds=1)
     assert [(one["reader"], one["rows"]) for one in figures] == [(reader, images(load)) for reader in READERS]
+
+
+def test_the_time_of_a_thread_is_found_by_its_name() -> None:
+    running = threading.Barrier(2)
+    name_threads()
+    try:
+        thread = threading.Thread(target=lambda: [running.wait() for _ in range(2)], name="shop/a-reader")
+        thread.start()
+    finally:
+        threading.setprofile(None)
+    running.wait()
+    found = thread_seconds(os.getpid())
+    running.wait()
+    thread.join()
+    assert found["a-reader"] > 0
+    assert found["main"] > 0
 
 
 def test_percentiles_of_latencies_are_in_milliseconds() -> None:

@@ -23,6 +23,9 @@ class RowtideProcess(ChildProcess):
         bootstrap: the addresses of Kafka.
     """
 
+    module = "rowtide"
+    """What the interpreter runs."""
+
     def __init__(self, name: str, properties: Mapping[str, str], bootstrap: str) -> None:
         super().__init__()
         self.name = name
@@ -42,5 +45,5 @@ class RowtideProcess(ChildProcess):
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{self.name}.json"
         file.write_text(json.dumps(self._config, indent=1))
-        command = [sys.executable, "-m", "rowtide", "run", "--no-progress", "--web-port", str(free_port()), str(file)]
+        command = [sys.executable, "-m", self.module, "run", "--no-progress", "--web-port", str(free_port()), str(file)]
         self._run(command, folder / f"{self.name}.log")
