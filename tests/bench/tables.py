@@ -1,10 +1,11 @@
-"""``rowtide tables`` beside a plain Spark job (``plain_tables.py``), in turns in one Spark session.
+"""``rowtide tables`` beside a plain Spark job (``plain_tables.py``), in turns.
 
     python -m tests.bench.tables [build] [batch] [many] [--rows THOUSANDS] [--table THOUSANDS] [--tables N] [--rounds N]
 
 ``build``: the snapshot of the load, 1.75 rows for each of ROWS, becomes two tables; then a run with nothing new.
 ``batch``: 1 % of the rows of a table change: the newest, then rows of all its files. ``many``: small tables, of 20 rows
-each; then a run with nothing new.
+each; then a run with nothing new. In ``build`` and ``many`` each job has a Spark of its own (``table_jobs.py``); in
+``batch`` both use that of rowtide.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,18 +28,20 @@ sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
 
 from change_topics import Topic  # noqa: E402 - after the path
 from connector_properties import connector_properties, history_topic  # noqa: E402
-from rowtide_stack import Kafka, MySQL, spark_jars  # noqa: E402
+from rowtide_stack import Kafka, MySQL  # noqa: E402
 
 from tests.bench.connectors import TUNED, Rowtide  # noqa: E402
 from tests.bench.load import Load  # noqa: E402
-from tests.bench.measure import TopicWatch, cpu_seconds  # noqa: E402
-from tests.bench.plain_tables import build_table, merge_changes  # noqa: E402
+from tests.bench.measure import TopicWatch  # noqa: E402
+from tests.bench.plain_tables import merge_changes  # noqa: E402
 from tests.bench.runs import topics_of  # noqa: E402
+from tests.bench.table_jobs import TableJob, Usage, measured, rowtide_session, update  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from rowtide.spark_consumers.kafka.source import RecordSource
+Jobs = Mapping[str, TableJob]
+"""The jobs by their names, in the order of their turns."""
 
 _SCHEMA = "bench"
 _ROWS_OF_A_SMALL_TABLE = 20
@@ -50,141 +53,95 @@ _COLUMNS = [
 ]
 
 
-@contextmanager
-def spark_session(cores: str = "*") -> Iterator[SparkSession]:
-    """Start Spark as ``rowtide tables`` does."""
-    from rowtide.spark_consumers.jvm.session import build_session
-
-    session = build_session(
-        delta=True,
-        master=f"local[{cores}]",
-        jars=",".join(map(str, spark_jars())),
-        settings={
-            "spark.ui.showConsoleProgress": "false",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-        },
-    )
-    session.sparkContext.setLogLevel("ERROR")
-    try:
-        yield session
-    finally:
-        session.stop()
-
-
 class Bench:
-    """Runs jobs and collects their times.
+    """Runs jobs and collects what they took.
 
     Args:
-        spark: the session of all jobs.
         folder: for the tables.
     """
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark = spark
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.figures: dict[str, list[tuple[float, float]]] = {}
-        self._pid = int(spark._jvm.java.lang.ProcessHandle.current().pid())
+        self.figures: dict[str, list[Usage]] = {}
 
-    def measure(self, name: str, job: Callable[..., object], *arguments: object) -> None:
-        """Run a job, and add its wall time and the processor time of Spark."""
-        started, cpu = time.monotonic(), cpu_seconds(self._pid)
-        job(*arguments)
-        found = time.monotonic() - started, cpu_seconds(self._pid) - cpu
-        self.figures.setdefault(name, []).append(found)
-        click.echo(f"{name}: {found[0]:.1f} s, CPU {found[1]:.1f} s", err=True)
+    def add(self, name: str, usage: Usage) -> None:
+        """Add the figures of a run."""
+        self.figures.setdefault(name, []).append(usage)
+        click.echo(f"{name}: {usage.seconds:.1f} s, CPU {usage.cpu_s:.1f} s", err=True)
 
-    def update(self, source: RecordSource, output: str, topics: str) -> int:
-        """Update tables with rowtide, and return the number of records read.
-
-        Raises:
-            RuntimeError: a table was not updated.
-        """
-        from rowtide.spark_consumers.job import update_tables
-        from rowtide.spark_consumers.settings import Settings
-
-        path = str(self.folder / output)
-        outcomes = list(update_tables(self.spark, source, Settings(path, f"{path}/_rowtide"), topics))
-        failed = [outcome.error for outcome in outcomes if outcome.error]
-        if failed:
-            raise RuntimeError(failed[0])
-        return sum(outcome.records for outcome in outcomes)
-
-    def build(self, kafka: Kafka, topics: list[str], rounds: int) -> None:
+    def build(self, jobs: Jobs, topics: list[str], rounds: int) -> None:
         """Build tables from topics, in turns, each followed by a run with nothing new."""
-        source, pattern = kafka_source(self.spark, kafka), "|".join(topics)
         for number in range(rounds):
-            self.measure("build, plain", self._plain, kafka, topics, f"plain-{number}")
-            self.measure("build, rowtide", self.update, source, f"built-{number}", pattern)
-            self.measure("nothing new, rowtide", self.update, source, f"built-{number}", pattern)
+            self._build(jobs, "build", topics, number)
+            self._update(jobs, "nothing new", topics, "build", number)
 
-    def _plain(self, kafka: Kafka, topics: list[str], output: str) -> None:
-        for topic in topics:
-            build_table(self.spark, kafka.bootstrap, topic, str(self.folder / output / topic))
+    def _build(self, jobs: Jobs, name: str, topics: list[str], number: int) -> None:
+        for kind, job in jobs.items():
+            self.add(f"{name}, {kind}", job.run(topics, self._path(name, kind, number)))
 
-    def batch(self, rows: int, rounds: int) -> None:
+    def _update(self, jobs: Jobs, name: str, topics: list[str], built: str, number: int) -> None:
+        usage = jobs["rowtide"].run(topics, self._path(built, "rowtide", number))
+        self.add(f"{name}, rowtide", usage)
+
+    def _path(self, name: str, kind: str, number: int) -> str:
+        return str(self.folder / f"{name}-{kind}-{number}".replace(" ", "-"))
+
+    def batch(self, spark: SparkSession, rows: int, rounds: int) -> None:
         """Change 1 % of the rows of a table, in turns, on equal tables: the newest, then rows in all of its files."""
-        from rowtide.spark_consumers.kafka.source import FrameSource
-
         few = rows // 100
-        self._table("batch", rows, few)
+        self._table(spark, "batch", rows, few)
         plain, vectors = self.folder / "plain-batch", self.folder / "vectors"
         shutil.copytree(self.folder / "batch/t", plain)
         shutil.copytree(self.folder / "batch", vectors)
-        self.spark.sql(f"ALTER TABLE delta.`{vectors}/t` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
+        spark.sql(f"ALTER TABLE delta.`{vectors}/t` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
         start = few
         for where, number in [("newest", f"{rows - few} + id % {few}"), ("anywhere", f"id * 7919 % {rows}")] * rounds:
-            changed = self.spark.range(start, start + few).selectExpr("id AS offset", f"{number} AS id")
+            changed = spark.range(start, start + few).selectExpr("id AS offset", f"{number} AS id")
             start += few
             raw = messages(changed, "u").cache()
             raw.count()
             name = f"1 % of {rows:,} rows, {where}"
-            self.measure(f"{name}, plain", merge_changes, self.spark, raw, str(plain), "id")
-            self.measure(f"{name}, rowtide", self.update, FrameSource(raw), "batch", "t")
-            self.measure(f"{name}, rowtide, deletion vectors", self.update, FrameSource(raw), "vectors", "t")
+            self.add(f"{name}, plain", measured(spark, merge_changes, spark, raw, str(plain), "id"))
+            self._merge(f"{name}, rowtide", spark, raw, "batch")
+            self._merge(f"{name}, rowtide, deletion vectors", spark, raw, "vectors")
             raw.unpersist()
 
-    def _table(self, output: str, rows: int, few: int) -> None:
+    def _table(self, spark: SparkSession, output: str, rows: int, few: int) -> None:
         """Build a table with a few rows by rowtide, and append the others as it would have written them."""
-        from rowtide.spark_consumers.kafka.source import FrameSource
-
-        first = messages(self.spark.range(few).selectExpr("id AS offset", "id"), "r")
-        self.measure(f"table of {few:,} rows, rowtide", self.update, FrameSource(first), output, "t")
+        first = messages(spark.range(few).selectExpr("id AS offset", "id"), "r")
+        self._merge(f"table of {few:,} rows, rowtide", spark, first, output)
         texts = (f"sha2(concat('row ', id + {number}), 256) AS text_{number}" for number in range(3))
         numbers = (f"CAST(id % {number + 2} AS int) AS number_{number}" for number in range(3))
-        rest = self.spark.range(few, rows, numPartitions=-(-rows // _ROWS_OF_A_FILE))
+        rest = spark.range(few, rows, numPartitions=-(-rows // _ROWS_OF_A_FILE))
         rest.selectExpr("id", *texts, *numbers).write.format("delta").mode("append").save(
             str(self.folder / output / "t")
         )
 
-    def many(self, kafka: Kafka, tables: int, rounds: int) -> None:
+    def _merge(self, name: str, spark: SparkSession, raw: DataFrame, output: str) -> None:
+        from rowtide.spark_consumers.kafka.source import FrameSource
+
+        self.add(name, measured(spark, update, spark, FrameSource(raw), str(self.folder / output), "t"))
+
+    def many(self, jobs: Jobs, kafka: Kafka, tables: int, rounds: int) -> None:
         """Build small tables, in turns; then run with nothing new, and change a row of each."""
-        source, pattern = kafka_source(self.spark, kafka), r"small\..*"
         topics = [f"small.d.t{number:05d}" for number in range(tables)]
         create_topics(kafka, topics)
         produce(kafka, topics, "r", _ROWS_OF_A_SMALL_TABLE)
+        name = f"{tables} small tables"
         for number in range(rounds):
-            self.measure(f"{tables} small tables, plain", self._plain, kafka, topics, f"plain-many-{number}")
-            self.measure(f"{tables} small tables, rowtide", self.update, source, f"many-{number}", pattern)
-        output = f"many-{rounds - 1}"
-        self.measure(f"{tables} small tables, nothing new, rowtide", self.update, source, output, pattern)
+            self._build(jobs, name, topics, number)
+        self._update(jobs, f"{name}, nothing new", topics, name, rounds - 1)
         produce(kafka, topics, "u", 1)
-        self.measure(f"{tables} small tables, one change in each, rowtide", self.update, source, output, pattern)
+        self._update(jobs, f"{name}, one change in each", topics, name, rounds - 1)
 
     def table(self) -> str:
-        """Return the medians as a Markdown table."""
-        lines = ["| run | seconds | CPU s |", "| --- | --: | --: |"]
-        for name, found in self.figures.items():
-            seconds, cpu = (statistics.median(column) for column in zip(*found, strict=True))
-            lines.append(f"| {name} | {seconds:.1f} | {cpu:.1f} |")
+        """Return the first run of each kind and the medians of the later ones as a Markdown table."""
+        lines = ["| run | first: seconds | CPU s | later: seconds | CPU s |", "| --- | --: | --: | --: | --: |"]
+        for name, (first, *later) in self.figures.items():
+            medians = [statistics.median(column) for column in zip(*map(astuple, later), strict=True)]
+            cells = [f"{value:.1f}" for value in (*astuple(first), *medians)]
+            lines.append(f"| {name} | {' | '.join(cells + ['–'] * (4 - len(cells)))} |")
         return "\n".join(lines)
-
-
-def kafka_source(spark: SparkSession, kafka: Kafka) -> RecordSource:
-    """Return the source that ``rowtide tables`` uses."""
-    from rowtide.spark_consumers.kafka.source import KafkaSource
-
-    return KafkaSource(spark, {"bootstrap.servers": kafka.bootstrap})
 
 
 def messages(rows: DataFrame, operation: str) -> DataFrame:
@@ -259,7 +216,9 @@ def snapshot(stack: ExitStack, kafka: Kafka, load: Load, folder: Path) -> list[s
 @click.option("--rows", default=200, show_default=True, help="build: thousands of rows of each table of the load.")
 @click.option("--table", default=10_000, show_default=True, help="batch: thousands of rows of the table.")
 @click.option("--tables", default=500, show_default=True, help="many: number of tables.")
-@click.option("--rounds", default=3, show_default=True, help="The figures are the medians of so many rounds.")
+@click.option(
+    "--rounds", default=3, show_default=True, help="The figures are those of the first, and the medians of the others."
+)
 def main(runs: tuple[str, ...], rows: int, table: int, tables: int, rounds: int) -> None:
     """Measure ``rowtide tables`` beside a plain Spark job."""
     from tests.bench.__main__ import FastKafka
@@ -269,13 +228,17 @@ def main(runs: tuple[str, ...], rows: int, table: int, tables: int, rounds: int)
         wanted = runs or ("build", "batch", "many")
         kafka = stack.enter_context(FastKafka())
         topics = snapshot(stack, kafka, Load(rows), folder) if "build" in wanted else []
-        bench = Bench(stack.enter_context(spark_session()), folder)
-        if "build" in wanted:
-            bench.build(kafka, topics, rounds)
-        if "batch" in wanted:
-            bench.batch(table * 1000, rounds)
-        if "many" in wanted:
-            bench.many(kafka, tables, rounds)
+        bench = Bench(folder)
+        for run in wanted:  # each with Sparks of its own
+            with ExitStack() as sparks:
+                if run == "batch":
+                    bench.batch(sparks.enter_context(rowtide_session()), table * 1000, rounds)
+                    continue
+                jobs = {kind: sparks.enter_context(TableJob(kind, kafka.bootstrap)) for kind in ("plain", "rowtide")}
+                if run == "build":
+                    bench.build(jobs, topics, rounds)
+                else:
+                    bench.many(jobs, kafka, tables, rounds)
         click.echo(bench.table())
         click.echo(f"load average {os.getloadavg()[0]:.0f}", err=True)
 

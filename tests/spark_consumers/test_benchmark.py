@@ -12,8 +12,8 @@ def test_both_jobs_apply_the_same_changes(spark, rows_of, tmp_path: Path) -> Non
 
     from tests.bench.tables import Bench
 
-    bench = Bench(spark, tmp_path)
-    bench.batch(300, rounds=1)
+    bench = Bench(tmp_path)
+    bench.batch(spark, 300, rounds=1)
     rows = rows_of(str(tmp_path / "batch/t"))
     assert len(rows) == 300
     assert len({row["text_0"] for row in rows}) == 300
@@ -24,3 +24,20 @@ def test_both_jobs_apply_the_same_changes(spark, rows_of, tmp_path: Path) -> Non
         for where in ("anywhere", "newest")
         for job in ("plain", "rowtide", "rowtide, deletion vectors")
     }
+
+
+@pytest.mark.servers
+def test_both_jobs_build_the_same_table_in_processes_of_their_own(kafka, rows_of, tmp_path: Path) -> None:
+    from recorded_tables import same_rows
+
+    from tests.bench.table_jobs import TableJob
+    from tests.bench.tables import create_topics, produce
+
+    create_topics(kafka, ["built"])
+    produce(kafka, ["built"], "r", 20)
+    for name in ("plain", "rowtide"):
+        with TableJob(name, kafka.bootstrap) as job:
+            assert job.run(["built"], str(tmp_path / name)).cpu_s > 0
+    rows = rows_of(str(tmp_path / "rowtide/built"))
+    assert [row["number_0"] for row in sorted(rows, key=lambda row: row["id"])] == list(range(20))
+    same_rows(rows, rows_of(str(tmp_path / "plain/built")))
