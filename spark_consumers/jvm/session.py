@@ -2,11 +2,15 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import IO
 
+import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+
+from rowtide.spark_consumers.jvm.collector import parallel_collector
 
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 DELTA_PACKAGE = "io.delta:delta-spark_2.13:4.0.0"
@@ -41,16 +45,20 @@ def build_session(
     """Start Spark, or return the session of this process or of ``spark-submit``.
 
     With ``output``, all that a Spark that is started here prints, such as the downloads of packages, goes to this file
-    instead of standard output and standard error. See :func:`session_settings` for the other arguments.
+    instead of standard output and standard error. See :func:`session_settings` for the other arguments, and
+    :func:`parallel_collector` for a setting of Java.
     """
     builder = SparkSession.builder.appName("rowtide tables")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the driver
     found = session_settings(
         delta=delta, master=master, jars=jars, packages=packages, settings=settings, submitted=submitted
     )
+    starts = not submitted and SparkSession.getActiveSession() is None
+    if starts and found.get("spark.master", "local").startswith("local"):
+        found |= parallel_collector(found, os.environ, _configuration_folder())
     for name, value in found.items():
         builder = builder.config(name, value)
-    if output is not None and not submitted and SparkSession.getActiveSession() is None:
+    if output is not None and starts:
         conf = SparkConf().setAll(list(found.items())).setAppName("rowtide tables")
         gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
         SparkContext(conf=conf, gateway=gateway)  # which the builder uses
@@ -88,6 +96,12 @@ def session_settings(
     if (more.get("spark.master") or master or ("" if submitted else "local[*]")).startswith("local"):
         found["spark.ui.enabled"] = "false"
     return {**found, **(_DELTA_SETTINGS if delta else {}), **more}
+
+
+def _configuration_folder() -> Path:
+    """Return the directory in which Spark's launcher looks for its configuration."""
+    home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
+    return Path(os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf")
 
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"

@@ -180,6 +180,7 @@ EDGES = {
     "rowtide.spark_consumers.formats.delta": "spark",
     "rowtide.spark_consumers.formats.parquet": "spark",
     "rowtide.spark_consumers.job": "clock spark threads",
+    "rowtide.spark_consumers.jvm.collector": "files",
     "rowtide.spark_consumers.jvm.driver": "clock spark",
     "rowtide.spark_consumers.jvm.files": "files network spark",
     "rowtide.spark_consumers.jvm.session": "files spark",
