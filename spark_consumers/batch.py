@@ -125,7 +125,8 @@ class TableBatch:
         return ConverterSettings(self.settings.numeric_decimals)
 
     def _key_version(self, number: int | None, schema: str) -> KeyVersion:
-        return key_version(number, parse_schema(schema, self.outcome.name.topic), self._converter)
+        topic = self.outcome.name.topic
+        return key_version(number, parse_schema(schema, topic), self._converter, topic)
 
     def _value_version(self, number: int | None, schema: str) -> ValueVersion:
         topic = self.outcome.name.topic

@@ -28,7 +28,7 @@ def key_without_schema(
     """
     if names is None:
         return KeyVersion(None)
-    known = {column.name: column for column in key_version(None, schema, settings).columns} if schema else {}
+    known = {column.name: column for column in key_version(None, schema, settings, topic).columns} if schema else {}
     _require("key", names, known, topic)
     return KeyVersion(None, tuple(known[name] for name in names))
 

@@ -37,8 +37,17 @@ class ValueVersion:
         return next((column for column in self.columns if column.name.lower() == name.lower()), None)
 
 
-def key_version(version: int | None, schema: JsonSchema, settings: ConverterSettings) -> KeyVersion:
-    """Return the version of a key's Connect schema."""
+def key_version(version: int | None, schema: JsonSchema, settings: ConverterSettings, topic: str) -> KeyVersion:
+    """Return the version of a key's Connect schema.
+
+    Raises:
+        NotAnEnvelopeError: the key has no fields, which name columns.
+    """
+    if "fields" not in schema:
+        raise NotAnEnvelopeError(
+            f"topic {topic}: the keys are values of type {schema.get('type')}, without the names of the key's columns. "
+            f"Leave the topic out with --topics, or remove the transform that extracts a field of the key"
+        )
     return KeyVersion(version, tuple(column_of(field, settings) for field in schema["fields"]))
 
 
@@ -49,7 +58,7 @@ def value_version(version: int | None, schema: JsonSchema, settings: ConverterSe
         NotAnEnvelopeError: it is not the schema of a change event.
     """
     fields = {field.get("field"): field for field in schema.get("fields", ())}
-    if schema.get("type") != "struct" or not fields.keys() >= _ENVELOPE_FIELDS:
+    if schema.get("type") != "struct" or not fields.keys() >= _ENVELOPE_FIELDS or "fields" not in fields["after"]:
         found = ", ".join(sorted(str(name) for name in fields)) or str(schema.get("type"))
         raise NotAnEnvelopeError(
             f"topic {topic} holds no change events: expected an envelope with before, after, source and op, found "

@@ -54,7 +54,7 @@ def test_columns_have_the_types_of_the_table(tmp_path: Path) -> None:
     assert {name: kind for name, (kind, _) in columns(found).items()} == {
         "id": "int", "price": "decimal(10,2)", "day": "date", "gone": "string", "kind": "string",
     }  # fmt: skip
-    assert key_version(None, found["p.shop.t"]["key"], SETTINGS).names == ("id",)
+    assert key_version(None, found["p.shop.t"]["key"], SETTINGS, "p.shop.t").names == ("id",)
     assert found.get("p.shop.other", {}) == {}
 
 

@@ -188,12 +188,15 @@ def test_an_error_of_one_table_does_not_stop_the_others(run, rows_of, tmp_path) 
     unwrapped = other._message(_struct([ID]), {"id": 1, "op": "c"})
     other._append(0, unwrapped, unwrapped)
     odd.change("x", None, {"id": 1}, 10)
-    first = run([*good.records, *lost.records, *other.records, *odd.records])
+    bare = Topic("p.d.bare", [ID], key=["id"])
+    bare.change("c", None, {"id": 1}, 10).key = bare._message({"type": "int32", "optional": False}, 1)
+    first = run([*good.records, *lost.records, *other.records, *odd.records, *bare.records])
     assert first["p.d.good"].error is first["p.d.lost"].error is None
     assert "p.d.other" in str(first["p.d.other"].error)
     assert "no change events" in str(first["p.d.other"].error)
     assert "--topics" in str(first["p.d.other"].error)
     assert "unknown operation 'x'" in str(first["p.d.odd"].error)
+    assert "p.d.bare: the keys are values of type int32" in str(first["p.d.bare"].error)
 
     for number in range(2, 5):
         lost.change("c", None, {"id": number}, 10 * number)

@@ -15,7 +15,7 @@ def keys(spark, texts: list[str], kind: str = "int32", name: str = "id") -> list
     from rowtide.spark_consumers.rows.evolution import evolve
 
     schema = {"fields": [{"type": kind, "optional": True, "field": name}]}
-    key = key_version(KEY_VERSION, schema, ConverterSettings())
+    key = key_version(KEY_VERSION, schema, ConverterSettings(), "p.d.t")
     schemas = BatchSchemas(evolve("d.t", None, [key], [], None), {(KEY_VERSION, None): key}, [])
     rows = [(0, offset, text, KEY_VERSION, "c", "{}") for offset, text in enumerate(texts)]
     records = spark.createDataFrame(
