@@ -24,7 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     unreachable = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), "http://127.0.0.1:9")
-    environment = {**os.environ, **unreachable, "NO_MKDOCS_2_WARNING": "1"}
+    environment = {**os.environ, **unreachable, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
@@ -45,6 +45,10 @@ def test_a_page_loads_nothing_from_another_host(site: Path) -> None:
 
 def test_nothing_is_left_to_be_filled_in(site: Path) -> None:
     assert [path.name for path in site.glob("*.html") if "{{" in path.read_text()] == []
+
+
+def test_the_hooks_and_their_bytecode_are_not_published(site: Path) -> None:
+    assert [path.name for path in site.rglob("*.py*")] == []
 
 
 def test_the_reference_has_every_property(site: Path) -> None:
