@@ -223,10 +223,10 @@ class TableBatch:
         """Return the schemas with the table's columns after the batch."""
         keyless = any(not key.columns for key in keys.values())
         extra = CHANGE_COLUMNS if keyless and self.settings.keyless is Keyless.APPEND else ()
-        before = self.table.columns(self.path)
-        return BatchSchemas(
-            evolve(str(self.outcome.name), before, list(keys.values()), values, batch.columns, extra), keys, values
-        )
+        before, name = self.table.columns(self.path), str(self.outcome.name)
+        uneven = self.partitions > 1
+        evolution = evolve(name, before, list(keys.values()), values, batch.columns, extra, uneven=uneven)
+        return BatchSchemas(evolution, keys, values)
 
     def _note(self, evolution: Evolution) -> None:
         self.outcome.added += evolution.added

@@ -65,6 +65,8 @@ def evolve(
     values: Sequence[ValueVersion],
     last_known: Sequence[str] | None,
     extra: Columns = (),
+    *,
+    uneven: bool = False,
 ) -> Evolution:
     """Determine the columns of a table after a batch.
 
@@ -75,6 +77,7 @@ def evolve(
         values: the batch's row schemas, oldest first.
         last_known: the columns of the newest row schema of earlier batches, ``None`` if there was none.
         extra: columns of the table that records do not have.
+        uneven: whether this batch may have older records than the ones before, as of several partitions.
 
     Raises:
         TypeConflictError: the old and the new type of a column have no common type.
@@ -90,7 +93,7 @@ def evolve(
                 raise TypeConflictError(table, name, old, column.type)
             types[column.name.lower()] = (name, common)
     after = tuple({**types, **{name.lower(): (name, kind) for name, kind in extra}}.values())
-    fills = _fills(before, dict(types), values, last_known)
+    fills = _fills(before, dict(types), values, last_known, uneven=uneven)
     return Evolution(before, after, fills, tuple(_renames(table, values, last_known)))
 
 
@@ -99,19 +102,29 @@ def _fills(
     types: dict[str, tuple[str, str]],
     values: Sequence[ValueVersion],
     last_known: Sequence[str] | None,
+    *,
+    uneven: bool,
 ) -> dict[str, str]:
     """Return the defaults that existing rows get in columns that are new in this batch."""
     if before is None or last_known is None:
         return {}
-    existing = {name.lower() for name, _ in before}
+    existing = {name.lower(): kind for name, kind in before}
     known = {name.lower() for name in last_known}
     fills = {}
     for version in values:
         for column in version.columns:
             name, kind = types[column.name.lower()]
-            # A column that was dropped and added again still has its old values in the table.
-            if name.lower() not in known and (column.default != "NULL" or name.lower() in existing):
-                fills[name] = cast(column.default, column.type, kind)
+            if name.lower() in known:
+                continue
+            default, old = cast(column.default, column.type, kind), existing.get(name.lower())
+            if old is not None and uneven:
+                # It may be new to the records of one partition only. Null is then in rows from before it, as all rows
+                # have a value in a column that is NOT NULL.
+                if not column.optional:
+                    fills[name] = f"coalesce({cast(quote(name), old, kind)}, {default})"
+            elif column.default != "NULL" or old is not None:
+                # A column that was dropped and added again still has its old values in the table.
+                fills[name] = default
         known = {column.name.lower() for column in version.columns}
     return fills
 

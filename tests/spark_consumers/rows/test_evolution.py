@@ -1,5 +1,6 @@
 """The columns of tables after ALTER TABLE."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -37,6 +38,14 @@ def test_a_column_that_is_added_again_loses_its_old_values() -> None:
     before = (("id", "int"), ("c", "int"))
     plan = evolve("t", before, [], [_value(_column("id")), _value(_column("id"), _column("c"), version=2)], ("id", "c"))
     assert plan.fills == {"c": "NULL"}
+
+
+def test_a_column_of_records_that_were_read_too_early_keeps_its_values() -> None:
+    before, last = (("id", "int"), ("c", "int"), ("d", "int")), ("id",)
+    versions = [_value(_column("id"), _column("c"), replace(_column("d", "bigint", "5L"), optional=False))]
+    plan = evolve("t", before, [], versions, last, uneven=True)
+    assert plan.fills == {"d": "coalesce(CAST(`d` AS bigint), 5L)"}
+    assert evolve("t", before[:1], [], versions, last, uneven=True).fills == {"d": "5L"}
 
 
 def test_a_dropped_column_stays() -> None:
