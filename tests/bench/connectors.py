@@ -24,7 +24,8 @@ TUNED = {
 """Settings that make Debezium fast. Its defaults are small batches without compression."""
 DEFAULT: dict[str, str] = {}
 
-_OF_WORKER = {"exactly.once.source.support"}
+_EXACTLY_ONCE = "exactly.once.source.support"
+_OF_WORKER = {_EXACTLY_ONCE}
 """Properties of the worker, not of the connector."""
 
 _OFFSETS_S = 5.0
@@ -35,6 +36,11 @@ class Rowtide(RowtideProcess):
     """rowtide, as a user runs it; with `module`, also with names of its threads in ``/proc``."""
 
     kind = "rowtide"
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether records and offsets are delivered in transactions."""
+        return self._config.get(_EXACTLY_ONCE) == "enabled"
 
     def pause(self) -> None:
         """End the process."""
@@ -62,6 +68,7 @@ class Debezium(KafkaConnect):
     def __init__(self, name: str, properties: Mapping[str, str], bootstrap: str) -> None:
         of_worker = {key: text for key, text in properties.items() if key in _OF_WORKER}
         super().__init__(name, self.programs, ["debezium-mysql"], bootstrap, worker=of_worker)
+        self.exactly_once = of_worker.get(_EXACTLY_ONCE) == "enabled"
         self._properties = _of_connector(properties)
         self._created = False
 

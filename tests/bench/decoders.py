@@ -21,7 +21,7 @@ from rowtide.connector.engine.decoding.processes import DecoderProcesses
 from rowtide.connector.engine.replay import replay_as
 from rowtide.connector.records.batch import Batch
 from tests.bench.measure import cpu_seconds
-from tests.bench.stages import FORMS, LOADS, make, settings
+from tests.bench.stages import FORMS, LOADS, make, quiet, settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,7 @@ def main() -> None:
     parser.add_argument("--processes", default="0,1,2", help="the numbers of processes")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
+    quiet()
     numbers = [int(number) for number in options.processes.split(",")]
     with tempfile.TemporaryDirectory() as made:
         folder = options.binlog or Path(made)

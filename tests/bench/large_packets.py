@@ -3,6 +3,7 @@
 python -m tests.bench.large_packets
 """
 
+import argparse
 import socket
 import ssl
 import sys
@@ -76,6 +77,7 @@ def measure(size: int, tls: TlsFiles | None) -> float:
 
 def main() -> None:
     """Print a row of a table for each size."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         tls = TlsFiles.make(Path(folder))
         print("| payload | plain MB/s | TLS MB/s |\n| --: | --: | --: |")

@@ -18,6 +18,7 @@ __all__ = ["Figures", "TopicWatch", "Usage", "cpu_seconds", "medians", "peak_byt
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _READ_S = 120.0
+_SETTLED_S = 3.0
 _CREATING = {
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.UNKNOWN_LEADER_EPOCH,
@@ -164,6 +165,43 @@ class TopicWatch:
             if not alive() or time.monotonic() > end:
                 raise RuntimeError(f"the connector stopped at {counts} of {dict(topics)}")
             time.sleep(0.25)
+
+    def settled(self, least: Mapping[str, int], alive: Callable[[], bool], patience: float = 600.0) -> dict[str, int]:
+        """Wait until every topic has more offsets than these, and no more come; each transaction takes one by itself.
+
+        Returns:
+            The offsets behind the last ones. :meth:`committed` says how many of them are records.
+
+        Raises:
+            RuntimeError: the connector has ended, or ``patience`` seconds have passed.
+        """
+        end = time.monotonic() + patience
+        before, since = self.counts(least), time.monotonic()
+        while True:
+            time.sleep(0.25)
+            counts = self.counts(least)
+            if counts != before:
+                before, since = counts, time.monotonic()
+            elif time.monotonic() - since > _SETTLED_S and all(counts[topic] > least[topic] for topic in least):
+                return counts
+            if not alive() or time.monotonic() > end:
+                raise RuntimeError(f"the connector stopped at {counts}, which are not more than {dict(least)}")
+
+    def committed(self, begin: Mapping[str, int], end: Mapping[str, int]) -> dict[str, int]:
+        """Number of committed records of each topic between two offsets."""
+        found = dict.fromkeys(begin, 0)
+        self._consumer.assign([TopicPartition(topic, 0, offset) for topic, offset in begin.items()])
+        reading, patience = set(begin), time.monotonic() + _READ_S
+        while reading:
+            if time.monotonic() > patience:
+                raise RuntimeError(f"{len(reading)} topics were not read within {_READ_S:.0f} s")
+            messages: list[Any] = self._consumer.consume(10_000, 1)
+            for message in messages:
+                if message.error() is None:
+                    found[message.topic()] += message.offset() < end[message.topic()]
+                elif message.error().code() == KafkaError._PARTITION_EOF:
+                    reading.discard(message.topic())
+        return found
 
     def seconds(self, begin: Mapping[str, int], end: Mapping[str, int]) -> float:
         """Seconds between the first and the last record of all topics, by their timestamps.

@@ -65,7 +65,10 @@ def _timed(
     usage = Usage(*servers)
     own = Usage(connector.pid) if connector.alive() else None
     connector.start(folder)
-    watch.wait(end, connector.alive)
+    if connector.exactly_once:
+        end = watch.settled(end, connector.alive)
+    else:
+        watch.wait(end, connector.alive)
     threads = {} if own else thread_seconds(connector.pid)
     cpu = own.seconds if own else cpu_seconds(connector.pid)
     figures = Figures(
@@ -78,4 +81,6 @@ def _timed(
         threads,
     )
     connector.pause()
+    if connector.exactly_once and (found := watch.committed(begin, end)) != topics:
+        raise RuntimeError(f"not as many records as changes: {found} instead of {topics}")
     return figures

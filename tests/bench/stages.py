@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import logging
 import shutil
 import sys
 import tempfile
@@ -185,6 +186,11 @@ def measured(folder: Path, form: str, rounds: int, snapshot_rows: int = 100_000)
         yield name, min(processor_times(stage, rounds)[1]) / snapshot_rows * 1e6
 
 
+def quiet() -> None:
+    """Leave out the connector's warnings of the load's types, which would stand between the rows of a table."""
+    logging.disable(logging.WARNING)
+
+
 def make(load: Any, folder: Path) -> None:
     """Let a MySQL server write the binlog of a load into a folder."""
     from rowtide_stack import MySQL
@@ -205,6 +211,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=50, help="size of the load, in thousands of rows of each table")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
+    quiet()
     with tempfile.TemporaryDirectory() as made:
         folder = options.binlog or Path(made)
         if options.binlog is None:

@@ -51,13 +51,15 @@ def test_loads_of_unique_values(kind: type[Unique | Wide | Large], table: str, m
 
 
 @pytest.mark.servers
-def test_both_runs_with_few_rows(mysql: MySQL, kafka: Kafka, tmp_path: Path) -> None:
+@pytest.mark.parametrize("exactly_once", ["disabled", "enabled"])
+def test_both_runs_with_few_rows(mysql: MySQL, kafka: Kafka, tmp_path: Path, exactly_once: str) -> None:
+    delivery = {"exactly.once.source.support": exactly_once}
     load = Load(few=4, many=10)
     watch = TopicWatch(kafka.bootstrap)
     with mysql.database("bench") as database:
         database.execute(*load.setup())
-        streaming = _rowtide(f"stream-{database.name}", database, kafka, {"snapshot.mode": "no_data"})
-        copying = _rowtide(f"copy-{database.name}", database, kafka, {})
+        streaming = _rowtide(f"stream-{database.name}", database, kafka, {"snapshot.mode": "no_data", **delivery})
+        copying = _rowtide(f"copy-{database.name}", database, kafka, delivery)
         try:
             prepare(streaming, mysql, tmp_path)
             database.execute(*load.changes())
