@@ -86,8 +86,9 @@ class WorkerClient:
                 ) from None
             raise click.ClickException(f"the worker at {self.base} answers {error.code}: {_message(text)}") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
+            reason = getattr(error, "reason", error)  # of a URLError, whose own text has angle brackets
             raise click.ClickException(
-                f"the web server of the worker cannot be reached at {self.base}: {error}. {_FIND}{hint}"
+                f"the web server of the worker cannot be reached at {self.base}: {reason}. {_FIND}{hint}"
             ) from None
 
     def _connectors(self) -> list[str]:

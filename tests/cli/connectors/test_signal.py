@@ -155,6 +155,7 @@ def test_an_unreachable_worker_is_reported_with_hints_of_the_same_command(tmp_pa
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     status = CliRunner().invoke(main, ["snapshot", "status", str(config), "--web", url])
     assert "cannot be reached" in status.output
+    assert "urlopen" not in status.output
     assert "--no-wait" not in status.output
     assert "--no-wait" in CliRunner().invoke(main, ["signal", "log", str(config), "--web", url]).output
 
