@@ -104,6 +104,8 @@ def _configuration_folder() -> Path:
     return Path(os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf")
 
 
+_FIRST_VERSION_SOURCES = "spark.sql.sources.useV1SourceList"
+
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _LOG_PARTITIONS = "spark.databricks.delta.snapshotPartitions"
 _RECORDS_OF_A_PARTITION = 50_000
@@ -148,6 +150,9 @@ def own_session(spark: SparkSession) -> SparkSession:
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.ansi.enabled", "true")
     session.conf.set("spark.sql.caseSensitive", "false")
+    # Kafka's source of the first version, the default for batches, converts each record to a Java row and back.
+    sources = (session.conf.get(_FIRST_VERSION_SOURCES) or "").split(",")
+    session.conf.set(_FIRST_VERSION_SOURCES, ",".join(name for name in sources if name.strip().lower() != "kafka"))
     # The cached records are read once or twice: compressing them costs more than it saves. Arrays of more than half a
     # megabyte burden the garbage collector.
     session.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")

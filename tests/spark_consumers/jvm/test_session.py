@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowtide.spark_consumers.jvm.session import fit_session, session_settings
+from rowtide.spark_consumers.jvm.session import fit_session, own_session, session_settings
 
 UI = "spark.ui.enabled"
 
@@ -41,3 +41,18 @@ def test_plans_are_compiled_for_many_records_or_a_large_table_only(spark) -> Non
         compiled.append(own.conf.get("spark.sql.codegen.wholeStage"))
         assert own.conf.get("spark.sql.shuffle.partitions") == "2"  # as the session was configured
     assert compiled == ["false", "true", "true", "false"]
+
+
+@pytest.mark.spark
+def test_kafka_is_read_by_its_source_of_the_second_version_and_nothing_else_is(spark) -> None:
+    name = "spark.sql.sources.useV1SourceList"
+    theirs = spark.newSession()
+    before, after = (session.conf.get(name).split(",") for session in (theirs, own_session(theirs)))
+    assert "kafka" in before
+    assert after == [source for source in before if source != "kafka"]
+    options = {"kafka.bootstrap.servers": "127.0.0.1:9", "subscribe": "t"}
+    plans = []
+    for session in (theirs, own_session(theirs)):
+        frame = session.read.format("kafka").options(**options).load()
+        plans.append(frame._jdf.queryExecution().analyzed().toString())
+    assert ["RelationV2" in plan for plan in plans] == [False, True]

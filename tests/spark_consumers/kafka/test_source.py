@@ -1,0 +1,72 @@
+"""Ranges of a real Kafka's records, with the session that tables are read in and with one of Spark's defaults."""
+
+import pytest
+
+pytestmark = [pytest.mark.servers, pytest.mark.spark]
+
+
+def write(bootstrap: str, topic: str, texts: range, *, commits: bool, tombstones: bool = False) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "test-source"})
+    producer.init_transactions()
+    producer.begin_transaction()
+    for number in texts:
+        producer.produce(topic, None if tombstones else f"value {number}", f"key {number}")
+    producer.flush()  # an abort would drop what is not sent
+    (producer.commit_transaction if commits else producer.abort_transaction)()
+
+
+@pytest.fixture
+def readers(spark, kafka):
+    """Return functions that read a range of partition 0: with the session of tables, and with Spark's defaults."""
+    from rowtide.spark_consumers.jvm.session import own_session
+    from rowtide.spark_consumers.kafka.source import KafkaSource
+
+    source = KafkaSource(spark, {"bootstrap.servers": kafka.bootstrap})
+
+    def reader(session):
+        def read(topic: str, given: tuple[int, int]) -> dict[int, tuple[bytes, bytes | None]]:
+            rows = source.read(session, topic, {0: given}).collect()
+            records = {row.offset: (bytes(row.key), row.value and bytes(row.value)) for row in rows}
+            assert len(records) == len(rows)
+            return records
+
+        return read
+
+    return [reader(own_session(spark)), reader(spark)]
+
+
+def test_only_committed_records_of_the_range_are_read(kafka, readers) -> None:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient, NewTopic
+    from py4j.protocol import Py4JJavaError
+
+    topic = "test-source"
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
+    write(kafka.bootstrap, topic, range(5), commits=True)  # offsets 0 to 4, and a marker
+    write(kafka.bootstrap, topic, range(5, 10), commits=False)  # 6 to 10, and a marker
+    write(kafka.bootstrap, topic, range(10, 12), commits=True, tombstones=True)  # 12 and 13, and a marker
+    write(kafka.bootstrap, topic, range(12, 15), commits=False)  # 15 to 17, and a marker: the end is a gap
+    first = {number: (f"key {number}".encode(), f"value {number}".encode()) for number in range(5)}
+    last = {offset: (f"key {offset - 2}".encode(), None) for offset in (12, 13)}
+    for given, expected in [
+        ((0, 19), {**first, **last}),
+        ((0, 5), first),
+        ((3, 13), {3: first[3], 4: first[4], 12: last[12]}),
+        ((5, 12), {}),
+        ((14, 19), {}),
+        ((7, 7), {}),
+    ]:
+        assert [read(topic, given) for read in readers] == [expected] * 2
+
+    write(kafka.bootstrap, topic, range(40_000), commits=True)  # which several tasks share
+    found = [read(topic, (19, 40_019)) for read in readers]
+    assert found[0] == found[1]
+    assert len(found[0]) == 40_000
+
+    admin.delete_records([TopicPartition(topic, 0, 3)])[TopicPartition(topic, 0)].result()
+    for read in readers:
+        with pytest.raises(Py4JJavaError, match="Some data may have been lost"):
+            read(topic, (0, 5))
