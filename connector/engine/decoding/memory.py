@@ -9,13 +9,13 @@ import os
 import tempfile
 
 INPUT_BYTES = 2 << 20
-"""The size of an input slot: the events of one chunk."""
+"""The room in a slot for the events of one chunk."""
 OUTPUT_BYTES = 16 << 20
-"""The size of an output slot: the outputs of a part of a chunk."""
-INPUTS = OUTPUTS = 2
-"""One slot is written while the other one is read."""
+"""The room in a slot for the outputs of a part of this chunk."""
+SLOTS = 2
+"""The chunk in one slot is decoded while the other slot is read, and gets its next chunk."""
 
-_SIZE = INPUTS * INPUT_BYTES + OUTPUTS * OUTPUT_BYTES
+_SLOT_BYTES = INPUT_BYTES + OUTPUT_BYTES
 
 
 def memory_file() -> int:
@@ -25,7 +25,7 @@ def memory_file() -> int:
     else:
         with tempfile.TemporaryFile() as temporary:
             file = os.dup(temporary.fileno())
-    os.ftruncate(file, _SIZE)
+    os.ftruncate(file, SLOTS * _SLOT_BYTES)
     return file
 
 
@@ -37,16 +37,17 @@ class SharedMemory:
     """
 
     def __init__(self, file: int) -> None:
-        self._map = mmap.mmap(file, _SIZE)
+        self._map = mmap.mmap(file, SLOTS * _SLOT_BYTES)
         self._view = memoryview(self._map)
 
     def input(self, slot: int) -> memoryview:
-        """An input slot."""
-        return self._view[slot * INPUT_BYTES : (slot + 1) * INPUT_BYTES]
+        """The room for events in a slot."""
+        begin = slot * _SLOT_BYTES
+        return self._view[begin : begin + INPUT_BYTES]
 
     def output(self, slot: int) -> memoryview:
-        """An output slot."""
-        begin = INPUTS * INPUT_BYTES + slot * OUTPUT_BYTES
+        """The room for outputs in a slot."""
+        begin = slot * _SLOT_BYTES + INPUT_BYTES
         return self._view[begin : begin + OUTPUT_BYTES]
 
     def close(self) -> None:

@@ -34,14 +34,12 @@ class Request(NamedTuple):
     """A chunk to be decoded; see :class:`~rowtide.connector.engine.decoding.chunks.Chunk`.
 
     Attributes:
-        number: of the chunk.
-        slot: the input slot with its events.
+        slot: the slot with its events, and for its outputs.
         sizes: bytes of each event.
         tables: the tables that this process has not received yet; ``None`` for one that is not captured.
         format: the FORMAT_DESCRIPTION of the events.
     """
 
-    number: int
     slot: int
     sizes: Sequence[int]
     start: SourceOffset
@@ -52,10 +50,8 @@ class Request(NamedTuple):
     format: FormatDescription
 
 
-class Release(NamedTuple):
-    """The parent has read an output slot."""
-
-    slot: int
+class Continue(NamedTuple):
+    """The parent has read a part: the process can write the next part of the chunk over it."""
 
 
 class State(NamedTuple):
@@ -76,15 +72,13 @@ class Part(NamedTuple):
     """Outputs of a chunk.
 
     Attributes:
-        number: of the chunk.
-        slot: the output slot.
+        slot: the slot of the chunk.
         pieces: for each piece in it how many bytes it has, and the number that its form has given to it.
         events: how many events of the chunk are processed so far.
         state: the state behind them.
         last: whether the chunk is complete.
     """
 
-    number: int
     slot: int
     pieces: Sequence[tuple[int, int]]
     events: int
@@ -98,6 +92,6 @@ class Part(NamedTuple):
 
 
 class Declined(NamedTuple):
-    """The parent has to process what is left of a chunk."""
+    """The parent has to process what is left of the chunk in a slot."""
 
-    number: int
+    slot: int

@@ -184,7 +184,7 @@ class ParallelPipeline(Generic[T]):
             yield self._form.unpacked(arrived.data, part.pieces)
         finally:
             arrived.data.release()
-            arrived.release(part.slot)
+            arrived.release(part)
 
     def _again(self, chunk: Chunk, done: int) -> Iterator[T]:
         """Process a chunk here, from an event on."""

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from rowtide.connector.engine.decoding.chunks import Chunk
 from rowtide.connector.engine.decoding.forms import Form
-from rowtide.connector.engine.decoding.memory import INPUTS, SharedMemory, memory_file
-from rowtide.connector.engine.decoding.messages import Part, Ready, Release, Request, Setup
+from rowtide.connector.engine.decoding.memory import SLOTS, SharedMemory, memory_file
+from rowtide.connector.engine.decoding.messages import Continue, Part, Ready, Request, Setup
 from rowtide.connector.protocol.events.log_events import FormatDescription
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.model import Table
@@ -43,12 +43,12 @@ class ArrivedPart(NamedTuple):
     Attributes:
         part: the message.
         data: the outputs.
-        release: to be called with the slot when they have been read.
+        release: to be called with the part when they have been read.
     """
 
     part: Part
     data: memoryview
-    release: Callable[[int], None]
+    release: Callable[[Part], None]
 
 
 @dataclass(eq=False, slots=True)
@@ -80,7 +80,7 @@ class Task:
         """Read no further part."""
         self.wanted = False
         for arrived in self.parts:
-            arrived.release(arrived.part.slot)
+            arrived.release(arrived.part)
         self.parts.clear()
 
 
@@ -130,7 +130,6 @@ class DecoderProcesses:
         self._setup = pickle.dumps(Setup(replace(settings, on_notification=None), form, clock))
         self._processes: list[_Process] = []
         self._ended = 0
-        self._last = 0
         self._used = 0.0
 
     def start(self) -> None:
@@ -170,10 +169,9 @@ class DecoderProcesses:
             form: the FORMAT_DESCRIPTION of its events.
         """
         process = min((one for one in self._processes if one.is_free), key=lambda one: len(one.tasks))
-        self._last += 1
         task = Task(chunk)
         try:
-            process.submit(self._last, task, form)
+            process.submit(task, form)
         except OSError as error:
             self._lost(process, error)
         return task
@@ -228,7 +226,7 @@ class _Process:
         pid: its id.
         connection: to it.
         ready: whether it has started.
-        tasks: its chunks by number.
+        tasks: the chunks that it has not completed, by slot.
     """
 
     def __init__(self, setup: bytes) -> None:
@@ -236,8 +234,7 @@ class _Process:
 
         self.ready = False
         self.tasks: dict[int, Task] = {}
-        self._inputs = list(range(INPUTS))
-        self._slots: dict[int, int] = {}
+        self._free = list(range(SLOTS))
         self._sent: dict[bytes, Table | None] = {}
         self.connection, connection = Pipe()
         file = memory_file()
@@ -253,12 +250,12 @@ class _Process:
 
     @property
     def is_free(self) -> bool:
-        return self.ready and bool(self._inputs)
+        return self.ready and bool(self._free)
 
-    def submit(self, number: int, task: Task, form: FormatDescription) -> None:
+    def submit(self, task: Task, form: FormatDescription) -> None:
         chunk = task.chunk
-        self.tasks[number] = task
-        slot = self._slots[number] = self._inputs.pop()
+        slot = self._free.pop()
+        self.tasks[slot] = task
         data = b"".join(chunk.packets)
         self._memory.input(slot)[: len(data)] = data
         tables = []
@@ -270,7 +267,7 @@ class _Process:
         if len(self._sent) > _MAX_SENT:
             self._sent.clear()
         sizes = array("I", map(len, chunk.packets))
-        request = Request(number, slot, sizes, chunk.start, chunk.head, chunk.events, chunk.position, tables, form)
+        request = Request(slot, sizes, chunk.start, chunk.head, chunk.events, chunk.position, tables, form)
         self.connection.send_bytes(pickle.dumps(request, pickle.HIGHEST_PROTOCOL))
 
     def receive(self) -> None:
@@ -278,24 +275,25 @@ class _Process:
         if isinstance(message, Ready):
             self.ready = True
             return
-        task = self.tasks[message.number]
-        if isinstance(message, Part):
-            if task.wanted:
-                task.parts.append(ArrivedPart(message, self._memory.output(message.slot)[: message.size], self.release))
-            else:
-                self.release(message.slot)
-            if not message.last:
-                return
-        else:
+        task = self.tasks[message.slot]
+        if not isinstance(message, Part):
             self._sent.clear()
             task.declined = True
-        del self.tasks[message.number]
-        self._inputs.append(self._slots.pop(message.number))
+            self._free.append(message.slot)
+        elif task.wanted:
+            task.parts.append(ArrivedPart(message, self._memory.output(message.slot)[: message.size], self.release))
+        else:
+            self.release(message)
+        if task.declined or message.last:
+            del self.tasks[message.slot]
 
-    def release(self, slot: int) -> None:
-        """Let the process write an output slot again."""
+    def release(self, part: Part) -> None:
+        """Let the process write over a part that has been read."""
+        if part.last:
+            self._free.append(part.slot)
+            return
         with contextlib.suppress(OSError):  # it has ended, which is noticed where it is read from
-            self.connection.send_bytes(pickle.dumps(Release(slot)))
+            self.connection.send_bytes(pickle.dumps(Continue()))
 
     def close(self) -> int | None:
         """End it; returns its exit code."""

@@ -8,16 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 from rowtide.connector.engine.decoding.chunks import End
-from rowtide.connector.engine.decoding.memory import OUTPUT_BYTES, OUTPUTS, SharedMemory
-from rowtide.connector.engine.decoding.messages import Declined, Part, Ready, Release, Request, Setup, State
+from rowtide.connector.engine.decoding.memory import OUTPUT_BYTES, SharedMemory
+from rowtide.connector.engine.decoding.messages import Continue, Declined, Part, Ready, Request, Setup, State
 from rowtide.connector.pipeline.captured_tables import CapturedTable, CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events.table_structure import TableStructure
+from rowtide.connector.protocol.header import ROWS_TYPES
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -31,6 +32,14 @@ _PART_BYTES = OUTPUT_BYTES // 2
 
 class _Unusual(Exception):
     """Something that only the parent may process."""
+
+
+class _Within(NamedTuple):
+    """A pipeline that has received nothing but rows since the head of a chunk; see :class:`Request`."""
+
+    start: SourceOffset
+    head: Sequence[bytes]
+    pipeline: Pipeline
 
 
 def main(connection: int, memory: int) -> None:
@@ -71,7 +80,8 @@ class Worker:
         self._captured = _ReceivedTables(setup.settings, self._tables, setup.clock)
         self._decoder = EventDecoder()
         self._requests: deque[Request] = deque()
-        self._free = list(range(OUTPUTS))
+        self._within: _Within | None = None
+        self._unread = False  # the last part, which is not the end of its chunk
         self._logged = logged
 
     def run(self) -> None:
@@ -84,8 +94,8 @@ class Worker:
 
     def _receive(self) -> None:
         message = pickle.loads(self._parent.recv_bytes())
-        if isinstance(message, Release):
-            self._free.append(message.slot)
+        if isinstance(message, Continue):
+            self._unread = False
         else:
             self._requests.append(message)
 
@@ -98,13 +108,27 @@ class Worker:
                 self._captured.receive(structure, table)
             pipeline = self._pipeline(request)
             self._logged.seen = False
-            self._send_parts(pipeline, request)
+            only_rows = self._send_parts(pipeline, request)
+            self._within = _Within(request.start, request.head, pipeline) if request.head and only_rows else None
         except (EOFError, ConnectionError):
             raise
         except Exception:  # noqa: BLE001 - the parent meets the same error, and reports it
-            self._send(Declined(request.number))
+            self._send(Declined(request.slot))
 
     def _pipeline(self, request: Request) -> Pipeline:
+        """The pipeline at the beginning of a chunk; that of the chunk before if both are in the same statement."""
+        within, self._within = self._within, None  # a chunk that is declined leaves none
+        if within is not None and (within.start, within.head) == (request.start, request.head) and not request.tables:
+            pipeline = within.pipeline
+        else:
+            pipeline = self._new_pipeline(request)
+        if request.head:
+            pipeline.progress.continue_at(request.events)
+        self._decoder.position = request.position
+        pipeline.progress.row = -1  # the parent has the row of the last record before the chunk
+        return pipeline
+
+    def _new_pipeline(self, request: Request) -> Pipeline:
         setup, decoder = self._setup, self._decoder
         decoder.follow(request.format)
         decoder.file = request.start.file
@@ -113,46 +137,44 @@ class Worker:
         for packet in request.head:
             if any(pipeline.receive(packet)):
                 raise _Unusual
-        if request.head:
-            pipeline.progress.continue_at(request.events)
-        decoder.position = request.position
-        pipeline.progress.row = -1  # the parent has the row of the last record before the chunk
         return pipeline
 
-    def _send_parts(self, pipeline: Pipeline, request: Request) -> None:
-        """Send the outputs of the chunk in parts, each with the state behind it."""
+    def _send_parts(self, pipeline: Pipeline, request: Request) -> bool:
+        """Send the outputs of the chunk in parts, each with the state behind it; returns whether it has rows only."""
         packets = self._memory.input(request.slot)
+        memory = self._memory.output(request.slot)
         last = len(request.sizes)
-        slot = self._slot()
         pieces: list[tuple[int, int]] = []
-        filled = 0
+        filled, only_rows = 0, True
         for number, (begin, end) in enumerate(pairwise(accumulate(request.sizes, initial=0)), 1):
-            for outputs in pipeline.receive(bytes(packets[begin:end])):
+            packet = bytes(packets[begin:end])
+            only_rows = only_rows and packet[4] in ROWS_TYPES
+            for outputs in pipeline.receive(packet):
                 if outputs:
-                    filled += self._write(slot, filled, outputs, pieces)
+                    filled += self._write(memory[filled:], outputs, pieces)
             # The parent's pipeline does not count the records of a transaction, so it can only continue behind one.
             whole = not (self._setup.settings.transaction_metadata and pipeline.progress.in_transaction)
             if number == last or (filled >= _PART_BYTES and whole):
                 if self._logged.seen:
                     raise _Unusual
-                self._send(Part(request.number, slot, pieces, number, self._state(pipeline), number == last))
-                self._free.remove(slot)  # behind what may fail: a declined chunk leaves its slot free
+                self._send(Part(request.slot, pieces, number, self._state(pipeline), number == last))
                 if number < last:
-                    slot, pieces, filled = self._slot(), [], 0
+                    self._wait_until_read()
+                    pieces, filled = [], 0
+        return only_rows
 
-    def _write(self, slot: int, begin: int, outputs: Sequence[Output], pieces: list[tuple[int, int]]) -> int:
-        """Write outputs into a slot; returns how many bytes they take."""
+    def _write(self, memory: memoryview, outputs: Sequence[Output], pieces: list[tuple[int, int]]) -> int:
+        """Write outputs to the beginning of memory; returns how many bytes they take."""
         if not all(isinstance(output, Batch) for output in outputs):
             raise _Unusual  # a record of the schema history
-        size, count = self._setup.form.pack(outputs, self._memory.output(slot)[begin:])
+        size, count = self._setup.form.pack(outputs, memory)
         pieces.append((size, count))
         return size
 
-    def _slot(self) -> int:
-        """An output slot that the parent has read; it is free until a part in it is sent."""
-        while not self._free:
+    def _wait_until_read(self) -> None:
+        self._unread = True
+        while self._unread:
             self._receive()
-        return self._free[-1]
 
     def _state(self, pipeline: Pipeline) -> State:
         progress = pipeline.progress

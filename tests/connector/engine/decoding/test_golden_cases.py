@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -10,10 +11,10 @@ from decoder_threads import DecoderThread
 from golden import Case, cases
 
 from rowtide.connector.config import from_properties
-from rowtide.connector.engine.decoding import memory, parallel_pipeline, processes
+from rowtide.connector.engine.decoding import memory, parallel_pipeline, processes, worker
 from rowtide.connector.engine.decoding.chunks import Chunk
 from rowtide.connector.engine.decoding.forms import RecordForm
-from rowtide.connector.engine.decoding.messages import State
+from rowtide.connector.engine.decoding.messages import Request, State
 from rowtide.connector.engine.decoding.processes import DecoderProcesses, Task
 from rowtide.connector.engine.decoding.worker import Worker
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -72,13 +73,30 @@ def replayed(case: Case, settings: PipelineSettings, logged: Logged, decoders: D
     return Result(outputs, error, list(logged.messages))
 
 
+def make_chunks(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """Let chunks have about as many bytes, and threads decode them."""
+    monkeypatch.setattr(processes, "start_process", DecoderThread)
+    for name in ("_FIRST_LIMIT", "_MIN_LIMIT", "_MAX_LIMIT"):
+        monkeypatch.setattr(parallel_pipeline, name, limit)
+
+
+def assert_same(case: Case, settings: PipelineSettings, logged: Logged, number: int) -> None:
+    """A number of processes have the results of one process."""
+    alone = replayed(case, settings, logged, None)
+    decoders = DecoderProcesses(number, settings, RecordForm(), int)
+    try:
+        decoders.start()
+        decoders.wait_until_ready()
+        assert replayed(case, settings, logged, decoders) == alone
+    finally:
+        decoders.close()
+
+
 @pytest.mark.parametrize("name", cases())
 def test_chunks_of_few_events_have_the_results_of_one_process(
     name: str, monkeypatch: pytest.MonkeyPatch, logged: Logged
 ) -> None:
-    monkeypatch.setattr(processes, "start_process", DecoderThread)
-    for limit in ("_FIRST_LIMIT", "_MIN_LIMIT", "_MAX_LIMIT"):
-        monkeypatch.setattr(parallel_pipeline, limit, 400)
+    make_chunks(monkeypatch, 400)
     chunks: list[Chunk] = []
     submit = DecoderProcesses.submit
 
@@ -89,24 +107,15 @@ def test_chunks_of_few_events_have_the_results_of_one_process(
     monkeypatch.setattr(DecoderProcesses, "submit", submitted)
     case = Case(name)
     settings = pipeline_settings(from_properties(case.properties()), "run")
-    alone = replayed(case, settings, logged, None)
-    decoders = DecoderProcesses(2, settings, RecordForm(), int)
-    try:
-        decoders.start()
-        decoders.wait_until_ready()
-        assert replayed(case, settings, logged, decoders) == alone
-    finally:
-        decoders.close()
+    assert_same(case, settings, logged, 2)
     assert bool(chunks) == (name not in IN_ONE_PROCESS)
 
 
 @pytest.mark.timeout(60)
 def test_a_process_that_fails_at_the_end_of_a_part_goes_on(monkeypatch: pytest.MonkeyPatch, logged: Logged) -> None:
-    """Its output slots stay free; without one, it would wait forever, and its parent for it."""
-    monkeypatch.setattr(processes, "start_process", DecoderThread)
-    for limit in ("_FIRST_LIMIT", "_MIN_LIMIT", "_MAX_LIMIT"):
-        monkeypatch.setattr(parallel_pipeline, limit, 400)
-    failures, state = [MemoryError] * (memory.OUTPUTS + 1), Worker._state
+    """Its slots become free; without one, it would wait forever, and its parent for it."""
+    make_chunks(monkeypatch, 400)
+    failures, state = [MemoryError] * (memory.SLOTS + 1), Worker._state
 
     def failing(self: Worker, pipeline: Pipeline) -> State:
         if failures:
@@ -116,11 +125,47 @@ def test_a_process_that_fails_at_the_end_of_a_part_goes_on(monkeypatch: pytest.M
     monkeypatch.setattr(Worker, "_state", failing)
     case = Case("keys")
     settings = pipeline_settings(from_properties(case.properties()), "run")
-    decoders = DecoderProcesses(1, settings, RecordForm(), int)
-    try:
-        decoders.start()
-        decoders.wait_until_ready()
-        assert replayed(case, settings, logged, decoders) == replayed(case, settings, logged, None)
-    finally:
-        decoders.close()
+    assert_same(case, settings, logged, 1)
     assert not failures
+
+
+def test_a_chunk_of_many_parts_has_the_results_of_one_process(monkeypatch: pytest.MonkeyPatch, logged: Logged) -> None:
+    make_chunks(monkeypatch, 2000)
+    monkeypatch.setattr(worker, "_PART_BYTES", 1)
+    waits: list[Worker] = []
+    wait = Worker._wait_until_read
+
+    def waiting(self: Worker) -> None:
+        waits.append(self)
+        wait(self)
+
+    monkeypatch.setattr(Worker, "_wait_until_read", waiting)
+    case = Case("keys")
+    settings = pipeline_settings(from_properties(case.properties()), "run")
+    assert_same(case, settings, logged, 2)
+    assert waits
+
+
+def test_chunks_of_one_statement_share_a_pipeline(monkeypatch: pytest.MonkeyPatch, logged: Logged) -> None:
+    make_chunks(monkeypatch, 1)
+    requests: list[Request] = []
+    made: list[Request] = []
+    pipeline, new_pipeline = Worker._pipeline, Worker._new_pipeline
+
+    def requested(self: Worker, request: Request) -> Pipeline:
+        requests.append(request)
+        return pipeline(self, request)
+
+    def newly_made(self: Worker, request: Request) -> Pipeline:
+        made.append(request)
+        return new_pipeline(self, request)
+
+    monkeypatch.setattr(Worker, "_pipeline", requested)
+    monkeypatch.setattr(Worker, "_new_pipeline", newly_made)
+    case = Case("transactions")
+    settings = pipeline_settings(from_properties(case.properties()), "run")
+    settings = replace(settings, transaction_metadata=False)  # with it, transactions are not cut
+    assert_same(case, settings, logged, 1)
+    shared = [request for request in requests if request not in made]
+    assert shared
+    assert all(request.head for request in shared)
