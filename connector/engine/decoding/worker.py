@@ -28,6 +28,8 @@ from rowtide.schema_history.server.query_event import Flavor, Server
 
 _PART_BYTES = OUTPUT_BYTES // 2
 """Outputs are sent when they have this size. The rest of a slot is for large events."""
+_KEPT_BYTES = 16 << 20
+"""Several times as much as the messages of an event of usual size have."""
 
 
 class _Unusual(Exception):
@@ -56,10 +58,20 @@ def main(connection: int, memory: int) -> None:
         logged = LogWatch()
         logging.getLogger("rowtide").addHandler(logged)
         logging.getLogger("rowtide").propagate = False
+        keep_freed_memory()
         try:
             Worker(parent, SharedMemory(memory), logged).run()
         except (EOFError, ConnectionError):
             return  # the parent has ended
+
+
+def keep_freed_memory() -> None:
+    """Let glibc keep the memory of an event's messages for those of the next event.
+
+    It returns free memory to the kernel above a limit, which follows the largest block that was freed so far. Without
+    such a block, each event would need new pages.
+    """
+    bytearray(_KEPT_BYTES)
 
 
 class Worker:

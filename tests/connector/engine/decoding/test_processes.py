@@ -3,7 +3,10 @@
 import errno
 import logging
 import os
+import platform
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -120,3 +123,24 @@ def test_two_cores_or_fewer_have_no_processes(monkeypatch: pytest.MonkeyPatch, s
         assert default_number() == expected
     assert decoder_processes(0, settings, RecordForm()) is None
     assert decoder_processes(1, replace(settings, changes=True), RecordForm()) is None
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc returns the memory of each event")
+def test_messages_of_an_event_take_the_memory_of_those_before() -> None:
+    code = """if True:
+        import resource
+        from rowtide.connector.engine.decoding.worker import keep_freed_memory
+
+        def new_pages():
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+            for event in range(20):
+                [bytes(4000) for message in range(400)]
+            return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+        new_pages()
+        keep_freed_memory()
+        new_pages()
+        print(new_pages())
+    """
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(result.stdout) < 100
