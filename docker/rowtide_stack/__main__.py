@@ -84,4 +84,4 @@ def _errors_reported() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    main(prog_name="rowtide_stack")
+    main(prog_name="docker/stack")
