@@ -172,7 +172,7 @@ class Bench:
 
 def show(figures: list[Figures]) -> None:
     """Print the median run of each connector and mode as a Markdown table."""
-    head = ("run", "messages", "seconds", "messages/s", "CPU s", "µs/message", "servers' CPU s", "peak MB", "ratio")
+    head = ("run", "messages", "seconds", "messages/s", "ratio", "CPU s", "µs/message", "servers' CPU s", "peak MB")
     rows = [head, ("---", *["--:"] * (len(head) - 1))]
     found = medians(figures)
     base = {figure.name.split()[1]: figure.rate for figure in found if figure.name.startswith("Debezium")}
@@ -184,11 +184,11 @@ def show(figures: list[Figures]) -> None:
                 f"{figure.messages}",
                 f"{figure.seconds:.1f}",
                 f"{figure.rate:.0f}",
+                f"{figure.rate / reference:.2f}" if reference else "",
                 f"{figure.cpu_s:.1f}",
                 f"{figure.cpu_s / figure.messages * 1e6:.1f}",
                 f"{figure.servers_cpu_s:.1f}",
                 f"{figure.peak_bytes / 1e6:.0f}",
-                f"{figure.rate / reference:.2f}" if reference else "",
             )
         )
     for row in rows:
