@@ -7,6 +7,7 @@ import faust
 from faust.app.base import BootStrategy as FaustBootStrategy
 
 from rowtide.connector.worker.connectors import Connectors
+from rowtide.connector.worker.imports import PostponedName
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.connect_rest import routes
@@ -43,6 +44,7 @@ _NOT_USED: dict[str, Any] = dict.fromkeys(
     NotUsed,
 )
 """Settings of Faust that name such a class. With aiokafka, which they import, they would take 6 MB."""
+_CLIENT = PostponedName("aiohttp.client", "ClientSession")
 
 
 class App(faust.App):
@@ -71,7 +73,7 @@ class App(faust.App):
     token: str | None = None
 
     def __init__(self, name: str, **settings: Any) -> None:
-        super().__init__(name, **_NOT_USED, **settings)
+        super().__init__(name, HttpClient=_CLIENT, **_NOT_USED, **settings)
 
     def service(self, cls: Any) -> Any:
         """Start a service, or one of a class, with the app.

@@ -23,6 +23,8 @@ asyncio.run(app.on_start())
 
 OF_OTHERS = {
     "IPython",
+    "aiohttp.client",
+    "aiohttp.connector",
     "aiokafka",
     "argparse",
     "colorama",

@@ -156,3 +156,51 @@ def test_codecs_of_faust_import_their_parser_when_they_are_used() -> None:
         print("yaml" in sys.modules, dumps("yaml", [1]), "yaml" in sys.modules)
     """
     assert run(program) == "False b'- 1\\n' True"
+
+
+def test_users_of_aiohttp_get_its_client() -> None:
+    program = f"""
+        {FAUST}
+        import sys
+        import aiohttp
+
+        print("aiohttp.client" in sys.modules, hasattr(aiohttp, "Client"))
+        from aiohttp import ClientError, ClientSession, TCPConnector
+        import aiohttp.client
+        import aiohttp.connector
+
+        print(ClientSession is aiohttp.client.ClientSession, TCPConnector is aiohttp.connector.TCPConnector)
+        print(issubclass(aiohttp.ClientConnectorError, ClientError), aiohttp.ClientSession is ClientSession)
+        print([name for name in aiohttp.__all__ if type(getattr(aiohttp, name)).__name__.startswith("Postponed")])
+    """
+    assert run(program).splitlines() == ["False False", "True True", "True True", "[]"]
+
+
+def test_the_client_of_the_app_is_imported_when_it_is_used() -> None:
+    program = f"""
+        {FAUST}
+        import asyncio
+        import sys
+        from rowtide.connector.worker.base_app import App
+
+        async def client():
+            app = App("app")
+            app.finalize()
+            print("aiohttp.client" in sys.modules)
+            session = app.http_client
+            print(type(session).__module__, type(session.connector).__module__)
+            await session.close()
+
+        asyncio.run(client())
+    """
+    assert run(program).splitlines() == ["False", "aiohttp.client aiohttp.connector"]
+
+
+def test_aiohttp_stays_as_it_is_where_it_is_imported_already() -> None:
+    program = f"""
+        import aiohttp
+        session, look_up = aiohttp.ClientSession, aiohttp.__getattr__
+        {FAUST}
+        print(aiohttp.ClientSession is session, aiohttp.__getattr__ is look_up)
+    """
+    assert run(program) == "True True"
