@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import pymysql
@@ -83,17 +84,20 @@ def check(
     found: list[Finding] = []
     facts: ServerFacts | None = None
     existing: Mapping[str, int] | None = None
-    if any(map(_DATABASE.fullmatch, invalid)):
-        wrong.append(_unchecked("database.hostname", "the database"))
-    else:
-        more, facts = check_database(config, tables=tables, estimates=thorough)
-        found += more
-    known = facts.tables if facts is not None and "topic.prefix" not in invalid else None
     kafka = kafka and config.uses_kafka
-    if kafka and any(map(_KAFKA.fullmatch, invalid)):
+    connects = kafka and not any(map(_KAFKA.fullmatch, invalid))
+    with ThreadPoolExecutor(1, thread_name_prefix="brokers") as beside:  # Kafka and the database at the same time
+        brokers = beside.submit(broker_findings, config, timeout=kafka_timeout) if connects else None
+        if any(map(_DATABASE.fullmatch, invalid)):
+            wrong.append(_unchecked("database.hostname", "the database"))
+        else:
+            more, facts = check_database(config, tables=tables, estimates=thorough)
+            found += more
+    known = facts.tables if facts is not None and "topic.prefix" not in invalid else None
+    if brokers is None and kafka:
         wrong.append(_unchecked("bootstrap.servers", "Kafka"))
-    elif kafka:
-        about_brokers = broker_findings(config, timeout=kafka_timeout)
+    elif brokers is not None:
+        about_brokers = brokers.result()
         found += about_brokers
         if not errors_in(about_brokers):
             more, existing = topic_findings(config, known, timeout=kafka_timeout)

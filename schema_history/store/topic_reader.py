@@ -22,6 +22,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from rowtide.schema_history.store.admin_clients import admin_client
+
 T = TypeVar("T")
 
 _CONSUMER: dict[str, Any] = {
@@ -142,7 +144,7 @@ class TopicReader:
         Raises:
             TopicReadError: Kafka is not reachable, or access is denied.
         """
-        admin = AdminClient(self._admin)
+        admin = admin_client(self._admin)
         return self._retried(topic, lambda: self._query(admin, topic))
 
     def _retried(self, topic: str, query: Callable[[], T]) -> T:
@@ -194,7 +196,7 @@ class TopicReader:
         Raises:
             TopicReadError: Kafka is not reachable, or access is denied.
         """
-        admin = self._describing = self._describing or AdminClient(self._admin)
+        admin = self._describing = self._describing or admin_client(self._admin)
 
         def query() -> str | None:
             found = admin.describe_topics(TopicCollection([topic]), request_timeout=self._query_timeout)

@@ -13,7 +13,6 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
     AlterConfigOpType,
     ClusterMetadata,
     ConfigEntry,
@@ -22,6 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from rowtide.schema_history.store.admin_clients import admin_client
 from rowtide.topics.admin.errors import GONE, REFUSED, failed, is_away
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import wrong_history_config
@@ -80,7 +80,7 @@ class TopicAdmin:
 
     def __init__(self, client: Mapping[str, Any], timeout: float = 30.0, *, auto_create: bool = False) -> None:
         self._servers = str(client.get("bootstrap.servers", ""))
-        self._admin = AdminClient({"log_level": _ERRORS_ONLY, **client, "allow.auto.create.topics": auto_create})
+        self._admin = admin_client({"log_level": _ERRORS_ONLY, **client, "allow.auto.create.topics": auto_create})
         self.timeout = timeout
 
     def limited(self, timeout: float) -> Self:

@@ -5,7 +5,7 @@ a tombstone. The topic is compacted and shared by all connectors of a cluster; a
 Java's producer chooses.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from rowtide.connector.delivery.errors import OffsetStoreError, OffsetStoreUnava
 from rowtide.connector.delivery.kafka.writer import THIS_PROCESS, Writer
 from rowtide.connector.delivery.offset_store import OffsetRecord, is_offset_key, offset_key
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.schema_history.store.topic_reader import StoredRecord, TopicReader, TopicReadError
+from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
 from rowtide.schema_history.store.topic_writer import TopicWriteError, TopicWriter
 
 
@@ -71,6 +71,8 @@ class KafkaOffsetStore:
         self._prefix = prefix
         self._key = offset_key(name, prefix)
         self._reader = TopicReader(consumer, admin, timeout)
+        self._read_extents: dict[int, Extent] | None = None
+        self._last: StoredRecord | None = None
         plain = {k: v for k, v in producer.items() if not k.startswith("transaction")}
         at_once = {"linger.ms": 0, "message.timeout.ms": int(timeout * 1000)}
         self._writer = TopicWriter({**idempotent_settings(plain), **at_once}, timeout)
@@ -113,20 +115,23 @@ class KafkaOffsetStore:
         return LastWrite(newest.partition, newest.offset, newest.timestamp, Writer.parse(newest.headers))
 
     def _newest(self) -> StoredRecord | None:
-        last: dict[int, StoredRecord] = {}
         try:
-            for record in self._records():
-                if self.is_own_key(record.key):
-                    last[record.partition] = record
+            extents = self._reader.extents(self.topic)
+            if extents != self._read_extents:  # a start looks twice, and often nothing is written in between
+                self._last = self._read(extents or {})
+                self._read_extents = extents
         except TopicReadError as failure:
             kind = OffsetStoreUnavailable if failure.retriable else OffsetStoreError
             raise kind(f"the source offset cannot be read: {failure}") from failure
+        return self._last
+
+    def _read(self, extents: Mapping[int, Extent]) -> StoredRecord | None:
+        last: dict[int, StoredRecord] = {}
+        for record in self._reader.read(self.topic, extents):
+            if self.is_own_key(record.key):
+                last[record.partition] = record
         # The same key in another JSON formatting can be in another partition; then the newest record counts.
         return max(last.values(), key=lambda record: (record.timestamp, record.key == self._key), default=None)
-
-    def _records(self) -> Iterator[StoredRecord]:
-        extents = self._reader.extents(self.topic)
-        return iter(()) if extents is None else self._reader.read(self.topic, extents)
 
     def save(self, offset: SourceOffset | None) -> None:
         """Write the record, and wait for its acknowledgement; ``None`` writes a tombstone.

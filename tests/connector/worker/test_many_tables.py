@@ -74,7 +74,7 @@ class Requests:
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch, mysql_db: Database) -> Requests:
     found = Requests(f".{mysql_db.name}.")
-    monkeypatch.setattr(topic_admin, "AdminClient", found.client())
+    monkeypatch.setattr(topic_admin, "admin_client", found.client())
     return found
 
 

@@ -44,7 +44,7 @@ class Client:
 def test_a_topic_that_gets_an_id_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers before Kafka 2.8 answer without an id; existing topics get one during the upgrade."""
     broker, sent = Broker(), []
-    monkeypatch.setattr("rowtide.schema_history.store.topic_reader.AdminClient", lambda _settings: broker)
+    monkeypatch.setattr("rowtide.schema_history.store.topic_reader.admin_client", lambda _settings: broker)
     monkeypatch.setattr(TopicWriter, "send", lambda _self, _topic, value, **_more: sent.append(value))
     store = KafkaSchemaHistory("h", {}, {}, {}, timeout=1.0)
     for topic_id in (Uuid(0, 0), Uuid(1, 1), Uuid(0, 0), Uuid(1, 1)):
@@ -66,7 +66,7 @@ def test_no_client_stays_behind_a_block_of_records(monkeypatch: pytest.MonkeyPat
         made.append(type(found))
         return found
 
-    monkeypatch.setattr("rowtide.schema_history.store.topic_reader.AdminClient", client)
+    monkeypatch.setattr("rowtide.schema_history.store.topic_reader.admin_client", client)
     monkeypatch.setattr("rowtide.schema_history.store.topic_writer.Producer", client)
     store = KafkaSchemaHistory("h", {}, {}, {}, timeout=1.0)
     with store.buffered():
@@ -90,7 +90,7 @@ def test_the_lookup_of_a_history_leaves_no_client(monkeypatch: pytest.MonkeyPatc
         clients.add(found)
         return found
 
-    monkeypatch.setattr("rowtide.schema_history.store.topic_reader.AdminClient", client)
+    monkeypatch.setattr("rowtide.schema_history.store.topic_reader.admin_client", client)
     monkeypatch.setattr(TopicReader, "extents", lambda _self, _topic: {0: Extent(0, 1)})
     store = KafkaSchemaHistory("h", {}, {}, {}, timeout=1.0)
     assert store.exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+from collections.abc import Iterator, Mapping
 
 import pytest
 from confluent_kafka import Producer
@@ -16,6 +17,7 @@ from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.writer import THIS_PROCESS
 from rowtide.connector.delivery.offset_store import offset_key
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader
 from rowtide.topics.internal import offsets_settings
 
 pytestmark = pytest.mark.servers
@@ -53,6 +55,26 @@ def test_the_last_saved_offset_is_loaded(topics: Topics, topic: str) -> None:
     assert offsets(topics, topic, "other").load() is None
     store.save(None)
     assert offsets(topics, topic).load() is None
+
+
+def test_the_topic_is_read_again_only_if_something_was_written(
+    topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, reads = TopicReader.read, list[str]()
+
+    def counted(reader: TopicReader, name: str, extents: Mapping[int, Extent]) -> Iterator[StoredRecord]:
+        reads.append(name)
+        return read(reader, name, extents)
+
+    monkeypatch.setattr(TopicReader, "read", counted)
+    store, other = offsets(topics, topic), offsets(topics, topic)
+    other.save(OFFSET)
+    assert (store.load(), store.load()) == (OFFSET, OFFSET)
+    assert store.last_write() is not None
+    assert len(reads) == 1
+    other.save(None)
+    assert store.load() is None
+    assert len(reads) == 2
 
 
 @pytest.mark.parametrize("name", ["shop", "a", "inventory-connector", "Größe", "x" * 97])

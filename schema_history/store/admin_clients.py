@@ -1,0 +1,28 @@
+"""Edge: clients of Kafka's admin interface, shared by all that need the same settings at the same time.
+
+A new client looks for its broker first, with a pause in between, and each has three or four threads.
+"""
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakValueDictionary
+
+from confluent_kafka.admin import AdminClient
+
+_CLIENTS: WeakValueDictionary[frozenset[tuple[str, Any]], AdminClient] = WeakValueDictionary()
+_LOCK = threading.Lock()
+
+
+def admin_client(settings: Mapping[str, Any]) -> AdminClient:
+    """A client with these settings of librdkafka. It ends when the last of its users has let go of it.
+
+    Raises:
+        KafkaException: librdkafka refuses the settings.
+    """
+    key = frozenset(settings.items())
+    with _LOCK:
+        client = _CLIENTS.get(key)
+        if client is None:
+            client = _CLIENTS[key] = AdminClient(dict(settings))
+        return client
