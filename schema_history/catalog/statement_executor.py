@@ -234,9 +234,9 @@ class StatementExecutor:
 
     def create_index(self, body: CreateIndex) -> None:
         """CREATE INDEX."""
-        actions: list[Any] = [AddKeyAction(body.index)]
-        if body.or_replace and body.index.name:
-            actions.insert(0, DropKey("index", body.index.name, if_exists=True))
+        actions: list[Any] = [AddKeyAction(body.definition)]
+        if body.or_replace and body.definition.name:
+            actions.insert(0, DropKey("index", body.definition.name, if_exists=True))
         self._alter_keys(body.table, actions, body)
 
     def drop_index(self, body: DropIndex) -> None:

@@ -1,7 +1,5 @@
 """Parses options of tables and databases, and skips the partitions and the query after them."""
 
-from dataclasses import replace
-
 from rowtide.schema_history.ddl.cursor import Cursor, words_of
 from rowtide.schema_history.ddl.lexer import END, OPERATOR, QUOTED, WORD
 from rowtide.schema_history.ddl.statements import TableOptions
@@ -52,7 +50,7 @@ def table_option(c: Cursor, options: TableOptions) -> TableOptions | None:
     if word == "WITH" and c.ahead() == "SYSTEM":
         c.at += 1
         c.expect("SYSTEM", "VERSIONING")
-        return replace(options, system_versioning=True)
+        return options._replace(system_versioning=True)
     if word == "START" and c.ahead() == "TRANSACTION":
         c.at += 2
         return options
@@ -88,14 +86,14 @@ def _valued(c: Cursor, options: TableOptions) -> TableOptions | None:
     if word == "COMMENT":
         first = c.at
         text = c.string()
-        return replace(options, comment=text, raw_comment=c.text_from(first))
+        return options._replace(comment=text, raw_comment=c.text_from(first))
     if word == "UNION":
         c.skip_parentheses()
         return options
     if word in ("ENGINE", "TYPE"):
-        return replace(options, engine=c.name_or_string())
+        return options._replace(engine=c.name_or_string())
     if word == "SEQUENCE":
-        return replace(options, sequence=c.advance().value.lower() in ("1", "yes"))
+        return options._replace(sequence=c.advance().value.lower() in ("1", "yes"))
     if c.accept("-"):
         pass
     c.advance()
@@ -108,13 +106,13 @@ def _charset_or_collation(c: Cursor, options: TableOptions) -> TableOptions | No
     if accept_charset_keyword(c):
         c.accept("=")
         charset = "" if c.token.kind is WORD and c.accept("DEFAULT") else charset_value(c)
-        return replace(options, charset=charset, charset_first=options.collation is None)
+        return options._replace(charset=charset, charset_first=options.collation is None)
     if c.accept("COLLATE"):
         c.accept("=")
         if c.token.kind is WORD and c.accept("DEFAULT"):
-            return replace(options, collation="")
+            return options._replace(collation="")
         name = "binary" if c.accept("BINARY") else c.name_or_string()
-        return replace(options, collation=name)
+        return options._replace(collation=name)
     c.at = at
     return None
 
@@ -134,7 +132,7 @@ def database_options(c: Cursor) -> TableOptions:
             c.string()
         elif c.accept("COMMENT"):
             c.accept("=")
-            options = replace(options, comment=c.string())
+            options = options._replace(comment=c.string())
         elif c.accept("READ", "ONLY"):
             c.accept("=")
             c.advance()

@@ -1,21 +1,18 @@
 """The syntax trees of statements: what was written, without its effect on a table."""
 
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from rowtide.schema_history.ddl.lexer import Token
 
 
-@dataclass(frozen=True, slots=True)
-class TableName:
+class TableName(NamedTuple):
     """The name of a table as written; ``database`` is ``None`` for the default database."""
 
     database: str | None
     table: str
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(NamedTuple):
     """A literal.
 
     Attributes:
@@ -35,16 +32,14 @@ class Literal:
     national: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
+class Now(NamedTuple):
     """CURRENT_TIMESTAMP and its synonyms; ``fsp`` is its number of fractional digits."""
 
     fsp: int
     raw: str
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(NamedTuple):
     """Any other expression: its text, without the parentheses around it, and its tokens."""
 
     text: str
@@ -55,8 +50,7 @@ class Expression:
 Default: TypeAlias = Literal | Now | Expression
 
 
-@dataclass(frozen=True, slots=True)
-class DataType:
+class DataType(NamedTuple):
     """A data type as written.
 
     Attributes:
@@ -91,8 +85,7 @@ class DataType:
         return "ZEROFILL" in self.options
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(NamedTuple):
     """An attribute of a column: its kind in upper case, and its value if it has one."""
 
     kind: str
@@ -100,8 +93,7 @@ class Attribute:
     raw: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnDef:
+class ColumnDef(NamedTuple):
     """The definition of a column."""
 
     name: str
@@ -117,8 +109,7 @@ class ColumnDef:
         return next((a for a in reversed(self.attributes) if a.kind == kind), None)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPartDef:
+class KeyPartDef(NamedTuple):
     """A part of an index: a column with or without a length, or an expression."""
 
     column: str
@@ -128,8 +119,7 @@ class KeyPartDef:
     without_overlaps: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class IndexDef:
+class IndexDef(NamedTuple):
     """An index; ``kind`` is ``primary``, ``unique``, ``key``, ``fulltext``, ``spatial`` or ``vector``."""
 
     kind: str
@@ -139,18 +129,16 @@ class IndexDef:
     hashed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignKeyDef:
+class ForeignKeyDef(NamedTuple):
     """A foreign key: name of the constraint, name of the index, and columns."""
 
     name: str | None
-    index: str | None
+    index_name: str | None
     columns: tuple[str, ...]
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CheckDef:
+class CheckDef(NamedTuple):
     """A CHECK constraint."""
 
     name: str | None
@@ -158,8 +146,7 @@ class CheckDef:
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PeriodDef:
+class PeriodDef(NamedTuple):
     """PERIOD FOR SYSTEM_TIME, or an application-time period, and its two columns."""
 
     name: str
@@ -167,8 +154,7 @@ class PeriodDef:
     end: str
 
 
-@dataclass(frozen=True, slots=True)
-class TableOptions:
+class TableOptions(NamedTuple):
     """Options of a table or database, as written; ``None`` for options that are absent."""
 
     charset: str | None = None
@@ -184,21 +170,19 @@ class TableOptions:
 Element: TypeAlias = ColumnDef | IndexDef | ForeignKeyDef | CheckDef | PeriodDef
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTable:
+class CreateTable(NamedTuple):
     """CREATE TABLE with a list of elements, or a query, or both."""
 
     name: TableName
     elements: tuple[Element, ...] = ()
-    options: TableOptions = field(default_factory=TableOptions)
+    options: TableOptions = TableOptions()
     temporary: bool = False
     if_not_exists: bool = False
     or_replace: bool = False
     query: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTableLike:
+class CreateTableLike(NamedTuple):
     """CREATE TABLE ... LIKE."""
 
     name: TableName
@@ -208,20 +192,18 @@ class CreateTableLike:
     or_replace: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateSequence:
+class CreateSequence(NamedTuple):
     """MariaDB's CREATE SEQUENCE: a table of eight columns."""
 
     name: TableName
-    options: TableOptions = field(default_factory=TableOptions)
+    options: TableOptions = TableOptions()
     temporary: bool = False
     if_not_exists: bool = False
     or_replace: bool = False
     type: DataType | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AlterSequence:
+class AlterSequence(NamedTuple):
     """MariaDB's ALTER SEQUENCE, which can change the type of its columns."""
 
     name: TableName
@@ -229,15 +211,13 @@ class AlterSequence:
     type: DataType | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """FIRST (``after`` is ``None``) or AFTER a column."""
 
     after: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class AddColumn:
+class AddColumn(NamedTuple):
     """ADD COLUMN; ``several`` if it is in a list in parentheses."""
 
     column: ColumnDef
@@ -246,8 +226,7 @@ class AddColumn:
     several: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeColumn:
+class ChangeColumn(NamedTuple):
     """CHANGE COLUMN, and MODIFY COLUMN (``modify``)."""
 
     old: str
@@ -257,16 +236,14 @@ class ChangeColumn:
     modify: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DropColumn:
+class DropColumn(NamedTuple):
     """DROP COLUMN."""
 
     name: str
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RenameColumn:
+class RenameColumn(NamedTuple):
     """RENAME COLUMN."""
 
     old: str
@@ -274,8 +251,7 @@ class RenameColumn:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AlterDefault:
+class AlterDefault(NamedTuple):
     """ALTER COLUMN ... SET DEFAULT, or DROP DEFAULT (``default`` is ``None``)."""
 
     name: str
@@ -283,23 +259,20 @@ class AlterDefault:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AlterVisibility:
+class AlterVisibility(NamedTuple):
     """ALTER COLUMN ... SET VISIBLE or INVISIBLE."""
 
     name: str
     invisible: bool
 
 
-@dataclass(frozen=True, slots=True)
-class AddKey:
+class AddKey(NamedTuple):
     """ADD of an index, a foreign key, a check or a period."""
 
     element: IndexDef | ForeignKeyDef | CheckDef | PeriodDef
 
 
-@dataclass(frozen=True, slots=True)
-class DropKey:
+class DropKey(NamedTuple):
     """DROP of an index (``index``), the primary key, a foreign key, a check, or any constraint of that name."""
 
     kind: str
@@ -307,8 +280,7 @@ class DropKey:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RenameKey:
+class RenameKey(NamedTuple):
     """RENAME INDEX."""
 
     old: str
@@ -316,52 +288,45 @@ class RenameKey:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RenameTo:
+class RenameTo(NamedTuple):
     """RENAME TO."""
 
     name: TableName
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertTo:
+class ConvertTo(NamedTuple):
     """CONVERT TO CHARACTER SET; ``charset`` is ``None`` for DEFAULT."""
 
     charset: str | None
     collation: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SetOptions:
+class SetOptions(NamedTuple):
     """Adjacent table options in ALTER TABLE."""
 
     options: TableOptions
 
 
-@dataclass(frozen=True, slots=True)
-class SystemVersioning:
+class SystemVersioning(NamedTuple):
     """MariaDB's ADD or DROP SYSTEM VERSIONING."""
 
     add: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DropPeriod:
+class DropPeriod(NamedTuple):
     """MariaDB's DROP PERIOD FOR."""
 
     name: str
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
+class Other(NamedTuple):
     """An action that changes no structure: partitions, ENABLE KEYS, tablespaces, ORDER BY."""
 
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangePartition:
+class ExchangePartition(NamedTuple):
     """EXCHANGE PARTITION, and MariaDB's CONVERT PARTITION TO TABLE (``makes``) and CONVERT TABLE TO (``consumes``)."""
 
     table: TableName
@@ -389,8 +354,7 @@ Action: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AlterTable:
+class AlterTable(NamedTuple):
     """ALTER TABLE."""
 
     name: TableName
@@ -398,17 +362,15 @@ class AlterTable:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateIndex:
+class CreateIndex(NamedTuple):
     """CREATE INDEX."""
 
     table: TableName
-    index: IndexDef
+    definition: IndexDef
     or_replace: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DropIndex:
+class DropIndex(NamedTuple):
     """DROP INDEX."""
 
     table: TableName
@@ -416,8 +378,7 @@ class DropIndex:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DropTable:
+class DropTable(NamedTuple):
     """DROP TABLE and DROP SEQUENCE. ``prefix`` is the text before the names, ``behaviour`` RESTRICT or CASCADE."""
 
     names: tuple[TableName, ...]
@@ -427,8 +388,7 @@ class DropTable:
     behaviour: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RenameTable:
+class RenameTable(NamedTuple):
     """RENAME TABLE: pairs of names, and for each pair a statement of its own as text."""
 
     pairs: tuple[tuple[TableName, TableName], ...]
@@ -436,15 +396,13 @@ class RenameTable:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TruncateTable:
+class TruncateTable(NamedTuple):
     """TRUNCATE TABLE."""
 
     name: TableName
 
 
-@dataclass(frozen=True, slots=True)
-class CreateDatabase:
+class CreateDatabase(NamedTuple):
     """CREATE DATABASE."""
 
     name: str
@@ -453,38 +411,33 @@ class CreateDatabase:
     or_replace: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AlterDatabase:
+class AlterDatabase(NamedTuple):
     """ALTER DATABASE; ``name`` is ``None`` for the default database."""
 
     name: str | None
     options: TableOptions
 
 
-@dataclass(frozen=True, slots=True)
-class DropDatabase:
+class DropDatabase(NamedTuple):
     """DROP DATABASE."""
 
     name: str
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetVariables:
+class SetVariables(NamedTuple):
     """SET; relevant only in Debezium's histories: ``SET character_set_server=..., collation_server=...``."""
 
     variables: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """USE; it occurs in histories and never in binlogs."""
 
     database: str
 
 
-@dataclass(frozen=True, slots=True)
-class NoStructure:
+class NoStructure(NamedTuple):
     """A statement that changes no structure; ``what`` is its class: ``grant``, ``create view``."""
 
     what: str
@@ -510,8 +463,7 @@ Body: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """A parsed statement, and its text from the first to the last token."""
 
     body: Body

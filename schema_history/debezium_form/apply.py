@@ -90,8 +90,8 @@ def apply_create_index(table: Table, statement: CreateIndex) -> tuple[Table, boo
     of the records because a column is nullable.
     """
     editor = _editor(table)
-    names = [_part(part) for part in statement.index.parts]
-    if statement.index.kind != "unique" or editor.primary_key:
+    names = [_part(part) for part in statement.definition.parts]
+    if statement.definition.kind != "unique" or editor.primary_key:
         return table, False
     if any(name is None or editor.get(name) is None for name in names):
         return table, False
@@ -139,12 +139,12 @@ def _as_the_server(before: Table, statement: AlterTable, ctx: Context) -> TableE
         if isinstance(action, AddKey):
             continue  # keys refer to the columns after the statement
         if isinstance(action, ChangeColumn) and action.old.lower() not in kept:
-            action = replace(action, old=action.column.name, modify=True)  # noqa: PLW2901 - MariaDB changes a new column
+            action = action._replace(old=action.column.name, modify=True)  # noqa: PLW2901 - MariaDB changes a new column
         elif isinstance(action, ChangeColumn | RenameColumn):
             kept.discard(action.old.lower())
-            action = replace(action, old=_OLD + action.old)  # noqa: PLW2901
+            action = action._replace(old=_OLD + action.old)  # noqa: PLW2901
         elif isinstance(action, DropColumn | AlterDefault) and editor.get(_OLD + action.name) is not None:
-            action = replace(action, name=_OLD + action.name)  # noqa: PLW2901
+            action = action._replace(name=_OLD + action.name)  # noqa: PLW2901
         _alter(editor, action, ctx, before)
     for name in names:
         editor.rename(_OLD + name, name)
@@ -217,7 +217,7 @@ def _alter_default(editor: TableEditor, action: AlterDefault, ctx: Context) -> N
         if default.kind == "null":
             editor.add(replace(known, has_default=True, default_expression=None))
             return
-        plain = replace(default, charset=None) if default.charset and default.kind == "string" else default
+        plain = default._replace(charset=None) if default.charset and default.kind == "string" else default
         if plain is not default:
             raw = default.sign + as_single_quoted(default.raw, ctx)
             editor.add(replace(known, has_default=True, default_expression=raw))

@@ -1,7 +1,7 @@
 """Which statements changed a table, and which may have changed it."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 
 from rowtide.schema_history.ddl.parser import parse
 from rowtide.schema_history.ddl.statements import CreateDatabase, DropDatabase, NoStructure, TableName
@@ -71,6 +71,3 @@ def _table_names(part: object) -> Iterator[TableName]:
     elif isinstance(part, tuple):
         for item in part:
             yield from _table_names(item)
-    elif is_dataclass(part):
-        for member in fields(part):
-            yield from _table_names(getattr(part, member.name))

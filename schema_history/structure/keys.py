@@ -36,7 +36,7 @@ def index_of(definition: IndexDef, ctx: Context) -> Index:
 
 def index_of_foreign_key(definition: ForeignKeyDef) -> Index:
     """The index that a foreign key creates; another index that starts with its columns replaces it."""
-    name = definition.name or definition.index or ""
+    name = definition.name or definition.index_name or ""
     return Index(name, tuple(KeyPart(c) for c in definition.columns), "key", generated=True)
 
 

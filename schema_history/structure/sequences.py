@@ -40,7 +40,7 @@ def alter_sequence(table: Table, data_type: DataType, ctx: Context) -> Table:
 
 def _columns(data_type: DataType, ctx: Context) -> tuple[Column, ...]:
     if not data_type.arguments:
-        data_type = replace(data_type, arguments=(str(_WIDTHS[data_type.words[-1].lower()]),))
+        data_type = data_type._replace(arguments=(str(_WIDTHS[data_type.words[-1].lower()]),))
     types = dict.fromkeys(_VALUES, data_type)
     types["increment"] = _BIGINT
     types["cache_size"] = DataType(("BIGINT",), ("21",), options=("UNSIGNED",))

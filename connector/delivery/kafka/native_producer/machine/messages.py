@@ -4,7 +4,6 @@ The types hold what the machine needs, in no version of the protocol. Times are 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 
@@ -57,8 +56,7 @@ class Batch(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class InitProducerId:
+class InitProducerId(NamedTuple):
     """Request a producer id; with a transactional id, fence older instances and end their transactions.
 
     Attributes:
@@ -72,22 +70,19 @@ class InitProducerId:
     current: Producer | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FindCoordinator:
+class FindCoordinator(NamedTuple):
     """Look up the broker that coordinates the transactions of a transactional id."""
 
     transactional_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class GetMetadata:
+class GetMetadata(NamedTuple):
     """Look up ids, partitions and leaders of topics, without creating any."""
 
     topics: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AddPartitionsToTxn:
+class AddPartitionsToTxn(NamedTuple):
     """Add partitions to the open transaction (transactions of version 1)."""
 
     transactional_id: str
@@ -95,8 +90,7 @@ class AddPartitionsToTxn:
     partitions: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EndTxn:
+class EndTxn(NamedTuple):
     """Commit or abort the open transaction.
 
     Attributes:
@@ -161,8 +155,7 @@ class Outgoing(NamedTuple):
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class InitProducerIdAnswer:
+class InitProducerIdAnswer(NamedTuple):
     """The producer's new identity.
 
     Attributes:
@@ -178,8 +171,7 @@ class InitProducerIdAnswer:
     raises_epochs: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class FindCoordinatorAnswer:
+class FindCoordinatorAnswer(NamedTuple):
     """The coordinator's id."""
 
     error: int
@@ -214,22 +206,19 @@ class TopicMetadata(NamedTuple):
     partitions: Mapping[int, PartitionMetadata]
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(NamedTuple):
     """The topics that were looked up, by name."""
 
     topics: Mapping[str, TopicMetadata]
 
 
-@dataclass(frozen=True, slots=True)
-class AddPartitionsToTxnAnswer:
+class AddPartitionsToTxnAnswer(NamedTuple):
     """Kafka's code for each partition."""
 
     errors: Mapping[TopicPartition, int]
 
 
-@dataclass(frozen=True, slots=True)
-class EndTxnAnswer:
+class EndTxnAnswer(NamedTuple):
     """The end of a transaction.
 
     Attributes:
