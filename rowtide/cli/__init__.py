@@ -4,7 +4,10 @@
 to install.
 """
 
+import contextlib
+import gc
 import importlib
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import click
@@ -12,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from rowtide import __version__
 
-__all__ = ["main"]
+__all__ = ["importing", "main"]
 
 
 class Command(NamedTuple):
@@ -75,7 +78,8 @@ class LazyGroup(click.Group):
         if command is None:
             return super().get_command(ctx, cmd_name)
         try:
-            found = getattr(importlib.import_module(command.module), command.name)
+            with importing():
+                found = getattr(importlib.import_module(command.module), command.name)
         except ModuleNotFoundError as error:
             raise missing(error, cmd_name, command.extra) from error
         if not isinstance(found, click.Command):
@@ -113,6 +117,17 @@ class LazyGroup(click.Group):
         """Write the list of commands with their summaries, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name].summary) for name in self.list_commands(ctx)])
+
+
+@contextlib.contextmanager
+def importing() -> Iterator[None]:
+    """Collect no garbage meanwhile, nor later among what is imported, which stays: an eighth of the time of imports."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def nearest(name: str) -> str | None:

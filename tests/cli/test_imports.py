@@ -101,3 +101,19 @@ def test_the_names_are_those_of_modules() -> None:
 def test_running_a_connector_makes_no_tables_of_character_sets() -> None:
     """Those of Asian character sets are the largest."""
     assert not {"_codecs_jp", "_codecs_cn", "_codecs_kr", "encodings.cp932"} & imported(RUN)
+
+
+def test_garbage_is_collected_again_after_the_import_of_a_command() -> None:
+    program = f"""\
+import gc
+from rowtide.cli import importing
+{HELP.replace("--help", "properties', 'name")}
+print(gc.isenabled(), gc.get_freeze_count() > 0)
+try:
+    with importing():
+        raise ImportError
+except ImportError:
+    print(gc.isenabled())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["True True", "True"]
