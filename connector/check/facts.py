@@ -8,6 +8,31 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue.property import Flavor
 from rowtide.topics.filters import CapturedNames
 
+VARIABLES = frozenset(
+    {
+        "binlog_annotate_row_events",
+        "binlog_expire_logs_auto_purge",
+        "binlog_expire_logs_seconds",
+        "binlog_format",
+        "binlog_row_image",
+        "binlog_row_value_options",
+        "binlog_rows_query_log_events",
+        "enforce_gtid_consistency",
+        "expire_logs_days",
+        "gtid_mode",
+        "log_bin",
+        "log_replica_updates",
+        "log_slave_updates",
+        "rpl_semi_sync_master_enabled",
+        "rpl_semi_sync_master_timeout",
+        "rpl_semi_sync_source_enabled",
+        "rpl_semi_sync_source_timeout",
+        "server_id",
+        "sql_mode",
+    }
+)
+"""The global variables that are queried. A server has 600 to 1 100."""
+
 
 @dataclass(frozen=True, slots=True)
 class Replica:
@@ -58,7 +83,7 @@ class ServerFacts:
 
     Attributes:
         version: ``VERSION()``.
-        variables: global variables by name in lower case.
+        variables: those of :data:`VARIABLES` that the server has, by name in lower case.
         grants: the rows of ``SHOW GRANTS``.
         do_databases: the databases that the server's binlog is limited to (``binlog-do-db``).
         ignored_databases: the databases that its binlog leaves out (``binlog-ignore-db``).
@@ -91,7 +116,13 @@ class ServerFacts:
         return (int(match[1]), int(match[2])) if match else (0, 0)
 
     def value(self, name: str) -> str | None:
-        """The value of a variable in upper case; ``None`` if the server does not have it."""
+        """The value of a variable in upper case; ``None`` if the server does not have it.
+
+        Raises:
+            KeyError: the variable is not queried.
+        """
+        if name not in VARIABLES:
+            raise KeyError(name)
         found = self.variables.get(name)
         return None if found is None else found.upper()
 

@@ -7,10 +7,12 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor, SSCursor
 
-from rowtide.connector.check.facts import ColumnFact, Replica, ServerFacts, TableFact
+from rowtide.connector.check.facts import VARIABLES, ColumnFact, Replica, ServerFacts, TableFact
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.source.connection import connect
 from rowtide.topics.filters import BUILTIN_DATABASES
+
+_VARIABLES = ", ".join(f"'{name}'" for name in sorted(VARIABLES))
 
 
 def fetch_facts(config: Configuration, *, tables: bool = True, estimates: bool = False) -> ServerFacts:
@@ -30,7 +32,7 @@ def fetch_facts(config: Configuration, *, tables: bool = True, estimates: bool =
         with connection.cursor(Cursor) as cursor:
             cursor.execute("SELECT VERSION()")
             version = str(cursor.fetchall()[0][0])
-            cursor.execute("SHOW GLOBAL VARIABLES")
+            cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({_VARIABLES})")
             variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
             cursor.execute("SHOW GRANTS")
             grants = tuple(str(row[0]) for row in cursor.fetchall())

@@ -191,8 +191,8 @@ def _kept_seconds(facts: ServerFacts) -> int:
     """How long binlog files are kept, in seconds; 0 for no limit."""
     if facts.value("binlog_expire_logs_auto_purge") == "OFF":
         return 0
-    seconds = float(facts.variables.get("binlog_expire_logs_seconds") or 0)
-    return int(seconds or float(facts.variables.get("expire_logs_days") or 0) * _DAY)
+    seconds = float(facts.value("binlog_expire_logs_seconds") or 0)
+    return int(seconds or float(facts.value("expire_logs_days") or 0) * _DAY)
 
 
 def _left_out(facts: ServerFacts) -> Iterator[Finding]:

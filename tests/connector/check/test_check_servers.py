@@ -16,6 +16,8 @@ from rowtide_stack.servers.sql import SqlServer
 from rowtide.cli import main
 from rowtide.connector.check import Finding, Severity, check, check_database, errors_in
 from rowtide.connector.check.broker import broker_findings
+from rowtide.connector.check.facts import VARIABLES
+from rowtide.connector.check.server import fetch_facts
 from rowtide.connector.check.topic_checks import topic_findings
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.engine.start.position import start_findings
@@ -100,6 +102,13 @@ def test_mariadb_in_order_has_no_error(mariadb_db: Database, kafka: Kafka) -> No
     mariadb_db.execute("CREATE TABLE t (id INT PRIMARY KEY)")
     found = check(config(mariadb_db.server, kafka.bootstrap, database_include_list=mariadb_db.name)).findings
     assert errors_in(found) == ()
+
+
+def test_the_variables_of_the_rules_are_queried(server: SqlServer) -> None:
+    all_variables = {str(name).lower(): str(value) for name, value in server.query("SHOW GLOBAL VARIABLES")}
+    asked = {name: value for name, value in all_variables.items() if name in VARIABLES}
+    assert fetch_facts(config(server)).variables == asked
+    assert {"log_bin", "binlog_format", "binlog_row_image", "server_id", "sql_mode"} <= asked.keys()
 
 
 def test_the_documented_privileges_are_enough(server: SqlServer, user: str) -> None:
