@@ -12,6 +12,7 @@ from rowtide.spark_consumers.columns.conversion import ConverterSettings
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import NotAnEnvelopeError
 from rowtide.spark_consumers.formats.base import RowCounts, TableFormat
+from rowtide.spark_consumers.jvm.session import uncompiled
 from rowtide.spark_consumers.messages.records import (
     KeyId,
     KnownSchemas,
@@ -79,7 +80,10 @@ class TableBatch:
         Returns:
             The batch with the state after it.
         """
-        known = known_schemas(sample) if sample is not None else KnownSchemas()
+        known = KnownSchemas()
+        if sample is not None:
+            with uncompiled(self.spark):
+                known = known_schemas(sample)
         if known.is_single and (applied := self._apply_in_one_pass(raw, known, batch)) is not None:
             return applied
         records = split_messages(raw, known).persist()

@@ -1,7 +1,8 @@
 """The Spark session: packages for Kafka and Delta Lake, and the settings that conversions depend on."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -126,13 +127,27 @@ def fit_session(session: SparkSession, records: int, table_bytes: int) -> None:
     number of partitions that the user configured stays.
     """
     small = is_small(records) and table_bytes < _BYTES_OF_A_PARTITION
-    session.conf.set("spark.sql.codegen.wholeStage", str(not small).lower())
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if small else "FALLBACK")
+    _set_compilation(session, on=not small)
     session.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
     cores = session.sparkContext.defaultParallelism
     needed = max(records // _RECORDS_OF_A_PARTITION, table_bytes // _BYTES_OF_A_PARTITION)
     _set_default(session, _SHUFFLE_PARTITIONS, 1 if small else min(_MOST_PARTITIONS, max(cores, needed)))
     _set_default(session, _LOG_PARTITIONS, 1 if small else cores)  # by default, Delta reads its log with 50 tasks
+
+
+@contextmanager
+def uncompiled(session: SparkSession) -> Iterator[None]:
+    """Run the queries in the context without compilation, for a few rows of a large batch."""
+    _set_compilation(session, on=False)
+    try:
+        yield
+    finally:
+        _set_compilation(session, on=True)
+
+
+def _set_compilation(session: SparkSession, *, on: bool) -> None:
+    session.conf.set("spark.sql.codegen.wholeStage", str(on).lower())
+    session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if on else "NO_CODEGEN")
 
 
 def _set_default(session: SparkSession, name: str, value: int) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowtide.spark_consumers.jvm.session import fit_session, own_session, session_settings
+from rowtide.spark_consumers.jvm.session import fit_session, own_session, session_settings, uncompiled
 
 UI = "spark.ui.enabled"
 
@@ -41,6 +41,17 @@ def test_plans_are_compiled_for_many_records_or_a_large_table_only(spark) -> Non
         compiled.append(own.conf.get("spark.sql.codegen.wholeStage"))
         assert own.conf.get("spark.sql.shuffle.partitions") == "2"  # as the session was configured
     assert compiled == ["false", "true", "true", "false"]
+
+
+@pytest.mark.spark
+def test_the_sample_of_a_large_batch_is_read_without_compilation(spark) -> None:
+    names = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
+    own = spark.newSession()
+    fit_session(own, 2_000, 0)
+    with uncompiled(own):
+        inside = [own.conf.get(name) for name in names]
+    assert inside == ["false", "NO_CODEGEN"]
+    assert [own.conf.get(name) for name in names] == ["true", "FALLBACK"]
 
 
 @pytest.mark.spark
