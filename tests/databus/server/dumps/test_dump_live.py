@@ -300,6 +300,7 @@ def test_rows_of_an_xa_transaction_that_is_prepared_come_behind_the_dump(
             server.dumped()
         finally:
             database.execute(f"XA COMMIT {xid}")
+        eventually(lambda: len(topics.read(server.topic)) > 0, "the stream")  # which creates the topic
         with Client(server.client) as client:
             found = read(client, 2)
     assert [(event.offset is None, *cells([event], "t")) for event in found] == [(True, (b"1",)), (False, (b"2",))]
