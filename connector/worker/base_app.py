@@ -7,7 +7,7 @@ import faust
 from faust.app.base import BootStrategy as FaustBootStrategy
 
 from rowtide.connector.worker.connectors import Connectors
-from rowtide.connector.worker.imports import PostponedName
+from rowtide.connector.worker.imports import PostponedModule, PostponedName
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.connect_rest import routes
@@ -44,7 +44,7 @@ _NOT_USED: dict[str, Any] = dict.fromkeys(
     NotUsed,
 )
 """Settings of Faust that name such a class. With aiokafka, which they import, they would take 6 MB."""
-_CLIENT = PostponedName("aiohttp.client", "ClientSession")
+_CLIENT = PostponedName(PostponedModule("aiohttp.client"), "ClientSession")
 
 
 class App(faust.App):

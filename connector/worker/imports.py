@@ -13,7 +13,6 @@ import importlib
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -56,9 +55,10 @@ class PostponedModule(ModuleType):
     """
 
     def __getattr__(self, name: str) -> Any:
-        return self._imported(name)
+        return self.imported(name)
 
-    def _imported(self, name: str) -> Any:
+    def imported(self, name: str) -> Any:
+        """An attribute of the module itself."""
         self.step_aside()
         return getattr(importlib.import_module(self.__name__), name)
 
@@ -79,10 +79,7 @@ class PostponedFunction(PostponedModule):
     def __init__(self, name: str) -> None:
         module, _, function = name.partition(":")
         super().__init__(module)
-        setattr(self, function, partial(self._call, function))
-
-    def _call(self, function: str, *given: Any, **named: Any) -> Any:
-        return self._imported(function)(*given, **named)
+        setattr(self, function, PostponedName(self, function))
 
     def __getattr__(self, name: str) -> Any:
         if name == "__path__":  # an import of names looks for it
@@ -94,11 +91,11 @@ class PostponedName:
     """Stands for a class or function of a module, which is imported when it is first called.
 
     Args:
-        module: the name of the module.
+        module: the stand-in for the module.
         name: the name of the class or function there.
     """
 
-    def __init__(self, module: str, name: str) -> None:
+    def __init__(self, module: PostponedModule, name: str) -> None:
         self._module = module
         self._name = name
 
@@ -107,7 +104,7 @@ class PostponedName:
 
     def imported(self) -> Any:
         """What it stands for."""
-        return getattr(importlib.import_module(self._module), self._name)
+        return self._module.imported(self._name)
 
 
 class PostponedNames(PostponedModule):
@@ -120,7 +117,7 @@ class PostponedNames(PostponedModule):
     def __getattr__(self, name: str) -> PostponedName:
         if name.startswith("__"):  # an import of names looks for __path__
             raise AttributeError(name)
-        return PostponedName(self.__name__, name)
+        return PostponedName(self, name)
 
 
 def import_pymysql() -> None:

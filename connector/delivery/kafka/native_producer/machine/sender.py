@@ -367,7 +367,7 @@ class Sender:
             lost = answer.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and queue.follows
             self._postpone(queue, now)
             if lost:
-                return records_lost(queue.partition, abortable=self.state is not State.ABORTING)
+                return self._lost(queue)
             if reaction in (Reaction.SPLIT, Reaction.REFUSED):
                 return batch_refused(batch, answer, show_keys=self._settings.show_keys)
             return by_reaction(what, answer.error, reaction, self._settings.transactional_id, answer.message)
@@ -376,12 +376,15 @@ class Sender:
     def _acknowledge(self, queue: PartitionQueue, base_offset: int) -> Failure | None:
         batch = queue.acknowledge(base_offset)
         if batch is None:
-            return records_lost(queue.partition, abortable=self.state is not State.ABORTING)
+            return self._lost(queue)
         self._acknowledged.append(batch)
         self.waiting -= batch.count
         if not queue:
             del self._waiting[queue.partition]
         return None
+
+    def _lost(self, queue: PartitionQueue) -> Failure:
+        return records_lost(queue.partition, abortable=self.state is not State.ABORTING)
 
     def _postpone(self, queue: PartitionQueue, now: float) -> None:
         queue.postpone(now)
