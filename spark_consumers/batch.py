@@ -163,8 +163,9 @@ class TableBatch:
             seen = record_hashes(records)
             records = without_earlier(records, batch.seen)
         schemas = self._schemas(records, groups, batch)
+        done = replace(batch, truncation=truncated.newest if truncated else self._truncation_after(batch))
         if not schemas.evolution.after:  # only truncations, or tombstones of unknown rows
-            return batch
+            return done
         creates = schemas.evolution.before is None and truncated is None
         if not creates:
             self.table.evolve(self.path, schemas.evolution, batch.commit(0))
@@ -176,12 +177,7 @@ class TableBatch:
             change = _Step(self, segment, schemas, batch.commit(step), creates=first and creates, replaces=replaces)
             self.outcome.rows += change.apply(segment.within(records), groups)
         columns = tuple(column.name for column in schemas.values[-1].columns) if schemas.values else None
-        return replace(
-            batch,
-            columns=columns or batch.columns,
-            truncation=truncated.newest if truncated else self._truncation_after(batch),
-            seen=(*batch.seen, *seen)[-REPETITION_WINDOW:],
-        )
+        return replace(done, columns=columns or batch.columns, seen=(*batch.seen, *seen)[-REPETITION_WINDOW:])
 
     def _truncation_after(self, batch: Batch) -> Truncation | None:
         """Return the TRUNCATE that later batches regard, too, if this one has none.

@@ -68,12 +68,11 @@ class DeltaFormat:
             return
         if evolution.added or evolution.widened:
             self._enable_features(path, evolution.after)
-        if evolution.widened:
+        if evolution.widened or (evolution.added and evolution.fills):
             self._rewrite(path, evolution, commit)
-            return
-        if evolution.added:
+        elif evolution.added:
             self.spark.sql(f"ALTER TABLE {_table(path)} ADD COLUMNS ({_ddl(evolution.added)})")
-        if evolution.fills:
+        elif evolution.fills:
             new_values = ", ".join(f"{quote(name)} = {value}" for name, value in evolution.fills.items())
             with self._identity(path, commit):
                 self.spark.sql(f"UPDATE {_table(path)} SET {new_values}")
@@ -170,11 +169,13 @@ class DeltaFormat:
     def _rewrite(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Rewrite the table with all changes of its columns in one commit.
 
+        A crash between the commit that adds a column and one that fills it would leave rows without the default.
         Delta ignores it if another run has committed the batch since the rows were read; they would be lost otherwise.
         """
         rows = self.read(path).selectExpr(*evolution.projection())
+        schema = "overwriteSchema" if evolution.widened else "mergeSchema"  # which keeps partitions and comments
         with self._identity(path, commit):
-            rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+            rows.write.format("delta").mode("overwrite").option(schema, "true").save(path)
 
     @contextmanager
     def _identity(self, path: str, commit: Commit) -> Iterator[dict[str, str]]:
