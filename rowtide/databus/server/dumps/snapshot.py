@@ -79,7 +79,7 @@ class SnapshotSource:
         """The offset behind the last message. The topic is created if it is missing: clients begin in it."""
         kafka = self._config.kafka
         try:
-            missing_topics(self._config, TopicAdmins(self._config))(self._topic)
+            missing_topics(self._config, TopicAdmins(self._config))([self._topic])
             found = TopicReader(kafka.consumer, kafka.admin).extents(self._topic)
         except (topics.TopicError, TopicReadError) as error:
             raise TopicError(str(error)) from error

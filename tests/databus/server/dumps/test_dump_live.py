@@ -288,8 +288,26 @@ def test_events_of_another_server_behind_a_dump_are_not_dropped(
     assert [event.header.position.pos for event in found if event.offset is not None] == [100, 200]
 
 
+def test_a_client_begins_before_the_first_event(
+    mysql_db: Database, kafka: Kafka, topics: Topics, zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    """The dump creates its topic, and no other one."""
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    server = _Server(tmp_path, mysql_db, kafka, zookeeper)
+    before = topics.admin.overview().topics.keys()
+    with server.running():
+        added = topics.admin.overview().topics.keys() - before
+        assert added >= {server.topic}
+        assert not added & set(server.topic)
+        with Client(server.client) as client:
+            found = read(client, 1)
+            mysql_db.execute("INSERT INTO t VALUES (2)")
+            found += read(client, 1)
+    assert [(event.offset is None, *cells([event], "t")) for event in found] == [(True, (b"1",)), (False, (b"2",))]
+
+
 def test_rows_of_an_xa_transaction_that_is_prepared_come_behind_the_dump(
-    database: Database, kafka: Kafka, topics: Topics, zookeeper: ZooKeeper, tmp_path: Path
+    database: Database, kafka: Kafka, zookeeper: ZooKeeper, tmp_path: Path
 ) -> None:
     database.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     server = _Server(tmp_path, database, kafka, zookeeper)
@@ -300,7 +318,6 @@ def test_rows_of_an_xa_transaction_that_is_prepared_come_behind_the_dump(
             server.dumped()
         finally:
             database.execute(f"XA COMMIT {xid}")
-        eventually(lambda: len(topics.read(server.topic)) > 0, "the stream")  # which creates the topic
         with Client(server.client) as client:
             found = read(client, 2)
     assert [(event.offset is None, *cells([event], "t")) for event in found] == [(True, (b"1",)), (False, (b"2",))]
