@@ -27,6 +27,7 @@ from rowtide.connector.source.connection.open_connections import (
     register,
 )
 from rowtide.connector.source.connection.socket_reader import SocketReader
+from rowtide.connector.source.connection.tcp import open_tcp
 from rowtide.connector.source.connection.tls import TlsError, tls_context
 
 _TLS_OPTIONAL = frozenset({SslMode.DISABLED, SslMode.PREFERRED})
@@ -76,7 +77,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
         try:
             register(self)
             super().__init__(**arguments)
-            register(self)  # until the socket was there, it could not be interrupted
+            register(self)  # while TLS replaced the socket, it could not be interrupted
         except ConnectionsInterrupted:
             self.abort()
             raise connection_lost(InterruptedError("the connector stops"), config) from None
@@ -85,6 +86,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
         """Connect and log in; PyMySQL calls this from its constructor."""
         # Until the log-in is complete, PyMySQL's time limits for reading and writing are those for connecting.
         self._read_timeout = self._write_timeout = self.connect_timeout
+        sock = sock or self._open_socket()
         with self.parsing():
             super().connect(sock)
         if self._config.tls.mode not in _TLS_OPTIONAL and not isinstance(self._sock, ssl.SSLSocket):
@@ -98,6 +100,24 @@ class Client(_PyMySQL):  # type: ignore[misc]
         self._rfile.close()
         self._rfile = io.BufferedReader(SocketReader(self._sock, self._check_alive))
         self._logged_in = True
+
+    def _open_socket(self) -> socket.socket:
+        """Open the connection as PyMySQL does, except that :meth:`interrupt` ends the wait for it."""
+        try:
+            sock = open_tcp(self.host, self.port, float(self.connect_timeout), self._opening)
+        except OSError as error:
+            failure = pymysql.err.OperationalError(
+                CR.CR_CONN_HOST_ERROR, f"Can't connect to MySQL server on {self.host!r} ({error})"
+            )
+            failure.original_exception = error  # type: ignore[attr-defined]
+            raise failure from error
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return sock
+
+    def _opening(self, sock: socket.socket) -> None:
+        self._sock = sock
+        register(self)  # raises if they were interrupted before the socket was there
 
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
         """Run a statement and return all rows of its result; an empty list if it has none.

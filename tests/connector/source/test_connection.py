@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
+from typing import Any
 
 import pymysql
 import pytest
@@ -272,6 +274,51 @@ def test_an_error_without_a_number_in_the_middle_of_rows_is_a_lost_connection() 
         client = log_in(configured(server, database_ssl_mode="disabled"))
         with pytest.raises((DatabaseUnreachableError, pymysql.MySQLError), match="cannot be parsed"):
             list(result_rows(client, "SELECT c FROM t", lambda names: text_rows([], [], names)))
+
+
+@pytest.fixture
+def unresponsive() -> Iterator[int]:
+    """The port of a server that accepts no connections: its queue of new ones is full."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, socket.socket() as first:
+        first.connect(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+def test_a_connection_that_is_not_accepted(unresponsive: int) -> None:
+    config = from_properties(PROPERTIES | {"database.port": str(unresponsive), "connect.timeout.ms": "1000"}).database
+    with pytest.raises(DatabaseUnreachableError, match=r"cannot be reached: Can't connect .*timed out") as caught:
+        log_in(config)
+    assert caught.value.retriable
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_connecting_is_interrupted(unresponsive: int, monkeypatch: pytest.MonkeyPatch, *, before: bool) -> None:
+    """At every moment: before the socket connects, and while the server does not answer."""
+    config = from_properties(PROPERTIES | {"database.port": str(unresponsive), "connect.timeout.ms": "600000"}).database
+    connections, connecting = OpenConnections(), threading.Event()
+
+    class Socket(socket.socket):
+        def connect(self, address: Any) -> None:
+            if before:
+                connections.interrupt()
+            try:
+                super().connect(address)
+            finally:
+                connecting.set()
+
+    def attempt() -> None:
+        with connections, pytest.raises(DatabaseUnreachableError) as caught:
+            log_in(config)
+        failures.append(caught.value)
+
+    failures: list[DatabaseUnreachableError] = []
+    monkeypatch.setattr(socket, "socket", Socket)
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    assert connecting.wait(30)
+    connections.interrupt()
+    thread.join(30)
+    assert [error.retriable for error in failures] == [True]
 
 
 def test_a_query_is_interrupted() -> None:

@@ -23,7 +23,7 @@ from rowtide.connector.errors import SnapshotError
 from rowtide.connector.rows import text_protocol_decoder
 from rowtide.connector.rows.text_protocol_rows import TextRows
 from rowtide.connector.snapshot.records import SnapshotTable
-from rowtide.connector.source.connection import DatabaseUnreachableError, log_in
+from rowtide.connector.source.connection import DatabaseUnreachableError, client, log_in
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
@@ -166,7 +166,7 @@ class _Server(socket.socket):
 
 @contextmanager
 def _connected_to(server: _Server) -> Iterator[_Server]:
-    with server, patch.object(socket, "create_connection", lambda *_, **__: server):
+    with server, patch.object(client, "open_tcp", lambda *_, **__: server):
         yield server
 
 

@@ -1,0 +1,50 @@
+"""Edge: opens a TCP connection; the wait for a host that does not answer can be ended by another thread."""
+
+import contextlib
+import os
+import select
+import socket
+from collections.abc import Callable
+
+
+def open_tcp(host: str, port: int, timeout: float, waiting: Callable[[socket.socket], None]) -> socket.socket:
+    """Connect to one of a host's addresses, like ``socket.create_connection``; the socket has no time limit then.
+
+    Args:
+        host: name or address.
+        port: the port.
+        timeout: seconds for each address.
+        waiting: called before each wait, with the socket that connects: its ``shutdown`` in another thread ends the
+            wait. What it raises ends the attempt.
+
+    Raises:
+        OSError: the host is unknown, or no address can be reached.
+    """
+    failure = OSError(f"{host} has no address")
+    for family, kind, protocol, _, place in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM):
+        with contextlib.ExitStack() as unless_connected:
+            try:
+                sock = unless_connected.enter_context(socket.socket(family, kind, protocol))
+                sock.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    sock.connect(place)
+                waiting(sock)
+                _await(sock, timeout)
+            except OSError as error:
+                failure = error
+            else:
+                unless_connected.pop_all()
+                sock.setblocking(True)
+                return sock
+    raise failure
+
+
+def _await(sock: socket.socket, timeout: float) -> None:
+    """Wait until the socket is connected."""
+    poll = select.poll()
+    poll.register(sock, select.POLLOUT)
+    if not poll.poll(timeout * 1000):
+        raise TimeoutError("timed out")
+    code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if code:
+        raise OSError(code, os.strerror(code))
