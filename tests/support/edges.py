@@ -160,7 +160,7 @@ EDGES = {
     "rowtide.connector.worker.connectors": "threads worker",
     "rowtide.connector.worker.faust_app": "files threads",
     "rowtide.connector.worker.imports": "threads",
-    "rowtide.connector.worker.memory_release": "files worker",
+    "rowtide.connector.worker.memory_release": "files threads worker",
     "rowtide.connector.worker.process": "files processes threads worker",
     "rowtide.connector.worker.reports.reporter": "worker",
     "rowtide.connector.worker.reports.systemd": "files network worker",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import itertools
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -40,6 +42,24 @@ def test_memory_is_released_while_there_is_much_more_than_at_the_start(monkeypat
     assert released(monkeypatch, 80 * _MB, 112 * _MB, 80 * _MB) == []
     # Each release is followed by the size that is logged.
     assert released(monkeypatch, 80 * _MB, 113 * _MB, 90 * _MB, 200 * _MB, 180 * _MB, 80 * _MB) == [90 * _MB, 180 * _MB]
+
+
+def test_the_event_loop_goes_on_while_memory_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        loop, served = asyncio.get_running_loop(), threading.Event()
+        results: asyncio.Queue[bool] = asyncio.Queue()
+
+        def release() -> None:
+            loop.call_soon_threadsafe(served.set)
+            loop.call_soon_threadsafe(results.put_nowait, served.wait(20))
+
+        monkeypatch.setattr(memory, "release", release)
+        async with memory.MemoryRelease(interval=0.001):
+            assert await asyncio.wait_for(results.get(), 60)
+
+    sizes = itertools.chain([80 * _MB, 200 * _MB], itertools.repeat(80 * _MB))
+    monkeypatch.setattr(memory, "resident", lambda: next(sizes))
+    asyncio.run(run())
 
 
 def test_nothing_is_done_without_proc(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
