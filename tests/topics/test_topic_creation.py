@@ -28,6 +28,7 @@ class Broker:
         limit: the most topics of a request.
         created: the topics of each request to create some.
         looks: the topics of each request for topics.
+        asked: the topics that were asked for alone, so that the broker may create them.
     """
 
     def __init__(self, topics: Collection[str] = (), delay: int = 0, limit: int = 1000) -> None:
@@ -37,6 +38,7 @@ class Broker:
         self.refused: dict[str, int] = {}
         self.created: list[list[str]] = []
         self.looks: list[list[str]] = []
+        self.asked: list[str] = []
         self._listed = set(topics)
 
     def describe_topics(self, topics: TopicCollection, **_: object) -> dict[str, Future[Any]]:
@@ -45,6 +47,9 @@ class Broker:
         if len(self.looks) > self.delay:
             self._listed = set(self.topics)
         return {name: _future(None if name in self._listed else KafkaError.UNKNOWN_TOPIC_OR_PART) for name in names}
+
+    def list_topics(self, topic: str, **_: object) -> None:
+        self.asked.append(topic)
 
     def create_topics(self, new: list[Any], **_: object) -> dict[str, Future[Any]]:
         names = [str(topic.topic) for topic in new]
@@ -149,3 +154,18 @@ def test_topics_of_records_have_the_settings_of_their_groups(monkeypatch: pytest
     rules = TopicCreation(default=TopicSettings(2, 1))
     MissingTopics(admin_of(broker, monkeypatch), rules)(["a", "b"])
     assert made == {"a": 2, "b": 2}
+
+
+def test_topics_that_the_broker_may_create_are_looked_up_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker(WANTED.keys() - {"t7", "t107"})
+    MissingTopics(admin_of(broker, monkeypatch), TopicCreation(enabled=False))(WANTED)
+    assert [len(names) for names in broker.looks] == [100, 100, 50]
+    assert broker.asked == ["t7", "t107"]
+    assert broker.created == []
+
+
+def test_a_look_up_without_an_answer_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker()
+    monkeypatch.setattr(broker, "describe_topics", lambda _topics, **_: {"t": _future(KafkaError._TIMED_OUT)})
+    with pytest.raises(KafkaUnreachable, match="cannot look up topic 't'"):
+        MissingTopics(admin_of(broker, monkeypatch), TopicCreation(enabled=False))(["t"])

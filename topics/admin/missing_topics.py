@@ -23,10 +23,9 @@ class MissingTopics:
         """Create the topics that do not exist.
 
         Raises:
-            TopicError: as ``TopicAdmin.ensure_all``.
+            TopicError: as ``TopicAdmin.ensure_all``, or as ``TopicAdmin.look_up``.
         """
         if self._rules.enabled:
             self._admin.ensure_all({topic: self._rules.settings_for(topic) for topic in topics})
         else:
-            for topic in topics:
-                self._admin.look_up(topic)
+            self._admin.look_up(list(topics))

@@ -31,7 +31,7 @@ from rowtide.topics.watch import TopicIdentity
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 100
-"""The most topics that a request creates. Kafka allows 10 000 partitions in one, and may choose their number."""
+"""The most topics of a request. Kafka creates 10 000 partitions by one, and may choose their number."""
 _FIRST_LOOK_S = 0.01
 _LONGEST_LOOK_S = 0.2
 """The first and the longest pause between two looks for topics that were created: brokers list them after a moment."""
@@ -100,13 +100,23 @@ class TopicAdmin:
             raise KafkaUnreachable(f"cannot look up the brokers: none is ready at {self._servers}")
         return Overview(len(found.brokers), {name: len(topic.partitions) for name, topic in found.topics.items()})
 
-    def look_up(self, topic: str) -> None:
-        """Ask for a topic, whether it exists or not; see ``auto_create``.
+    def look_up(self, topics: Sequence[str]) -> None:
+        """Ask for topics, whether they exist or not; see ``auto_create``.
+
+        Many are looked up by one request. It creates none, so those that it does not find are asked for once more.
 
         Raises:
             KafkaUnreachable: no broker answers.
         """
-        self._list(topic)
+        for start in range(0, len(topics), _AT_ONCE):
+            some = TopicCollection(list(topics[start : start + _AT_ONCE]))
+            for topic, future in self._admin.describe_topics(some, request_timeout=self.timeout).items():
+                try:
+                    self._answer("look up", topic, future)
+                except KafkaException as failure:
+                    if is_away(failure.args[0]):
+                        raise self._failed("look up", topic, failure.args[0]) from failure
+                    self._list(topic)
 
     def describe(self, topic: str) -> TopicDescription | None:
         """Describe a topic; ``None`` if it does not exist.
