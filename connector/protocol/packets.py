@@ -17,7 +17,7 @@ class PacketBuffer:
         payloads = buffer.received(count)
 
     A packet that is larger than the buffer gets a buffer of its own size, until its payload is complete. Every byte is
-    therefore copied a fixed number of times, however small the pieces are in which it arrives (TLS: 16 KB).
+    therefore copied a fixed number of times, however small the pieces are in which it arrives.
 
     Args:
         size: bytes that can be received at once.

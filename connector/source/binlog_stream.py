@@ -32,6 +32,7 @@ from rowtide.connector.protocol.replication.session import (
 )
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.connection import Client, DatabaseUnreachableError, log_in
+from rowtide.connector.source.connection.tls_socket import Socket
 from rowtide.connector.source.connection.wakeable_socket import WakeableSocket
 from rowtide.connector.source.position.check import check_position, start_gtids
 from rowtide.connector.source.server_queries import binlog_readers
@@ -116,7 +117,7 @@ class BinlogStream:
         self._requested: Acknowledgement | None = None
         self._acknowledged: deque[Acknowledgement] = deque()
         self._client: Client | None = None
-        self._socket: socket.socket | WakeableSocket | None = None
+        self._socket: Socket | WakeableSocket | None = None
         self._closed = False
         # Debezium requests a heartbeat at 0.8 of the keep-alive interval; twice the interval of silence is a dead peer.
         self._heartbeat_s = (config.keep_alive_interval_ms or 60_000) * 0.8 / 1000
@@ -180,7 +181,7 @@ class BinlogStream:
         if isinstance(self._socket, WakeableSocket):
             self._socket.wake()
 
-    def _acknowledge(self, session: ReplicationSession, sock: socket.socket | WakeableSocket) -> None:
+    def _acknowledge(self, session: ReplicationSession, sock: Socket | WakeableSocket) -> None:
         """Send the acknowledgement that is due, if there is one."""
         if not session.semi_sync:
             return
@@ -218,7 +219,7 @@ class BinlogStream:
     def _address(self) -> str:
         return f"{self._config.hostname}:{self._config.port}"
 
-    def _open(self) -> tuple[ReplicationSession, socket.socket | WakeableSocket]:
+    def _open(self) -> tuple[ReplicationSession, Socket | WakeableSocket]:
         try:
             client = self._client = log_in(self._config)
         except DatabaseUnreachableError as error:

@@ -1,4 +1,4 @@
-"""Two connected sockets with TLS between them."""
+"""A server's socket with TLS, and the client's at its other end."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from pathlib import Path
 
 from rowtide_stack.servers.tls import TlsFiles
 
+from rowtide.connector.source.connection.tls_socket import TlsSocket
+
 
 @contextmanager
-def tls_sockets(folder: Path) -> Iterator[tuple[ssl.SSLSocket, ssl.SSLSocket]]:
+def tls_sockets(folder: Path) -> Iterator[tuple[ssl.SSLSocket, TlsSocket]]:
     """The ends of the server and of the client; the certificates are made in ``folder``."""
     files = TlsFiles.make(folder)
     accepting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -25,7 +27,7 @@ def tls_sockets(folder: Path) -> Iterator[tuple[ssl.SSLSocket, ssl.SSLSocket]]:
     accept: Callable[[], None] = lambda: ends.append(accepting.wrap_socket(server, server_side=True))  # noqa: E731
     thread = threading.Thread(target=accept)
     thread.start()
-    wrapped = trusting.wrap_socket(client)
+    tls = TlsSocket(client, trusting, "localhost")
     thread.join()
-    with closing(ends[0]), closing(wrapped):
-        yield ends[0], wrapped
+    with closing(ends[0]), closing(tls):
+        yield ends[0], tls

@@ -29,6 +29,7 @@ from rowtide.connector.source.connection.open_connections import (
 from rowtide.connector.source.connection.socket_reader import SocketReader
 from rowtide.connector.source.connection.tcp import open_tcp
 from rowtide.connector.source.connection.tls import TlsError, tls_context
+from rowtide.connector.source.connection.tls_socket import Socket, TlsSocket
 
 _TLS_OPTIONAL = frozenset({SslMode.DISABLED, SslMode.PREFERRED})
 _TLS_VERIFIED = frozenset({SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY})
@@ -89,7 +90,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
         sock = sock or self._open_socket()
         with self.parsing():
             super().connect(sock)
-        if self._config.tls.mode not in _TLS_OPTIONAL and not isinstance(self._sock, ssl.SSLSocket):
+        if self._config.tls.mode not in _TLS_OPTIONAL and not isinstance(self._sock, TlsSocket):
             self._force_close()
             raise pymysql.err.OperationalError(CR.CR_SSL_CONNECTION_ERROR, "the connection is not encrypted")
         for option, value in _KEEP_ALIVE.items():
@@ -179,9 +180,9 @@ class Client(_PyMySQL):  # type: ignore[misc]
         """Read the server's answer to a command; raises what :meth:`fetch` raises."""
         self._read_ok_packet()
 
-    def raw_socket(self) -> socket.socket:
+    def raw_socket(self) -> Socket:
         """The socket, for a reader that takes over after a command; keep the client, which closes it when deleted."""
-        sock: socket.socket = self._sock
+        sock: Socket = self._sock
         return sock
 
     def interrupt(self) -> ServerSession | None:
@@ -193,8 +194,8 @@ class Client(_PyMySQL):  # type: ignore[misc]
         session = None
         with contextlib.suppress(AttributeError, OSError):  # it is closed already, or the server has not answered
             session = ServerSession(self._config, self.server_thread_id[0], self._sock.getsockname()[1])
-        with contextlib.suppress(OSError, TypeError):  # likewise; TLS's own method must not be called beside a read
-            socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
+        with contextlib.suppress(AttributeError, OSError):  # likewise
+            self._sock.shutdown(socket.SHUT_RDWR)
         return session
 
     def abort(self) -> None:
@@ -222,12 +223,13 @@ class Client(_PyMySQL):  # type: ignore[misc]
                 if isinstance(error, DatabaseUnreachableError) or error.args[0] in _CLIENT_ERRORS:
                     raise TimeoutError(f"no answer for {silent_s:.0f} s, and no log-in either") from error
 
-    def _create_ssl_ctx(self, given: Any) -> ssl.SSLContext | None:
+    def _create_ssl_ctx(self, given: Any) -> "_TlsSockets":
         """The context of the configuration, also if TLS is optional.
 
         PyMySQL's own one for that case verifies nothing either, but loads all certificates of the system (25 ms).
         """
-        return given if isinstance(given, ssl.SSLContext) else tls_context(self._config.tls)
+        context: Any = given or tls_context(self._config.tls)
+        return _TlsSockets(context)
 
     def _process_auth(self, plugin_name: bytes, *arguments: Any) -> Any:
         if plugin_name in _READABLE_PLUGINS and self._config.tls.mode not in _TLS_VERIFIED:
@@ -274,6 +276,16 @@ class Client(_PyMySQL):  # type: ignore[misc]
     def _raise_if_lost(self, error: pymysql.MySQLError) -> None:
         if is_lost(error):
             raise (connection_lost if self._logged_in else connection_failed)(error, self._config) from error
+
+
+class _TlsSockets:
+    """Makes the sockets with TLS, where PyMySQL expects the method of an ``ssl.SSLContext``."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+
+    def wrap_socket(self, sock: socket.socket, server_hostname: str) -> TlsSocket:
+        return TlsSocket(sock, self._context, server_hostname)
 
 
 def connection_arguments(config: DatabaseConfig, timeout_ms: int | None = None) -> dict[str, Any]:

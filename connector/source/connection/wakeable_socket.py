@@ -3,7 +3,8 @@
 import contextlib
 import selectors
 import socket
-import ssl
+
+from rowtide.connector.source.connection.tls_socket import Socket, TlsSocket
 
 
 class WakeableSocket:
@@ -17,7 +18,7 @@ class WakeableSocket:
         timeout: seconds to wait for bytes.
     """
 
-    def __init__(self, sock: socket.socket, timeout: float) -> None:
+    def __init__(self, sock: Socket, timeout: float) -> None:
         self._sock = sock
         self._timeout = timeout
         self._woken, self._waker = socket.socketpair()
@@ -37,7 +38,7 @@ class WakeableSocket:
         Raises:
             TimeoutError: no bytes came in time, or before :meth:`wake`.
         """
-        if not (isinstance(self._sock, ssl.SSLSocket) and self._sock.pending()):
+        if not (isinstance(self._sock, TlsSocket) and self._sock.pending()):
             ready = {key.fileobj for key, _ in self._selector.select(self._timeout)}
             if self._woken in ready:
                 with contextlib.suppress(BlockingIOError):
