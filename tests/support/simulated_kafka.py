@@ -155,10 +155,12 @@ class SimulatedKafka:
         error = self._wrong_coordinator(broker, request)
         if error:
             return InitProducerIdAnswer(error)
+        current = request.current
         if self.entry is None:
             self._next_id += 1
             self.entry = Coordinated(Producer(self._next_id, -1))
-        entry, current = self.entry, request.current
+            current = None
+        entry = self.entry
         if current is not None and current not in (entry.producer, entry.previous):
             return InitProducerIdAnswer(ErrorCode.PRODUCER_FENCED)
         if entry.ongoing:  # is aborted with an epoch that nobody has
@@ -170,6 +172,11 @@ class SimulatedKafka:
             entry.ended = None
         return InitProducerIdAnswer(ErrorCode.NONE, entry.producer, transactions_v2=self.version == 2)
 
+    def forget(self) -> None:
+        """Forget the transactional id, because it was not used for a long time."""
+        assert self.entry is None or not self.entry.ongoing
+        self.entry = None
+
     def expire(self) -> None:
         """Abort the open transaction, because it was open for too long."""
         if self.entry is not None and self.entry.ongoing:
@@ -178,7 +185,9 @@ class SimulatedKafka:
 
     def _add_partitions(self, producer: Producer, partitions: set[TopicPartition], fenced: int) -> int:
         entry = self.entry
-        if entry is None or entry.producer != producer:
+        if entry is None or entry.producer.producer_id != producer.producer_id:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if entry.producer != producer:
             return fenced
         entry.ongoing = True
         entry.partitions |= partitions
@@ -186,8 +195,8 @@ class SimulatedKafka:
 
     def _end(self, request: EndTxn) -> EndTxnAnswer:
         entry = self.entry
-        if entry is None:
-            return EndTxnAnswer(ErrorCode.PRODUCER_FENCED)
+        if entry is None or entry.producer.producer_id != request.producer.producer_id:
+            return EndTxnAnswer(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         repeated = not entry.ongoing and entry.ended is request.commit
         if self.version == 2 and repeated and entry.previous == request.producer:
             return EndTxnAnswer(ErrorCode.NONE, entry.producer)

@@ -44,6 +44,7 @@ _COMMON: Mapping[int, Reaction] = {
     ErrorCode.PRODUCER_FENCED: Reaction.FENCED,
     ErrorCode.TRANSACTION_COORDINATOR_FENCED: Reaction.FENCED,
     ErrorCode.TRANSACTION_ABORTABLE: Reaction.ABORTABLE,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: Reaction.ABORTABLE,
 }
 
 COORDINATION: Mapping[int, Reaction] = {

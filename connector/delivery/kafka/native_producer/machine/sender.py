@@ -366,6 +366,7 @@ class Sender:
         else:
             lost = answer.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and queue.follows
             self._postpone(queue, now)
+            self._transactions.refused(answer.error)
             if lost:
                 return self._lost(queue)
             if reaction in (Reaction.SPLIT, Reaction.REFUSED):

@@ -10,6 +10,9 @@ Version 1 of transactions: partitions are added to the transaction before their 
 transactions. A lost request to the coordinator may still arrive after the transaction has ended, and would count for
 the next one; a dropped batch leaves a gap in the sequence numbers. After both, the epoch is therefore raised. Version 2
 (KIP-890) raises the epoch at the end of every transaction, and adds partitions with their batches.
+
+The coordinator forgets an identity that is not used for ``transactional.id.expiration.ms``, a week by default. The
+first transaction behind that is aborted without it, which gives a new identity.
 """
 
 import enum
@@ -118,6 +121,7 @@ class Transactions:
         self._joined = False
         self._unsettled = False
         self._end_unknown = False
+        self._forgotten = False
         self._retry = Retry(backoff)
         self._concurrent = Retry(_CONCURRENT)
 
@@ -127,7 +131,7 @@ class Transactions:
             raise TransactionStateError("a transaction without a transactional id")
         self._go(_Event.BEGIN)
         self._added.clear()
-        self._started = self._joined = self._unsettled = self._end_unknown = False
+        self._started = self._joined = self._unsettled = self._end_unknown = self._forgotten = False
 
     def commit(self) -> None:
         """Commit the open transaction once all its batches are acknowledged."""
@@ -168,6 +172,11 @@ class Transactions:
         """A batch that may be stored was dropped or split, so the next sequence number of its partition is unknown."""
         self._unsettled = True
 
+    def refused(self, code: int) -> None:
+        """A partition is not added to the transaction, or a batch is refused, with a code."""
+        if code == ErrorCode.INVALID_PRODUCER_ID_MAPPING:
+            self._forgotten = self._raises_epochs  # older versions of Kafka give no new identity for a known one
+
     def next_request(
         self, sendable: Collection[TopicPartition], now: float, *, drained: bool
     ) -> tuple[int | None, Request] | None:
@@ -180,7 +189,9 @@ class Transactions:
         """
         if not self._id:
             return (None, InitProducerId("", self._timeout_ms)) if self.producer is None and self._due(now) else None
-        if self.state in (State.COMMITTING, State.ABORTING) and drained and not self._started:
+        if self.state is State.ABORTING and drained and self._forgotten:
+            self._go(_Event.ENDED_UNSETTLED)  # the coordinator has no transaction of a forgotten identity
+        elif self.state in (State.COMMITTING, State.ABORTING) and drained and not self._started:
             self._ended()  # there is nothing to end at the coordinator
         request = self._wanted(sendable, drained=drained) if self._due(now) else None
         if request is None:
@@ -252,6 +263,8 @@ class Transactions:
         done = {partition for partition, error in answer.errors.items() if error == ErrorCode.NONE}
         self._added |= done
         self._joined = self._joined or bool(done)
+        for error in answer.errors.values():
+            self.refused(error)
         refused = [self._refused(request, error, now) for error in set(answer.errors.values()) - {ErrorCode.NONE}]
         if not refused:
             self._succeeded()
@@ -295,6 +308,10 @@ class Transactions:
         reaction = COORDINATION.get(error, Reaction.FAIL)
         if reaction is Reaction.ABORTABLE and self.state not in (State.OPEN, State.COMMITTING):
             reaction = Reaction.FAIL  # there is nothing to abort, or the abort itself has failed
+        if error == ErrorCode.INVALID_PRODUCER_ID_MAPPING and not isinstance(request, AddPartitionsToTxn):
+            reaction = Reaction.FAIL  # an earlier attempt to commit may have succeeded
+        if reaction is Reaction.FENCED and self._forgotten:
+            reaction = Reaction.FAIL  # by another instance, or by a new identity whose answer was lost
         if reaction not in (Reaction.RETRY, Reaction.REFRESH):
             return by_reaction(_WHAT[type(request)], error, reaction, self._id)
         self._problem.text = f"cannot {_WHAT[type(request)]}: {reason(error)}"
