@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from simulated_kafka import SimulatedKafka
 from simulated_network import SimulatedNetwork
 
-from rowtide.connector.delivery.errors import ProducerFenced, TransactionAborted
+from rowtide.connector.delivery.errors import ProducerFailed, ProducerFenced, TransactionAborted
 from rowtide.connector.delivery.kafka.native_producer.machine import Sender, SenderSettings
 from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
     AddPartitionsToTxn,
@@ -102,7 +102,7 @@ class FaultyTransactions(RuleBasedStateMachine):
             self.sender.abort()
         except TransactionStateError:
             assert self.sender.state is State.COMMITTING
-        except ProducerFenced:
+        except (ProducerFenced, ProducerFailed):
             assert not self.usable
         else:
             self.committing = False
@@ -195,6 +195,14 @@ class FaultyTransactions(RuleBasedStateMachine):
         if often == 0:
             self.kafka.expire()
             self.excuses += (ProducerFenced,)
+
+    @precondition(lambda self: self.kafka.entry is not None and not self.kafka.entry.ongoing)
+    @rule(often=st.integers(0, 9))
+    def forget(self, often: int) -> None:
+        """The next transaction is repeated; what of the last one is not known yet cannot be found out any more."""
+        if often == 0:
+            self.kafka.forget()
+            self.excuses += (TransactionAborted, ProducerFailed)
 
     @invariant()
     def holds(self) -> None:
