@@ -78,7 +78,6 @@ class Client(_PyMySQL):  # type: ignore[misc]
         try:
             register(self)
             super().__init__(**arguments)
-            register(self)  # while TLS replaced the socket, it could not be interrupted
         except ConnectionsInterrupted:
             self.abort()
             raise connection_lost(InterruptedError("the connector stops"), config) from None
