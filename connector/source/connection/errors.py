@@ -10,6 +10,13 @@ from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.model.database import DatabaseConfig
 
 _ACCOUNT_UNUSABLE = frozenset({1820, 1862, 3118, 4151})  # password expired, account locked (MySQL's, MariaDB's)
+_LIMITS = {
+    ER.CON_COUNT_ERROR: "Raise max_connections",
+    ER.TOO_MANY_USER_CONNECTIONS: "Raise max_user_connections",
+    ER.USER_LIMIT_REACHED: "Raise the limit of the account (ALTER USER ... WITH), or max_user_connections",
+    3955: "It was blocked for a time by log-ins with a wrong password; ALTER USER ... ACCOUNT UNLOCK ends that",
+}
+"""What helps where the server lets nobody in at present, or not this account."""
 _PLUGIN_UNKNOWN = 2059  # CR_AUTH_PLUGIN_CANNOT_LOAD, which pymysql does not name
 _INTERRUPTED = (ConnectionError, TimeoutError, ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 _LOST = frozenset(
@@ -70,8 +77,9 @@ def connection_failed(error: Exception, config: DatabaseConfig) -> DatabaseUnrea
     if refusal is not None:
         return DatabaseUnreachableError(refusal)
     where = f"{config.hostname}:{config.port}"
-    if error.args and error.args[0] == ER.CON_COUNT_ERROR:
-        message = f"the server {where} has no connection free: {_text(error)}. Raise max_connections"
+    limit = _LIMITS.get(error.args[0]) if error.args else None
+    if limit is not None:
+        message = f"the server {where} has no connection free for {config.user!r}: {_text(error)}. {limit}"
     else:
         message = (
             f"the server {where} cannot be reached: {_text(error)}. Check database.hostname and database.port, that "

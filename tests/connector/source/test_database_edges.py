@@ -176,6 +176,8 @@ def test_time_zones_as_jdbc_names_them(name: str | None, zone: str | None) -> No
         (pymysql.OperationalError(2003, "Can't connect"), "database.hostname", "db.example.com:3306 cannot be reached"),
         (pymysql.OperationalError(1130, "Host is not allowed"), "database.user", "no connection from this host"),
         (pymysql.OperationalError(1040, "Too many connections"), "database.hostname", "Raise max_connections"),
+        (pymysql.OperationalError(1203, "User has more than"), "database.hostname", "no connection free"),
+        (pymysql.OperationalError(1226, "User has exceeded"), "database.hostname", "no connection free"),
         (pymysql.OperationalError(1862, "Your password has expired"), "database.user", "cannot be used"),
         (
             pymysql.OperationalError(2059, "Authentication plugin"),
@@ -192,3 +194,16 @@ def test_the_property_and_message_of_an_error(error: Exception, subject: str, te
     assert problem.property == subject
     assert text in problem.message
     assert PROPERTIES["database.password"] not in problem.message
+
+
+@pytest.mark.parametrize("code", [1040, 1203, 1226, 3955])
+def test_a_server_that_lets_nobody_in_at_present_can_be_retried(code: int) -> None:
+    failure = connection_failed(pymysql.OperationalError(code, "not now"), configured().database)
+    assert failure.retriable
+    assert "cannot be reached" not in failure.problem.message
+
+
+@pytest.mark.parametrize("code", [1045, 1130, 1129, 1820, 1862, 3118, 4151])
+def test_an_account_that_is_refused_is_not_tried_again(code: int) -> None:
+    """More attempts could lock it. A new process reads the files of passwords again."""
+    assert not connection_failed(pymysql.OperationalError(code, "no"), configured().database).retriable
