@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from functools import partial
 
-from rowtide.connector.check import CapturedTable, require
+from rowtide.connector.check import CapturedTable, CheckFailedError, require
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.delivery_loop import Delivery
 from rowtide.connector.delivery.errors import DeliveryError, TakenOver
@@ -151,6 +151,8 @@ class ConnectorRun:
             failure = None if self._stop.is_set() else error
         except (ConnectorError, DatabaseUnreachableError) as error:
             failure = None if self._connections.interrupted else error
+        except CheckFailedError as error:
+            failure = None if self._connections.interrupted and error.retriable else error
         except BaseException as error:  # noqa: BLE001 - the task decides about every failure
             failure = error
         finally:

@@ -11,6 +11,8 @@ from typing import Any, cast
 import pytest
 from configurations import PROPERTIES
 
+from rowtide.connector.check import CheckFailedError
+from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import from_properties
 from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.errors import DeliveryInterrupted
@@ -117,3 +119,31 @@ def test_a_sink_of_the_caller_survives_a_failure_while_it_writes(monkeypatch: py
     assert sink.written == ["p.d.t"]
     assert not sink.closed.is_set()
     assert offsets.load() == COMPLETE
+
+
+@pytest.mark.parametrize("away", [True, False])
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_stop_that_interrupts_the_checks_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, *, away: bool, stopped: bool
+) -> None:
+    """Unless they have found what would not pass."""
+    failed = CheckFailedError([Finding(Severity.ERROR, "database.hostname", "no", retriable=away)])
+    stop = threading.Event()
+    run = ConnectorRun(from_properties(PROPERTIES), cast("Any", None), stop, None, check=True)
+    checking = threading.Event()
+
+    def work() -> None:
+        checking.set()
+        while stopped and not run._connections.interrupted:
+            stop.wait(0.01)
+        raise failed
+
+    monkeypatch.setattr(run, "_work", work)
+    found: list[BaseException | None] = []
+    thread = threading.Thread(target=lambda: found.append(run.run()))
+    thread.start()
+    assert checking.wait(30)
+    if stopped:
+        run.stop()
+    thread.join(30)
+    assert found == [None if stopped and away else failed]
