@@ -1,6 +1,7 @@
 """Applies one batch of records to one table."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from py4j.protocol import Py4JJavaError
@@ -13,6 +14,8 @@ from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import NotAnEnvelopeError
 from rowtide.spark_consumers.formats.base import RowCounts, TableFormat
 from rowtide.spark_consumers.jvm.session import uncompiled
+from rowtide.spark_consumers.kafka.offsets import Ranges
+from rowtide.spark_consumers.messages.earlier import Earlier
 from rowtide.spark_consumers.messages.records import (
     KeyId,
     KnownSchemas,
@@ -69,27 +72,29 @@ class TableBatch:
     built: bool = False
     truncation: Truncation | None = None
 
-    def apply(self, raw: DataFrame, batch: Batch, sample: DataFrame | None = None) -> Batch:
+    def apply(self, raw: DataFrame, batch: Batch, earlier: Earlier, sample: DataFrame | None = None) -> Batch:
         """Apply the records of a batch.
 
         Args:
             raw: Kafka's records: ``partition``, ``offset``, ``key``, ``value``.
             batch: the planned batch.
+            earlier: the records of earlier batches.
             sample: some of the records. Large batches are faster if the schemas of most records are known from it.
 
         Returns:
             The batch with the state after it.
         """
-        known = KnownSchemas()
-        if sample is not None:
-            with uncompiled(self.spark):
-                known = known_schemas(sample)
-        if known.is_single and (applied := self._apply_in_one_pass(raw, known, batch)) is not None:
+        with uncompiled(self.spark) if sample is not None else nullcontext():
+            known = known_schemas(sample) if sample is not None else KnownSchemas()
+            again = earlier.following(batch.ranges) if self.partitions > 1 else {}
+        if known.is_single and not again and (applied := self._apply_in_one_pass(raw, known, batch)) is not None:
             return applied
         records = split_messages(raw, known).persist()
         try:
             groups = summarize(records, known)
             self._count(groups)
+            if groups and again:
+                return self._apply_with_earlier(records, groups, earlier, again, known, batch)
             return self._apply(records, groups, batch) if groups else batch
         finally:
             records.unpersist()
@@ -148,6 +153,32 @@ class TableBatch:
                     + ". Leave the topic out with --topics"
                 )  # fmt: skip
 
+    def _apply_with_earlier(
+        self,
+        records: DataFrame,
+        groups: Sequence[RecordGroup],
+        earlier: Earlier,
+        again: Ranges,
+        known: KnownSchemas,
+        batch: Batch,
+    ) -> Batch:
+        """Apply the records together with those of earlier batches that follow some of them in the binlog.
+
+        The last change of a key has the same result when it is applied again. A change without a key does not, unless
+        a TRUNCATE precedes all such changes.
+        """
+        more = split_messages(earlier.read(again), known).persist()
+        try:
+            both, found = records.unionAll(more), [*groups, *summarize(more, known)]
+            newest = None if self._is_log(found) else truncations(found, both)
+            if newest is not None and (batch.truncation is None or newest.newest > batch.truncation):
+                earlier.require(again, newest.newest)
+            elif any(group.key_id == (None, None) and group.op != "t" for group in found):
+                return self._apply(records, groups, batch)
+            return self._apply(both, found, batch)
+        finally:
+            more.unpersist()
+
     def _apply(self, records: DataFrame, groups: Sequence[RecordGroup], batch: Batch) -> Batch:
         truncated = None if self._is_log(groups) else truncations(groups, records)
         known = batch.truncation if self.partitions > 1 else None
@@ -161,7 +192,8 @@ class TableBatch:
         seen: tuple[int, ...] = ()
         if any(group.key_id == (None, None) and group.op in {"c", "u", "d"} for group in groups):
             seen = record_hashes(records)
-            records = without_earlier(records, batch.seen)
+            if truncated is None:  # it has removed the rows of earlier records, so they count when they are repeated
+                records = without_earlier(records, batch.seen)
         schemas = self._schemas(records, groups, batch)
         done = replace(batch, truncation=truncated.newest if truncated else self._truncation_after(batch))
         if not schemas.evolution.after:  # only truncations, or tombstones of unknown rows

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -23,8 +24,9 @@ from rowtide.spark_consumers.formats import FORMATS
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import fit_session, is_small, own_session
 from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_name, table_topics
-from rowtide.spark_consumers.kafka.offsets import Ranges, count, ends, new_ranges, require
+from rowtide.spark_consumers.kafka.offsets import Ranges, before, count, ends, new_ranges, require
 from rowtide.spark_consumers.kafka.source import RecordSource
+from rowtide.spark_consumers.messages.earlier import Earlier, level
 from rowtide.spark_consumers.messages.records import connector_prefix
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.settings import Settings
@@ -185,15 +187,16 @@ class TableJob:
         if stored.planned is not None:
             # The previous run ended between plan and completion: repeat the same ranges under the same number.
             require(self.name.topic, bounds, stored.planned.ranges)
-            done = self._apply(step, stored.planned, outcome)
+            done = self._apply(step, stored.planned, bounds, outcome)
         left = count(new_ranges(self.name.topic, bounds, done.offsets))
         applied = 0
         while ranges := new_ranges(self.name.topic, bounds, done.offsets, self.settings.max_records):
             progress(self.name, applied, left)
-            planned = done.next(ranges)
+            cut = [partition for partition, (_, end) in ranges.items() if end < bounds[partition][1]]
+            planned = done.next(level(partial(self.source.read, session, self.name.topic), ranges, cut))
             self.state.plan(planned)
-            done = self._apply(step, planned, outcome)
-            applied += count(ranges)
+            done = self._apply(step, planned, bounds, outcome)
+            applied += count(planned.ranges)
 
     def _is_current(self, stored: StoredState) -> bool:
         """Whether the table had exactly the records that the topic had when the run started.
@@ -207,12 +210,16 @@ class TableJob:
             done.get(partition, first) == end for partition, (first, end) in self.bounds.items()
         )
 
-    def _apply(self, step: TableBatch, batch: Batch, outcome: Outcome) -> Batch:
+    def _apply(self, step: TableBatch, batch: Batch, bounds: Ranges, outcome: Outcome) -> Batch:
         fit_session(step.spark, count(batch.ranges), HadoopFiles(step.spark).size(self.path))
         raw = self.source.read(step.spark, self.name.topic, batch.ranges)
         if is_small(count(batch.ranges)):
             raw = raw.coalesce(1)  # a single partition is grouped and joined without shuffles
-        done = step.apply(raw, batch, self._sample(step.spark, batch))
+        topic = self.name.topic
+        earlier = Earlier(
+            topic, partial(self.source.read, step.spark, topic), before(bounds, batch.ranges, batch.offsets)
+        )
+        done = step.apply(raw, batch, earlier, self._sample(step.spark, batch))
         outcome.add_ranges(batch.ranges)
         self.state.finish(done)
         return done

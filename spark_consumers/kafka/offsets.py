@@ -74,6 +74,18 @@ def advanced(done: Mapping[int, int], ranges: Ranges) -> dict[int, int]:
     return {**done, **{partition: end for partition, (_, end) in ranges.items()}}
 
 
+def before(bounds: Ranges, ranges: Ranges, done: Mapping[int, int]) -> dict[int, Range]:
+    """Return the offsets that were read before some ranges and that Kafka still has.
+
+    Args:
+        bounds: of the topic.
+        ranges: to read now.
+        done: the next offset to read of each partition after them.
+    """
+    found = {p: (first, ranges[p][0] if p in ranges else done.get(p, first)) for p, (first, _) in bounds.items()}
+    return {p: (first, end) for p, (first, end) in found.items() if first < end}
+
+
 def count(ranges: Ranges) -> int:
     """Return the number of offsets, which is at least that of the records."""
     return sum(end - first for first, end in ranges.values())

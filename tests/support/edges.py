@@ -188,6 +188,7 @@ EDGES = {
     "rowtide.spark_consumers.jvm.files": "files network spark",
     "rowtide.spark_consumers.jvm.session": "files spark",
     "rowtide.spark_consumers.kafka.source": "spark",
+    "rowtide.spark_consumers.messages.earlier": "spark",
     "rowtide.spark_consumers.messages.records": "spark",
     "rowtide.spark_consumers.messages.schemaless": "spark",
     "rowtide.spark_consumers.messages.segments": "spark",

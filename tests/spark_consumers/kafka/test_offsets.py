@@ -8,6 +8,7 @@ from rowtide.spark_consumers.errors import OffsetsLostError
 from rowtide.spark_consumers.kafka.offsets import (
     advanced,
     assignment,
+    before,
     count,
     ends,
     new_ranges,
@@ -59,3 +60,8 @@ def test_the_first_and_last_offsets_of_a_batch() -> None:
 def test_the_options_of_spark() -> None:
     assert assignment("t", {1: (2, 3), 0: (0, 1)}) == '{"t": [0, 1]}'
     assert starting_offsets("t", {1: (2, 3)}) == '{"t": {"1": 2}}'
+
+
+def test_what_was_read_before_a_batch_ends_where_the_batch_begins() -> None:
+    bounds = {0: (5, 50), 1: (0, 9), 2: (0, 9), 3: (7, 7)}
+    assert before(bounds, {0: (20, 50), 2: (0, 9)}, {0: 50, 1: 4, 2: 9}) == {0: (5, 20), 1: (0, 4)}
