@@ -1,6 +1,6 @@
 """Applies one batch of records to one table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
@@ -15,6 +15,7 @@ from rowtide.spark_consumers.errors import NotAnEnvelopeError
 from rowtide.spark_consumers.formats.base import RowCounts, TableFormat
 from rowtide.spark_consumers.jvm.session import uncompiled
 from rowtide.spark_consumers.kafka.offsets import Ranges
+from rowtide.spark_consumers.kafka.source import Message
 from rowtide.spark_consumers.messages.earlier import Earlier
 from rowtide.spark_consumers.messages.records import (
     KeyId,
@@ -72,20 +73,20 @@ class TableBatch:
     built: bool = False
     truncation: Truncation | None = None
 
-    def apply(self, raw: DataFrame, batch: Batch, earlier: Earlier, sample: DataFrame | None = None) -> Batch:
+    def apply(self, raw: DataFrame, batch: Batch, earlier: Earlier, sample: Iterable[Message] | None = None) -> Batch:
         """Apply the records of a batch.
 
         Args:
             raw: Kafka's records: ``partition``, ``offset``, ``key``, ``value``.
             batch: the planned batch.
             earlier: the records of earlier batches.
-            sample: some of the records. Large batches are faster if the schemas of most records are known from it.
+            sample: some of the messages. Large batches are faster if the schemas of most records are known from it.
 
         Returns:
             The batch with the state after it.
         """
+        known = known_schemas(sample or ())
         with uncompiled(self.spark) if sample is not None else nullcontext():
-            known = known_schemas(sample) if sample is not None else KnownSchemas()
             again = earlier.following(batch.ranges) if self.partitions > 1 else {}
         if known.is_single and not again and (applied := self._apply_in_one_pass(raw, known, batch)) is not None:
             return applied

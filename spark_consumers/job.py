@@ -9,14 +9,14 @@ for outcome in update_tables(spark, source, settings):
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from rowtide.spark_consumers.batch import TableBatch
 from rowtide.spark_consumers.errors import SettingsError, StateError, TablesError
@@ -25,7 +25,7 @@ from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import fit_session, is_small, own_session
 from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_name, table_topics
 from rowtide.spark_consumers.kafka.offsets import Ranges, before, count, ends, new_ranges, require
-from rowtide.spark_consumers.kafka.source import RecordSource
+from rowtide.spark_consumers.kafka.source import Message, RecordSource
 from rowtide.spark_consumers.messages.earlier import Earlier, level
 from rowtide.spark_consumers.messages.records import connector_prefix
 from rowtide.spark_consumers.outcome import Outcome
@@ -219,20 +219,17 @@ class TableJob:
         earlier = Earlier(
             topic, partial(self.source.read, step.spark, topic), before(bounds, batch.ranges, batch.offsets)
         )
-        done = step.apply(raw, batch, earlier, self._sample(step.spark, batch))
+        done = step.apply(raw, batch, earlier, self._sample(batch))
         outcome.add_ranges(batch.ranges)
         self.state.finish(done)
         return done
 
-    def _sample(self, session: SparkSession, batch: Batch) -> DataFrame | None:
-        """Return some records of a large batch."""
+    def _sample(self, batch: Batch) -> Iterable[Message] | None:
+        """Return some messages of a large batch."""
         if is_small(count(batch.ranges)):
             return None
         largest = sorted(batch.ranges.items(), key=lambda item: item[1][0] - item[1][1])
-        first, last = ends(dict(largest[:_SAMPLED_PARTITIONS]), _SAMPLE)
-        return self.source.read(session, self.name.topic, first).unionAll(
-            self.source.read(session, self.name.topic, last)
-        )
+        return self.source.sample(self.name.topic, ends(dict(largest[:_SAMPLED_PARTITIONS]), _SAMPLE))
 
     def _is_of_another_connector(self, session: SparkSession, bounds: Ranges, outcome: Outcome) -> bool:
         ranges = {partition: found for partition, found in bounds.items() if found[0] < found[1]}

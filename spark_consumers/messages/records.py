@@ -6,7 +6,7 @@ the end of a schema takes longer than all other processing of a message, so the 
 first (:func:`known_schemas`), and the other messages are compared with them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -48,20 +48,23 @@ class KnownSchemas:
         return len(self.key) == len(self.value) == 1
 
 
-def known_schemas(sample: DataFrame) -> KnownSchemas:
-    """Return the schemas of some of Kafka's records."""
-    rows = split_messages(sample).select("key_version", "key_schema", "value_version", "value_schema").collect()
-    return KnownSchemas(
-        {row["key_version"]: row["key_schema"] for row in rows if row["key_schema"] is not None},
-        {row["value_version"]: row["value_schema"] for row in rows if row["value_schema"] is not None},
-    )
+def known_schemas(messages: Iterable[tuple[bytes | None, bytes | None]]) -> KnownSchemas:
+    """Return the schemas of some messages, each a key and a value, if ``JsonConverter`` has written them."""
+    keys: dict[str, int] = {}
+    values: dict[str, int] = {}
+    for message in messages:
+        for part, found in zip(message, (keys, values), strict=True):
+            head, split, _ = (part or b"").partition(_SPLIT.encode())
+            if split and head.startswith(f"{_HEAD}{{".encode()):
+                found.setdefault(head[len(_HEAD) :].decode(errors="replace"), len(found))
+    return KnownSchemas(*({number: text for text, number in found.items()} for found in (keys, values)))
 
 
 def split_messages(raw: DataFrame, known: KnownSchemas | None = None) -> DataFrame:
     """Return columns ``partition``, ``offset``, ``key``, ``key_schema``, ``key_version``, ``value``, ... and ``op``.
 
-    ``key`` and ``value`` are the text of the payloads; ``value`` and ``op`` are null for a tombstone. A version is a
-    hash of the schema's text, null without a schema. The text of a known schema is omitted.
+    ``key`` and ``value`` are the text of the payloads; ``value`` and ``op`` are null for a tombstone. A version is the
+    number of a known schema, whose text is omitted, a hash of the text of another one, and null without a schema.
     """
     known = known or KnownSchemas()
     matched = raw.selectExpr("*", *(f"{_known(column, known.of(column))} AS {column}_known" for column in _COLUMNS))

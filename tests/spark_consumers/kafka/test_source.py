@@ -1,6 +1,13 @@
 """Ranges of a real Kafka's records, with the session that tables are read in and with one of Spark's defaults."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
 
 pytestmark = [pytest.mark.servers, pytest.mark.spark]
 
@@ -12,7 +19,7 @@ def write(bootstrap: str, topic: str, texts: range, *, commits: bool, tombstones
     producer.init_transactions()
     producer.begin_transaction()
     for number in texts:
-        producer.produce(topic, None if tombstones else f"value {number}", f"key {number}")
+        producer.produce(topic, None if tombstones else f"value {number}", f"key {number}", 0)
     producer.flush()  # an abort would drop what is not sent
     (producer.commit_transaction if commits else producer.abort_transaction)()
 
@@ -37,18 +44,25 @@ def readers(spark, kafka):
     return [reader(own_session(spark)), reader(spark)]
 
 
+def create(bootstrap: str, topic: str, partitions: int) -> AdminClient:
+    """Create a topic, and write transactions to its first partition."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+    write(bootstrap, topic, range(5), commits=True)  # offsets 0 to 4, and a marker
+    write(bootstrap, topic, range(5, 10), commits=False)  # 6 to 10, and a marker
+    write(bootstrap, topic, range(10, 12), commits=True, tombstones=True)  # 12 and 13, and a marker
+    write(bootstrap, topic, range(12, 15), commits=False)  # 15 to 17, and a marker: the end is a gap
+    return admin
+
+
 def test_only_committed_records_of_the_range_are_read(kafka, readers) -> None:
     from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import AdminClient, NewTopic
     from py4j.protocol import Py4JJavaError
 
     topic = "test-source"
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
-    write(kafka.bootstrap, topic, range(5), commits=True)  # offsets 0 to 4, and a marker
-    write(kafka.bootstrap, topic, range(5, 10), commits=False)  # 6 to 10, and a marker
-    write(kafka.bootstrap, topic, range(10, 12), commits=True, tombstones=True)  # 12 and 13, and a marker
-    write(kafka.bootstrap, topic, range(12, 15), commits=False)  # 15 to 17, and a marker: the end is a gap
+    admin = create(kafka.bootstrap, topic, 1)
     first = {number: (f"key {number}".encode(), f"value {number}".encode()) for number in range(5)}
     last = {offset: (f"key {offset - 2}".encode(), None) for offset in (12, 13)}
     for given, expected in [
@@ -70,3 +84,26 @@ def test_only_committed_records_of_the_range_are_read(kafka, readers) -> None:
     for read in readers:
         with pytest.raises(Py4JJavaError, match="Some data may have been lost"):
             read(topic, (0, 5))
+
+
+def test_a_sample_has_the_first_committed_records_of_each_range(kafka, spark) -> None:
+    from rowtide.spark_consumers.errors import KafkaUnreachableError
+    from rowtide.spark_consumers.kafka.source import KafkaSource
+
+    topic = "test-sample"
+    create(kafka.bootstrap, topic, 2)
+    source = KafkaSource(spark, {"bootstrap.servers": kafka.bootstrap})
+    first = [(f"key {number}".encode(), f"value {number}".encode()) for number in range(5)]
+    last = [(f"key {number}".encode(), None) for number in (10, 11)]
+    for parts, expected in [
+        ([{0: (0, 3)}, {0: (11, 14)}], first[:3] + last),  # never more than the range
+        ([{0: (2, 5), 1: (0, 0)}], first[2:]),
+        ([{0: (5, 12)}], []),
+        ([{0: (14, 19)}], []),
+        ([], []),
+    ]:
+        assert [(bytes(key), value and bytes(value)) for key, value in source.sample(topic, parts)] == expected
+    with pytest.raises(KafkaUnreachableError, match="not answer"):
+        KafkaSource(spark, {"bootstrap.servers": kafka.bootstrap, "auto.offset.reset": "none"}).sample(
+            topic, [{0: (30, 40)}]
+        )

@@ -32,3 +32,34 @@ def test_the_operation_is_that_of_the_envelope(spark) -> None:
     raw = spark.createDataFrame(rows, "partition int, offset bigint, key binary, value binary")
     found = split_messages(raw).orderBy("offset").select("op").collect()
     assert [row["op"] for row in found] == [operation for _, operation in TAILS] * 2
+
+
+def test_the_schemas_of_a_sample_are_those_that_were_written_first_and_without_whitespace() -> None:
+    from rowtide.spark_consumers.messages.records import known_schemas
+
+    escaped = json.dumps({"type": "struct", "default": ',"payload":'}, separators=(",", ":"))
+    written = [
+        (b'{"schema":{"type":"int32"},"payload":1}', f'{{"schema":{escaped},"payload":{{}}}}'.encode()),
+        (b'{"schema":{"type":"int32"},"payload":2}', None),
+        (None, '{"schema":{"name":"ä"},"payload":{"schema":{},"payload":1}}'.encode()),
+    ]
+    found = known_schemas(written)
+    assert set(found.key.values()) == {'{"type":"int32"}'}
+    assert set(found.value.values()) == {escaped, '{"name":"ä"}'}
+    others = [
+        b'{"schema":null,"payload":1}',
+        b'{"before":null,"after":{"a":1}}',
+        b'{ "schema":{},"payload":1}',
+        b'{"schema":{}}',
+        b"",
+    ]
+    assert known_schemas((other, other) for other in others) == known_schemas([])
+
+
+def test_a_schema_that_is_no_utf_8_is_the_schema_of_no_message(spark) -> None:
+    from rowtide.spark_consumers.messages.records import known_schemas, split_messages
+
+    value = bytearray(b'{"schema":{"name":"\xe4"},"payload":{"op":"c"}}')
+    known = known_schemas([(None, bytes(value))])
+    raw = spark.createDataFrame([(0, 0, None, value)], "partition int, offset bigint, key binary, value binary")
+    assert split_messages(raw, known).collect()[0]["value_version"] not in known.value
