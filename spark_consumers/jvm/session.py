@@ -130,9 +130,14 @@ def fit_session(session: SparkSession, records: int, table_bytes: int) -> None:
     _set_compilation(session, on=not small)
     session.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
     cores = session.sparkContext.defaultParallelism
-    needed = max(records // _RECORDS_OF_A_PARTITION, table_bytes // _BYTES_OF_A_PARTITION)
-    _set_default(session, _SHUFFLE_PARTITIONS, 1 if small else min(_MOST_PARTITIONS, max(cores, needed)))
+    _set_default(session, _SHUFFLE_PARTITIONS, 1 if small else partitions(records, table_bytes, cores))
     _set_default(session, _LOG_PARTITIONS, 1 if small else cores)  # by default, Delta reads its log with 50 tasks
+
+
+def partitions(records: int, table_bytes: int, cores: int) -> int:
+    """Return the number of partitions for a large batch, a multiple of that of the cores: none waits at the end."""
+    needed = max(records // _RECORDS_OF_A_PARTITION, table_bytes // _BYTES_OF_A_PARTITION, 1)
+    return -(-min(_MOST_PARTITIONS, needed) // cores) * cores
 
 
 @contextmanager

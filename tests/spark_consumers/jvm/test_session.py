@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowtide.spark_consumers.jvm.session import fit_session, own_session, session_settings, uncompiled
+from rowtide.spark_consumers.jvm.session import fit_session, own_session, partitions, session_settings, uncompiled
 
 UI = "spark.ui.enabled"
 
@@ -43,8 +43,23 @@ def test_plans_are_compiled_for_many_records_or_a_large_table_only(spark) -> Non
     assert compiled == ["false", "true", "true", "false"]
 
 
+@pytest.mark.parametrize(
+    ("records", "table_bytes", "cores", "expected"),
+    [
+        (2_000, 0, 2, 2),
+        (150_000, 0, 2, 4),
+        (199_999, 0, 1, 3),
+        (0, 5 << 26, 4, 8),
+        (10**9, 0, 8, 200),
+        (10**9, 0, 64, 256),
+    ],
+)
+def test_all_cores_work_on_the_partitions_of_a_batch(records, table_bytes, cores, expected) -> None:
+    assert partitions(records, table_bytes, cores) == expected
+
+
 @pytest.mark.spark
-def test_the_sample_of_a_large_batch_is_read_without_compilation(spark) -> None:
+def test_queries_of_a_few_rows_are_not_compiled(spark) -> None:
     names = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
     own = spark.newSession()
     fit_session(own, 2_000, 0)
