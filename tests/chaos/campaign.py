@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rowtide_stack import Kafka, MariaDB, MySQL
+from rowtide_stack.servers.tls import TlsFiles
 from topic_tools import Topics
 from worker_process import Worker, WorkerConfig, eventually
 
 from tests.chaos.accounts import account, made_problems, sent_problems
 from tests.chaos.clock import Clock
 from tests.chaos.disk import Disk, can_mount
+from tests.chaos.encrypted_kafka import EncryptedKafka
 from tests.chaos.faults import (
     Fault,
     RunningWorker,
@@ -106,11 +108,14 @@ class Round:
         replica = self._server(stack, {}, 2) if scenario.replica else None
         primary = Primary(server, replica)
         database_link = stack.enter_context(Link(server.host, server.port))
-        kafka, kafka_link = self._kafka(stack, disks)
+        files = TlsFiles.make(folder / "certificates") if scenario.encrypted else None
+        kafka, kafka_link = self._kafka(stack, disks, files)
         server.execute(f"CREATE DATABASE {_DATABASE}")
         server.execute(*TABLES, *self._rows_before(), database=_DATABASE)
 
-        config = self._config(folder, server, kafka, database_link, disks)
+        config = self._config(folder, server, f"{kafka.host}:{kafka_link.port}", database_link, disks)
+        if files is not None:
+            config.properties |= {"security.protocol": "SSL", "ssl.truststore.location": str(files.ca)}
         clock = Clock(folder)
         command = clock.command("run", str(config.path), "--web-port", "{port}")
         worker = RunningWorker(lambda: Worker(config, command=command))
@@ -160,9 +165,11 @@ class Round:
             return stack.enter_context(made)
 
     @staticmethod
-    def _kafka(stack: ExitStack, disks: dict[str, Disk]) -> tuple[Kafka, Link]:
-        kafka = Kafka()
-        link = stack.enter_context(Link(kafka.host, kafka.port))
+    def _kafka(stack: ExitStack, disks: dict[str, Disk], files: TlsFiles | None) -> tuple[Kafka, Link]:
+        """A broker, and the way to it: with TLS if there are certificates."""
+        kafka = Kafka() if files is None else EncryptedKafka(files)
+        port = kafka.tls_port if isinstance(kafka, EncryptedKafka) else kafka.port
+        link = stack.enter_context(Link(kafka.host, port))
         kafka.advertise(link.port)
         if "kafka" not in disks:
             return stack.enter_context(kafka), link
@@ -182,12 +189,12 @@ class Round:
         ]
 
     def _config(
-        self, folder: Path, server: SqlServer, kafka: Kafka, link: Link, disks: dict[str, Disk]
+        self, folder: Path, server: SqlServer, bootstrap: str, link: Link, disks: dict[str, Disk]
     ) -> WorkerConfig:
         properties = {"database.include.list": _DATABASE, **self._scenario.properties()}
         if disks and not self._scenario.exactly_once:
             properties["offset.storage.file.filename"] = str(disks["worker"].folder / "offsets")
-        config = WorkerConfig(folder, server, kafka.bootstrap, properties)
+        config = WorkerConfig(folder, server, bootstrap, properties)
         config.properties["database.port"] = str(link.port)
         return config
 

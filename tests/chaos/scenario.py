@@ -44,7 +44,7 @@ class Scenario:
         gtids: whether the server has GTIDs; MariaDB always has.
         compressed: whether the server compresses the transactions (MariaDB: the row events) of its binlog.
         small_files: whether the server begins a new binlog file after 16 KiB.
-        encrypted: whether the connection to the database uses TLS.
+        encrypted: whether the connections to the database and to Kafka use TLS.
         transform: ``no transform``, ``flattened``, or ``routed``: by table and by the outbox pattern.
         replica: whether a second server replicates, and can replace the first one.
         small_disks: whether Kafka, the database and the worker's offset file are on disks that can be full.

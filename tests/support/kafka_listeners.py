@@ -19,7 +19,7 @@ from rowtide_stack import Kafka
 from rowtide_stack.ports import free_port
 from rowtide_stack.servers.tls import TlsFiles
 
-__all__ = ["MECHANISMS", "PASSWORD", "SESSION_MS", "USER", "Listeners", "listening", "token"]
+__all__ = ["MECHANISMS", "PASSWORD", "SESSION_MS", "USER", "Listeners", "certificate_settings", "listening", "token"]
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 USER, PASSWORD = "alice", "alice-secret"
@@ -55,9 +55,7 @@ class Listeners:
 def listening(folder: Path) -> Iterator[Listeners]:
     """A running broker; certificates are written to the folder."""
     files = TlsFiles.make(folder)
-    identity = files.folder / "broker.pem"
-    identity.write_text((files.folder / "server.key").read_text() + (files.folder / "server.pem").read_text())
-    with _Kafka(identity, files.ca) as kafka:
+    with _Kafka(files) as kafka:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
             user = UserScramCredentialUpsertion(USER, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode())
@@ -67,10 +65,22 @@ def listening(folder: Path) -> Iterator[Listeners]:
         yield Listeners(kafka.bootstrap, tls, mutual, sasl, sasl_tls, files)
 
 
+def certificate_settings(files: TlsFiles) -> dict[str, str]:
+    """The settings of a broker with the server's certificate, which also trusts the client's."""
+    identity = files.folder / "broker.pem"
+    identity.write_text((files.folder / "server.key").read_text() + (files.folder / "server.pem").read_text())
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(identity),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(files.ca),
+    }
+
+
 class _Kafka(Kafka):
     """A broker with four more listeners."""
 
-    def __init__(self, identity: Path, ca: Path) -> None:
+    def __init__(self, files: TlsFiles) -> None:
         self.ports = {name: free_port() for name in _PROTOCOLS}
         protocols = ",".join(f"{name}:{protocol}" for name, protocol in _PROTOCOLS.items())
         super().__init__(
@@ -78,10 +88,7 @@ class _Kafka(Kafka):
                 "listener.security.protocol.map": (
                     f"CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,{protocols}"
                 ),
-                "ssl.keystore.type": "PEM",
-                "ssl.keystore.location": str(identity),
-                "ssl.truststore.type": "PEM",
-                "ssl.truststore.location": str(ca),
+                **certificate_settings(files),
                 "ssl.client.auth": "requested",
                 "listener.name.mutual.ssl.client.auth": "required",
                 **_login("login"),
