@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rowtide.connector.engine.decoding.forms import LineForm, Lines, RecordForm
+from rowtide.connector.engine.decoding.lines import write_lines
 from rowtide.connector.engine.decoding.processes import DecoderProcesses
 from rowtide.connector.engine.replay import replay_as
 from rowtide.connector.records.batch import Batch
@@ -55,7 +56,7 @@ def replayed(folder: Path, chosen: Any, form: Any, number: int) -> Measured:
     with Path("/dev/null").open("wb") as sink:
         for made in replay_as(form, folder, chosen, None, processes=decoders):
             if isinstance(made, Lines):
-                sink.write(made.text)
+                write_lines(sink.fileno(), made.packed)
                 records += made.records
             else:
                 records += sum(len(one.messages) for one in made if isinstance(one, Batch))

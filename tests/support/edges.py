@@ -101,6 +101,7 @@ EDGES = {
     "rowtide.connector.delivery.source_acknowledgements": "threads",
     "rowtide.connector.delivery.sinks.http": "network threads",
     "rowtide.connector.delivery.sinks.json_lines": "files",
+    "rowtide.connector.engine.decoding.lines": "files",
     "rowtide.connector.engine.decoding.memory": "files",
     "rowtide.connector.engine.decoding.processes": "clock files processes",
     "rowtide.connector.engine.decoding.worker": "processes",

@@ -68,11 +68,12 @@ class Lines(NamedTuple):
     """Records as JSON lines.
 
     Attributes:
-        text: the lines; valid until the next ones are requested.
+        packed: the lines, for :func:`~rowtide.connector.engine.decoding.lines.write_lines`; valid until the next ones
+            are requested.
         records: how many there are.
     """
 
-    text: memoryview
+    packed: memoryview
     records: int
 
 
@@ -83,7 +84,7 @@ class LineForm:
         self._memory = bytearray()  # of the lines that were returned last
 
     def pack(self, outputs: Sequence[Output], memory: memoryview) -> tuple[int, int]:
-        """Write the lines; the number is that of the records."""
+        """Pack the lines; the number is that of the records."""
         size = records = 0
         for output in outputs:
             if isinstance(output, Batch):

@@ -1,11 +1,26 @@
-"""Messages as JSON lines, in memory of the caller: an object with topic, key, value and headers for each message."""
+"""Messages as JSON lines: an object with topic, key, value and headers for each message.
+
+The lines are packed, in memory of the caller: the schema that all messages begin with is in memory once. A part of
+packed lines is three numbers and text of its own, which is followed, when it is written, by shared text of an earlier
+part. The numbers are the bytes of its own text, those of the shared text, and how far the shared text begins before the
+end of its own text.
+"""
 
 import json
-from collections.abc import Callable, Sequence
+import os
+import select
+import struct
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 
 from rowtide.connector.records.batch import Headers, Message
 from rowtide.connector.rows.native.implementation import native
+
+_PART = struct.Struct("=QQQ")
+_MOST_SEGMENTS = 1024
+"""IOV_MAX of Linux and macOS."""
+_DAMAGED = "the packed lines are damaged"
 
 _text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -24,7 +39,7 @@ def put(memory: bytearray | memoryview, data: bytes) -> int:
 
 
 def put_lines(memory: bytearray | memoryview, topic: str, messages: Sequence[Message]) -> int:
-    """Write a line for each message to the beginning of memory; returns how many bytes they have.
+    """Pack a line for each message at the beginning of memory; returns how many bytes they take.
 
     Args:
         memory: where they are written; if an error is raised, its contents are undefined.
@@ -54,7 +69,48 @@ def python_lines(
         f'{opening}{_string(key)},"value":{_string(value)},"headers":{headers(pairs).decode()}}}\n'
         for key, value, pairs in messages
     )
-    return put(memory, "".join(lines).encode())
+    text = "".join(lines).encode()
+    return put(memory, _PART.pack(len(text), 0, 0) + text)
+
+
+def python_write(file: int, packed: memoryview) -> None:
+    """As :func:`write_lines`."""
+    found = _segments(packed)
+    while segments := list(islice(found, _MOST_SEGMENTS)):
+        _write(file, segments)
+
+
+def _segments(packed: memoryview) -> Iterator[memoryview]:
+    """The text of the lines, in pieces."""
+    end = 0
+    while end < len(packed):
+        begin = end + _PART.size
+        if begin > len(packed):
+            raise ValueError(_DAMAGED)
+        own, shared, back = _PART.unpack_from(packed, end)
+        end = begin + own
+        if end > len(packed) or not shared <= back <= end:
+            raise ValueError(_DAMAGED)
+        yield packed[begin:end]
+        yield packed[end - back : end - back + shared]
+
+
+def _write(file: int, segments: list[memoryview]) -> None:
+    while segments:
+        try:
+            written = os.writev(file, segments)
+        except BlockingIOError:
+            waiting = select.poll()
+            waiting.register(file, select.POLLOUT)
+            waiting.poll()
+            continue
+        whole = 0
+        while whole < len(segments) and written >= len(segments[whole]):
+            written -= len(segments[whole])
+            whole += 1
+        del segments[:whole]
+        if segments:
+            segments[0] = segments[0][written:]
 
 
 def _string(data: bytes | None) -> str:
@@ -77,3 +133,11 @@ def _headers_text(headers: tuple[tuple[str, bytes | None], ...]) -> bytes:
 
 
 _put_messages = python_lines if native is None else native.message_lines
+
+write_lines: Callable[[int, memoryview], None] = python_write if native is None else native.write_lines
+"""Write packed lines to the descriptor of a file, all of them, also if the file does not block.
+
+Raises:
+    OSError: the file does not take them; a part of them may have been written.
+    ValueError: they are damaged.
+"""

@@ -1,13 +1,27 @@
 /* Messages as JSON lines: {"topic":…,"key":…,"value":…,"headers":…}, with key and value as JSON strings.
  *
- * The messages of an event begin with the same schemas. Their text is made once, and copied from the line before. */
+ * The messages of an event begin with the same schemas. Their text is made once. The lines are packed: they refer to text
+ * of an earlier line, which only the kernel copies when they are written. */
 #include "native.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/uio.h>
 
-/* The room that is left. */
+/* A part of packed lines: its own text, which follows it, and behind that the text of an earlier part. */
 typedef struct {
-    char *to, *end;
+    uint64_t own, shared; /* bytes */
+    uint64_t back;        /* from the end of the own text to the beginning of the shared text */
+} Part;
+
+/* Shorter text is copied: a segment that is written costs as much. */
+enum { MIN_SHARED = 256 };
+
+/* The room that is left, and the part that is being written. */
+typedef struct {
+    char *to, *end, *part;
 } Room;
 
 /* The bytes with which all keys, or all values, have begun so far, and their text in a line. */
@@ -34,6 +48,27 @@ static bool put(Room *room, const char *data, size_t size) {
     memcpy(room->to, data, size);
     room->to += size;
     return true;
+}
+
+static bool begin_part(Room *room) {
+    static const Part empty = {0};
+    room->part = room->to;
+    return put(room, (const char *)&empty, sizeof empty);
+}
+
+static void end_part(const Room *room, const char *text, size_t size) {
+    uint64_t own = (uint64_t)(room->to - room->part) - sizeof(Part);
+    Part part = {own, size, size > 0 ? (uint64_t)(room->to - text) : 0};
+    memcpy(room->part, &part, sizeof part);
+}
+
+/* Adds text that is in the room already. */
+static bool put_again(Room *room, const char *text, size_t size) {
+    if (size < MIN_SHARED) {
+        return put(room, text, size);
+    }
+    end_part(room, text, size);
+    return begin_part(room);
 }
 
 /* The text of a byte in a string, and its size; 0 if the byte is not ASCII. */
@@ -122,7 +157,7 @@ static void shorten(Shared *shared, const byte *data, size_t size) {
 }
 
 /* Adds a key or a value. */
-static bool put_part(Room *room, PyObject *part, Shared *shared) {
+static bool put_string(Room *room, PyObject *part, Shared *shared) {
     if (part == Py_None) {
         return put(room, "null", 4);
     }
@@ -140,7 +175,7 @@ static bool put_part(Room *room, PyObject *part, Shared *shared) {
     if (!first) {
         shorten(shared, data, size);
     }
-    if (!put(room, shared->text, shared->text_size) || !put_text(room, data + shared->size, size - shared->size)) {
+    if (!put_again(room, shared->text, shared->text_size) || !put_text(room, data + shared->size, size - shared->size)) {
         if (!PyErr_Occurred()) {
             Py_XDECREF(PyUnicode_DecodeUTF8((const char *)data, (Py_ssize_t)size, NULL)); /* raises the error */
         }
@@ -154,8 +189,8 @@ static bool put_part(Room *room, PyObject *part, Shared *shared) {
 
 static bool put_line(Room *room, Py_buffer *topic, PyObject *message, Shared *keys, Shared *values, PyObject *headers) {
     return put(room, "{\"topic\":", 9) && put(room, topic->buf, (size_t)topic->len) && put(room, ",\"key\":", 7) &&
-           put_part(room, PyTuple_GET_ITEM(message, 0), keys) && put(room, ",\"value\":", 9) &&
-           put_part(room, PyTuple_GET_ITEM(message, 1), values) && put(room, ",\"headers\":", 11) &&
+           put_string(room, PyTuple_GET_ITEM(message, 0), keys) && put(room, ",\"value\":", 9) &&
+           put_string(room, PyTuple_GET_ITEM(message, 1), values) && put(room, ",\"headers\":", 11) &&
            put(room, PyBytes_AS_STRING(headers), (size_t)PyBytes_GET_SIZE(headers)) && put(room, "}\n", 2);
 }
 
@@ -181,10 +216,10 @@ PyObject *message_lines(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "w*y*OO", &memory, &topic, &sequence, &function)) {
         return NULL;
     }
-    Room room = {memory.buf, (char *)memory.buf + memory.len};
+    Room room = {memory.buf, (char *)memory.buf + memory.len, NULL};
     Shared keys = {.text = ""}, values = {.text = ""};
     PyObject *messages = PySequence_Tuple(sequence), *headers = NULL, *text = NULL;
-    bool ok = messages != NULL;
+    bool ok = messages != NULL && begin_part(&room);
     for (Py_ssize_t i = 0; ok && i < PyTuple_GET_SIZE(messages); i++) {
         PyObject *message = PyTuple_GET_ITEM(messages, i);
         ok = PyTuple_Check(message) && PyTuple_GET_SIZE(message) == 3;
@@ -193,10 +228,108 @@ PyObject *message_lines(PyObject *module, PyObject *args) {
         }
         ok = ok && find_headers(function, message, &headers, &text) && put_line(&room, &topic, message, &keys, &values, text);
     }
+    if (ok) {
+        end_part(&room, NULL, 0);
+    }
     Py_XDECREF(messages);
     Py_XDECREF(text);
     Py_ssize_t size = room.to - (char *)memory.buf;
     PyBuffer_Release(&memory);
     PyBuffer_Release(&topic);
     return ok ? PyLong_FromSsize_t(size) : NULL;
+}
+
+/* Waits until a file that does not block takes bytes again. */
+static bool wait_until_writable(int file) {
+    struct pollfd waiting = {.fd = file, .events = POLLOUT};
+    int found;
+    Py_BEGIN_ALLOW_THREADS;
+    found = poll(&waiting, 1, -1);
+    Py_END_ALLOW_THREADS;
+    if (found >= 0) {
+        return true;
+    }
+    if (errno == EINTR) {
+        return PyErr_CheckSignals() == 0;
+    }
+    PyErr_SetFromErrno(PyExc_OSError);
+    return false;
+}
+
+static bool write_segments(int file, struct iovec *segments, int count) {
+    while (count > 0) {
+        ssize_t written;
+        Py_BEGIN_ALLOW_THREADS;
+        written = writev(file, segments, count);
+        Py_END_ALLOW_THREADS;
+        if (written < 0) {
+            bool again = errno == EINTR    ? PyErr_CheckSignals() == 0
+                         : errno == EAGAIN ? wait_until_writable(file)
+                                           : PyErr_SetFromErrno(PyExc_OSError) != NULL; /* which is NULL */
+            if (!again) {
+                return false;
+            }
+            continue;
+        }
+        size_t done = (size_t)written;
+        while (count > 0 && done >= segments->iov_len) {
+            done -= segments->iov_len;
+            segments++;
+            count--;
+        }
+        if (count > 0) {
+            segments->iov_base = (char *)segments->iov_base + done;
+            segments->iov_len -= done;
+        }
+    }
+    return true;
+}
+
+/* Takes a part of packed lines from the beginning of what is left; false if it is damaged. */
+static bool next_part(const Py_buffer *packed, size_t *at, struct iovec segments[2]) {
+    Part part;
+    size_t rest = (size_t)packed->len - *at;
+    if (rest < sizeof part) {
+        return false;
+    }
+    char *begin = packed->buf;
+    memcpy(&part, begin + *at, sizeof part);
+    if (part.own > rest - sizeof part) {
+        return false;
+    }
+    size_t text = *at + sizeof part, end = text + part.own;
+    if (part.back > end || part.shared > part.back) {
+        return false;
+    }
+    segments[0] = (struct iovec){begin + text, part.own};
+    segments[1] = (struct iovec){begin + end - part.back, part.shared};
+    *at = end;
+    return true;
+}
+
+PyObject *write_lines(PyObject *module, PyObject *args) {
+    int file;
+    Py_buffer packed;
+    if (!PyArg_ParseTuple(args, "iy*", &file, &packed)) {
+        return NULL;
+    }
+    struct iovec segments[IOV_MAX];
+    size_t at = 0;
+    bool ok = true;
+    while (ok && at < (size_t)packed.len) {
+        int count = 0;
+        while (ok && count + 2 <= IOV_MAX && at < (size_t)packed.len) {
+            ok = next_part(&packed, &at, segments + count);
+            count += 2;
+        }
+        if (!ok) {
+            PyErr_SetString(PyExc_ValueError, "the packed lines are damaged");
+        }
+        ok = ok && write_segments(file, segments, count);
+    }
+    PyBuffer_Release(&packed);
+    if (!ok) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
 }

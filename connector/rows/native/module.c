@@ -25,6 +25,7 @@ static PyMethodDef METHODS[] = {
     {"message_bytes", message_bytes, METH_O, "The size of messages, see rowtide.connector.rows.messages."},
     {"message_lines", message_lines, METH_VARARGS, "Messages as JSON, see rowtide.connector.engine.decoding.lines."},
     {"message_values", message_values, METH_VARARGS, "The values of messages, see rowtide.connector.rows.messages."},
+    {"write_lines", write_lines, METH_VARARGS, "Write messages, see rowtide.connector.engine.decoding.lines."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -191,6 +191,7 @@ PyObject *message_parts(PyObject *self, PyObject *args);
 PyObject *message_values(PyObject *self, PyObject *args);
 PyObject *message_bytes(PyObject *self, PyObject *messages);
 PyObject *message_lines(PyObject *self, PyObject *args);
+PyObject *write_lines(PyObject *self, PyObject *args);
 void prepare_lines(void); /* before the first call of message_lines */
 
 #endif

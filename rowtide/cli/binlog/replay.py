@@ -15,6 +15,7 @@ from rowtide.cli.connectors import config_argument, read_configuration
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.engine.decoding.forms import LineForm, RecordForm
+from rowtide.connector.engine.decoding.lines import write_lines
 from rowtide.connector.engine.decoding.processes import decoding, default_number
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.replay import replay_as
@@ -108,15 +109,12 @@ def _print(
     configuration: Configuration, settings: PipelineSettings, binlog: Path, start: SourceOffset | None, stream: BinaryIO
 ) -> int:
     """Write all records as JSON lines; returns their number."""
-    from rowtide.connector.delivery.sinks.json_lines import write_all  # noqa: PLC0415 - imports the HTTP sink, too
-
-    number, form = 0, LineForm()
+    number, form, file = 0, LineForm(), stream.fileno()
     chosen = configuration.streaming.decoder_processes
     with decoding(default_number() if chosen is None else chosen, settings, form) as processes:
         for lines in replay_as(form, binlog, settings, start, processes=processes):
-            write_all(stream, lines.text)
+            write_lines(file, lines.packed)
             number += lines.records
-    stream.flush()
     return number
 
 

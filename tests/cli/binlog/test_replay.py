@@ -37,7 +37,14 @@ def configured(folder: Path, **more: str) -> str:
 
 
 def run(*arguments: str) -> Result:
+    """Run the command here, where standard output has no descriptor for records."""
     return CliRunner().invoke(main, ["replay", *arguments])
+
+
+def printed(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
+    command = [sys.executable, "-m", "rowtide", "replay", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def start() -> str:
@@ -48,8 +55,8 @@ def start() -> str:
 
 def test_records_are_lines_of_json_with_the_exact_text_that_kafka_would_get(tmp_path: Path) -> None:
     path = configured(tmp_path, **{"database.password": "${env:PASSWORD_OF_A_SERVER_THAT_IS_NOT_ASKED}"})
-    result = run(path, "--binlog", str(Case(CASE).binlog), "--start", start())
-    assert result.exit_code == 0, result.output
+    result = printed(path, "--binlog", str(Case(CASE).binlog), "--start", start())
+    assert result.returncode == 0, result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert all(list(line) == ["topic", "key", "value", "headers"] for line in lines)
     found = [Written(d["topic"], d["key"], d["value"], tuple((k, v) for k, v in d["headers"])) for d in lines]
@@ -60,7 +67,7 @@ def test_records_are_lines_of_json_with_the_exact_text_that_kafka_would_get(tmp_
 @pytest.mark.parametrize("form", ["debezium", "canal"])
 def test_output_that_is_not_buffered_has_no_part_of_the_last_line_without_an_error(tmp_path: Path, form: str) -> None:
     arguments = [configured(tmp_path), "--binlog", str(Case(CASE).binlog), "--format", form]
-    size = len(run(*arguments).stdout_bytes)
+    size = len(printed(*arguments).stdout.encode())
     found = tmp_path / "out"
     with found.open("wb") as output:
         done = subprocess.run(
@@ -98,21 +105,21 @@ def test_a_damaged_file_is_an_error_with_its_position_and_without_a_traceback(tm
     folder = tmp_path / "binlog"
     folder.mkdir()
     (folder / "binlog.000001").write_bytes(data)
-    result = run(configured(tmp_path), "--binlog", str(folder))
-    assert result.exit_code == 1
-    assert "(at binlog.000001:" in result.output
-    assert "Traceback" not in result.output
+    result = printed(configured(tmp_path), "--binlog", str(folder))
+    assert result.returncode == 1
+    assert "(at binlog.000001:" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.servers
 def test_records_go_to_kafka_in_their_order(tmp_path: Path, kafka: Kafka) -> None:
     prefix = f"p{uuid.uuid4().hex[:8]}"
     path = configured(tmp_path, **{"topic.prefix": prefix, "bootstrap.servers": kafka.bootstrap})
-    printed = run(path, "--binlog", str(Case(CASE).binlog))
+    lines = printed(path, "--binlog", str(Case(CASE).binlog)).stdout.splitlines()
     sent = run(path, "--binlog", str(Case(CASE).binlog), "--output", "kafka")
     assert sent.exit_code == 0, sent.output
     expected: dict[str, list[tuple[str | None, bool]]] = {}
-    for line in map(json.loads, printed.stdout.splitlines()):
+    for line in map(json.loads, lines):
         expected.setdefault(line["topic"], []).append((line["key"], line["value"] is None))
     topics = Topics(kafka.bootstrap)
     for topic, messages in expected.items():

@@ -1,25 +1,33 @@
-"""JSON lines of messages: compiled code and Python write the same bytes, and raise the same errors."""
+"""JSON lines of messages: compiled code and Python write the same text, and raise the same errors."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import os
+import signal
+import struct
+import threading
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from packed_lines import text_of
 
 from rowtide.connector.engine.decoding.forms import LineForm
-from rowtide.connector.engine.decoding.lines import headers_text, put_lines, python_lines
+from rowtide.connector.engine.decoding.lines import headers_text, put_lines, python_lines, python_write
 from rowtide.connector.records.batch import Batch, Headers, Message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.native import implementation
 
-Writer = Callable[[memoryview, bytes, Sequence[Message], Callable[[Headers], bytes]], int]
+Packer = Callable[[memoryview, bytes, Sequence[Message], Callable[[Headers], bytes]], int]
+Writer = Callable[[int, memoryview], None]
 
-WRITERS: list[Writer] = [python_lines]
+PACKERS: list[Packer] = [python_lines]
+WRITERS: list[Writer] = [python_write]
 if implementation.native is not None:
-    WRITERS.append(implementation.native.message_lines)
+    PACKERS.append(implementation.native.message_lines)
+    WRITERS.append(implementation.native.write_lines)
 PIECES = st.sampled_from(
     ["", '"', "\\", "\n\r\t\b\f", "\x00\x1f\x7f", "a", "plain", "é", "è", "€uro", "\U0001f600", "x" * 70]
 )
@@ -28,11 +36,19 @@ HEADERS = st.lists(st.tuples(st.sampled_from(["h", 'é"']), PARTS), max_size=2)
 MESSAGES = st.lists(st.tuples(PARTS, PARTS, HEADERS), max_size=6)
 
 
-def written(writer: Writer, messages: Sequence[Message], room: int = 100_000) -> bytes:
+def packed(packer: Packer, messages: Sequence[Message], room: int = 100_000) -> memoryview:
     memory = bytearray(b"#" * (room + 8))
-    size = writer(memoryview(memory)[:room], b'"t"', messages, headers_text)
+    size = packer(memoryview(memory)[:room], b'"t"', messages, headers_text)
     assert memory[size:] == b"#" * (room + 8 - size)
-    return bytes(memory[:size])
+    return memoryview(memory)[:size]
+
+
+def written(packer: Packer, messages: Sequence[Message]) -> bytes:
+    """The text of messages, which all writers must write in the same way."""
+    lines = packed(packer, messages)
+    texts = {text_of(lines, writer) for writer in WRITERS}
+    assert len(texts) == 1
+    return texts.pop()
 
 
 def batch(topic: str, messages: Sequence[Message]) -> Batch:
@@ -54,7 +70,7 @@ def test_all_writers_write_the_same_lines(messages: list[Message]) -> None:
         }
         for key, value, headers in messages
     ]
-    texts = {written(writer, messages) for writer in WRITERS}
+    texts = {written(packer, messages) for packer in PACKERS}
     assert texts == {
         "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in expected).encode()
     }
@@ -62,28 +78,27 @@ def test_all_writers_write_the_same_lines(messages: list[Message]) -> None:
 
 @given(MESSAGES, st.integers(1, 400))
 def test_memory_that_is_too_small_is_an_error(messages: list[Message], missing: int) -> None:
-    size = len(written(python_lines, messages))
-    for writer in WRITERS:
-        assert len(written(writer, messages, size)) == size
-        if missing <= size:
-            with pytest.raises(BufferError):
-                written(writer, messages, size - missing)
+    for packer in PACKERS:
+        size = len(packed(packer, messages))
+        assert len(packed(packer, messages, size)) == size
+        with pytest.raises(BufferError):
+            packed(packer, messages, max(size - missing, 0))
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("packer", PACKERS)
 @pytest.mark.parametrize("damaged", [b"\xff", b"a\x80", b"ab\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\xaf"])
 @pytest.mark.parametrize("before", [b"ab", "aé".encode(), "abé".encode(), b""])
-def test_bytes_that_are_no_text_are_an_error(writer: Writer, damaged: bytes, before: bytes) -> None:
+def test_bytes_that_are_no_text_are_an_error(packer: Packer, damaged: bytes, before: bytes) -> None:
     with pytest.raises(UnicodeDecodeError) as python:
         damaged.decode()
     for messages in ([(None, before, ()), (None, damaged, ())], [(before, None, ()), (damaged, None, ())]):
         with pytest.raises(UnicodeDecodeError) as found:
-            written(writer, messages)
+            packed(packer, messages)
         assert str(found.value) == str(python.value)
 
 
-@pytest.mark.parametrize("writer", WRITERS)
-def test_equal_headers_of_several_messages_are_written_for_each(writer: Writer) -> None:
+@pytest.mark.parametrize("packer", PACKERS)
+def test_equal_headers_of_several_messages_are_written_for_each(packer: Packer) -> None:
     shared: Headers = [("a", b"1")]
     messages: list[Message] = [
         (None, None, shared),
@@ -91,7 +106,7 @@ def test_equal_headers_of_several_messages_are_written_for_each(writer: Writer) 
         (None, None, ()),
         (None, None, [("b", None)]),
     ]
-    found = [json.loads(line)["headers"] for line in written(writer, messages).splitlines()]
+    found = [json.loads(line)["headers"] for line in written(packer, messages).splitlines()]
     assert found == [[["a", "1"]], [["a", "1"]], [], [["b", None]]]
 
 
@@ -99,15 +114,132 @@ def test_equal_headers_of_several_messages_are_written_for_each(writer: Writer) 
 def test_the_topic_is_a_string(topic: str) -> None:
     memory = bytearray(100)
     size = put_lines(memory, topic, [(None, None, ())])
-    assert json.loads(memory[:size])["topic"] == topic
+    assert json.loads(text_of(memoryview(memory)[:size]))["topic"] == topic
 
 
 def test_memory_for_lines_grows_and_is_used_again() -> None:
     form = LineForm()
     large, small = batch("t", [(b"k", b"v" * 1_000_000, ())]), batch("t", [(b"k", b"v", ())])
     first = form.direct([large])
-    assert (first.records, json.loads(bytes(first.text))["value"]) == (1, "v" * 1_000_000)
+    assert (first.records, json.loads(text_of(first.packed))["value"]) == (1, "v" * 1_000_000)
     second = form.direct([small, small])
-    assert second.text.obj is first.text.obj
+    assert second.packed.obj is first.packed.obj
     assert second.records == 2
-    assert [json.loads(line)["value"] for line in bytes(second.text).splitlines()] == ["v", "v"]
+    assert [json.loads(line)["value"] for line in text_of(second.packed).splitlines()] == ["v", "v"]
+
+
+SCHEMA = b'{"schema":"' + b"s" * 1000 + '€","payload":'.encode()
+
+
+@pytest.mark.parametrize("packer", PACKERS[1:])
+def test_text_that_messages_begin_with_is_in_memory_once(packer: Packer) -> None:
+    messages: list[Message] = [(SCHEMA + b"%d}" % row, SCHEMA + b'"%d"}' % row, ()) for row in range(3000)]
+    lines = packed(packer, messages, 1_000_000)
+    assert len(lines) < 3000 * 150
+    text = written(packer, messages[:10]) + text_of(lines)
+    assert [json.loads(line)["value"].encode() for line in text.splitlines()] == [
+        message[1] for message in messages[:10] + messages
+    ]
+
+
+def part(own: int, shared: int, back: int) -> bytes:
+    return struct.pack("=QQQ", own, shared, back)
+
+
+HUGE = (1 << 64) - 1
+DAMAGED = [
+    b"#",
+    part(0, 0, 0)[:-1],
+    part(1, 0, 0),
+    part(HUGE, 0, 0) + b"text",
+    part(HUGE - 23, 0, 0) + b"text",  # it ends at 1
+    part(4, 5, 4) + b"text",
+    part(4, 4, 29) + b"text",  # it begins before the lines
+    part(4, HUGE, HUGE) + b"text",
+    part(4, 4, HUGE) + b"text",
+    part(4, 0, 0) + b"text" + part(3, 0, 0) + b"no",
+    part(4, 0, 0) + b"text" + b"#",
+]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("damaged", DAMAGED)
+def test_damaged_lines_are_an_error(writer: Writer, damaged: bytes) -> None:
+    with pytest.raises(ValueError, match="the packed lines are damaged"):
+        text_of(memoryview(damaged), writer)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("parts", [0, 1, 511, 512, 513, 2000])
+def test_any_number_of_parts_is_written(writer: Writer, parts: int) -> None:
+    lines = b"".join(part(2, 2, 2) + b"%02d" % (number % 100) for number in range(parts))
+    assert text_of(memoryview(lines), writer) == b"".join(b"%02d" % (number % 100) * 2 for number in range(parts))
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    reading, writing = os.pipe()
+    yield reading, writing
+    for file in (reading, writing):
+        try:
+            os.close(file)
+        except OSError:  # the test has closed it
+            continue
+
+
+LARGE = b"".join(part(1000, 700, 800) + b"%01000d" % number for number in range(1000))
+"""More than a pipe holds, so that it is written in pieces that end within a segment."""
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_pipe_gets_all_lines_in_pieces(writer: Writer, blocking: bool, pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    os.set_blocking(writing, blocking)
+    read = bytearray()
+
+    def reader() -> None:
+        while piece := os.read(reading, 1777):
+            read.extend(piece)
+
+    thread = threading.Thread(target=reader)
+    thread.start()
+    writer(writing, memoryview(LARGE))
+    os.close(writing)
+    thread.join()
+    assert read == text_of(memoryview(LARGE))
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_pipe_without_a_reader_is_an_error(writer: Writer, pipe: tuple[int, int]) -> None:
+    os.close(pipe[0])
+    with pytest.raises(BrokenPipeError):
+        writer(pipe[1], memoryview(LARGE))
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_signal_ends_a_write_that_waits_if_its_handler_raises(
+    writer: Writer, blocking: bool, pipe: tuple[int, int]
+) -> None:
+    arrived = 0
+
+    def handler(*_: object) -> None:
+        nonlocal arrived
+        arrived += 1
+        if arrived == 3:
+            raise Interrupted
+
+    os.set_blocking(pipe[1], blocking)
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    try:
+        with pytest.raises(Interrupted):
+            writer(pipe[1], memoryview(LARGE))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 from golden import Case
+from packed_lines import text_of
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.decoding import parallel_pipeline, processes
@@ -108,13 +109,14 @@ def test_lines_of_text_are_the_same_from_a_process(settings: PipelineSettings, n
         decoders.start()
         decoders.wait_until_ready()
     lines = [
-        (bytes(made.text), made.records) for made in replay_as(form, CASE.binlog, settings, CASE.start, int, decoders)
+        (text_of(made.packed), made.records)
+        for made in replay_as(form, CASE.binlog, settings, CASE.start, int, decoders)
     ]
     if decoders is not None:
         decoders.close()
     batches = [one for one in outputs(settings, None) if isinstance(one, Batch)]
     assert sum(records for _, records in lines) == sum(len(batch.messages) for batch in batches)
-    assert b"".join(text for text, _ in lines) == bytes(form.direct(batches).text)
+    assert b"".join(text for text, _ in lines) == text_of(form.direct(batches).packed)
 
 
 def test_two_cores_or_fewer_have_no_processes(monkeypatch: pytest.MonkeyPatch, settings: PipelineSettings) -> None:
