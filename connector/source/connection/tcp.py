@@ -4,7 +4,8 @@ import contextlib
 import os
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 
 def open_tcp(host: str, port: int, timeout: float, waiting: Callable[[socket.socket], None]) -> socket.socket:
@@ -21,7 +22,7 @@ def open_tcp(host: str, port: int, timeout: float, waiting: Callable[[socket.soc
         OSError: the host is unknown, or no address can be reached.
     """
     failure = OSError(f"{host} has no address")
-    for family, kind, protocol, _, place in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM):
+    for family, kind, protocol, _, place in _addresses(host, port):
         with contextlib.ExitStack() as unless_connected:
             try:
                 sock = unless_connected.enter_context(socket.socket(family, kind, protocol))
@@ -37,6 +38,13 @@ def open_tcp(host: str, port: int, timeout: float, waiting: Callable[[socket.soc
                 sock.setblocking(True)
                 return sock
     raise failure
+
+
+def _addresses(host: str, port: int) -> Sequence[tuple[Any, ...]]:
+    try:
+        return socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
+    except UnicodeError as error:  # a part of the name is empty, or longer than 63 characters
+        raise OSError(f"{host} is no host name: {error}") from error
 
 
 def _await(sock: socket.socket, timeout: float) -> None:

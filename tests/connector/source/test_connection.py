@@ -291,6 +291,12 @@ def test_a_connection_that_is_not_accepted(unresponsive: int) -> None:
     assert caught.value.retriable
 
 
+@pytest.mark.parametrize("name", ["db..example.com", f"{'x' * 64}.example.com"])
+def test_a_name_that_no_host_can_have(name: str) -> None:
+    with pytest.raises(DatabaseUnreachableError, match=rf"cannot be reached: .*{name} is no host name"):
+        log_in(from_properties(PROPERTIES | {"database.hostname": name}).database)
+
+
 @pytest.mark.parametrize("before", [True, False])
 def test_connecting_is_interrupted(unresponsive: int, monkeypatch: pytest.MonkeyPatch, *, before: bool) -> None:
     """At every moment: before the socket connects, and while the server does not answer."""
