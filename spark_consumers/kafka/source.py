@@ -83,11 +83,15 @@ class KafkaSource:
         )
 
     def sample(self, topic: str, parts: Iterable[Ranges]) -> list[Message]:
-        """Return the messages in Kafka's first answer for each range. A query would take a third of a second."""
+        """Return the messages in Kafka's first answer for each range. A query would take a third of a second.
+
+        It ends after 20 seconds, however many ranges are left.
+        """
         ranges = [(partition, *offsets) for part in parts for partition, offsets in part.items()]
         most = max((end - first for _, first, end in ranges), default=1)
+        polls = iter(range(ANSWER_TIMEOUT_MS // _POLL_MS))
         with _Consumer(self, {"max.poll.records": str(most)}) as consumer:
-            return [message for range_ in ranges for message in consumer.messages(topic, *range_)]
+            return [message for range_ in ranges for message in consumer.messages(topic, *range_, polls)]
 
     def _tasks(self, ranges: Ranges) -> int:
         """Return the number of reading tasks; several cores share a large partition."""
@@ -112,6 +116,8 @@ class _Consumer:
         defaults = {"default.api.timeout.ms": str(ANSWER_TIMEOUT_MS)}
         for name, value in {**defaults, **source.client_properties(), **more}.items():
             properties.put(name, value)
+        # A group.id, which access rights may demand, can be that of another program: its offsets must stay.
+        properties.put("enable.auto.commit", "false")
         self._settings = properties
 
     def __enter__(self) -> Self:
@@ -146,8 +152,11 @@ class _Consumer:
                 found.add(topic_partition(topic, partition.partition()))
         return found
 
-    def messages(self, topic: str, partition: int, first: int, end: int) -> Iterator[Message]:
-        """Read the first messages of a range; none if there are only transaction markers, or if Kafka is too slow."""
+    def messages(self, topic: str, partition: int, first: int, end: int, polls: Iterator[int]) -> Iterator[Message]:
+        """Read the first messages of a range; none if there are only transaction markers, or if Kafka is too slow.
+
+        Each attempt takes one of ``polls``, which several ranges may share.
+        """
         place = java_class(self._spark, "org.apache.kafka.common.TopicPartition")(topic, partition)
         places = java_class(self._spark, "java.util.ArrayList")()
         places.add(place)
@@ -155,7 +164,7 @@ class _Consumer:
         self.call("seek", place, first)
         wait = java_class(self._spark, "java.time.Duration").ofMillis(_POLL_MS)
         found: list[Any] = []
-        for _ in range(ANSWER_TIMEOUT_MS // _POLL_MS):
+        for _ in polls:
             if found or self.call("position", place) >= end:
                 break
             found = list(self.call("poll", wait).records(place))

@@ -107,3 +107,41 @@ def test_a_sample_has_the_first_committed_records_of_each_range(kafka, spark) ->
         KafkaSource(spark, {"bootstrap.servers": kafka.bootstrap, "auto.offset.reset": "none"}).sample(
             topic, [{0: (30, 40)}]
         )
+
+
+def test_a_sample_leaves_the_offsets_of_its_group(kafka, spark) -> None:
+    from confluent_kafka import Consumer, TopicPartition
+
+    from rowtide.spark_consumers.kafka.source import KafkaSource
+
+    topic = "test-sample-group"
+    create(kafka.bootstrap, topic, 1)
+    group = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "program"})
+    group.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    source = KafkaSource(spark, {"bootstrap.servers": kafka.bootstrap, "group.id": "program"})
+    assert len(source.sample(topic, [{0: (0, 5)}])) == 5
+    [committed] = group.committed([TopicPartition(topic, 0)])
+    assert committed.offset == 2
+    group.close()
+
+
+def test_ranges_that_kafka_does_not_answer_share_the_time_of_a_sample(kafka, spark, monkeypatch) -> None:
+    from rowtide.spark_consumers.kafka import source
+
+    topic = "test-sample-silence"
+    create(kafka.bootstrap, topic, 1)
+    polled: list[str] = []
+
+    class Consumer(source._Consumer):
+        def call(self, method: str, *arguments: object) -> object:
+            polled.extend([method] if method == "poll" else ())
+            return super().call(method, *arguments)
+
+    monkeypatch.setattr(source, "_Consumer", Consumer)
+    monkeypatch.setattr(source, "ANSWER_TIMEOUT_MS", 500)
+    behind = [{0: (19, 30)}, {0: (20, 30)}, {0: (21, 30)}]  # the topic ends at 19
+    found = source.KafkaSource(spark, {"bootstrap.servers": kafka.bootstrap, "default.api.timeout.ms": "20000"})
+    assert found.sample(topic, behind[:1]) == []
+    assert len(polled) == 5
+    assert found.sample(topic, behind) == []
+    assert len(polled) == 10
