@@ -74,11 +74,29 @@ def test_output_that_is_not_buffered_has_no_part_of_the_last_line_without_an_err
             [sys.executable, "-u", "-m", "rowtide", "replay", *arguments],
             stdout=output,
             stderr=subprocess.PIPE,
+            text=True,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size - 10, size - 10)),
             check=False,
         )
     assert found.stat().st_size == size - 10
-    assert done.returncode != 0
+    assert done.returncode == 1
+    assert "Error: standard output: File too large. The output is incomplete, and may end within a line" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("form", ["debezium", "canal"])
+def test_a_reader_that_has_enough_ends_the_command_silently(tmp_path: Path, form: str) -> None:
+    arguments = [configured(tmp_path), "--binlog", str(Case(CASE).binlog), "--format", form]
+    command = [sys.executable, "-m", "rowtide", "replay", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert json.loads(running.stdout.readline())
+        running.stdout.close()
+        messages = running.stderr.read().decode()
+        assert running.wait() == 1
+    assert "Traceback" not in messages
+    assert "Error" not in messages
 
 
 def test_all_errors_of_a_configuration_are_reported(tmp_path: Path) -> None:
