@@ -92,7 +92,7 @@ class TableBatch:
             return applied
         records = split_messages(raw, known).persist()
         try:
-            groups = summarize(records, known)
+            groups = summarize(records, known, self.settings.unavailable_placeholder)
             self._count(groups)
             if groups and again:
                 return self._apply_with_earlier(records, groups, earlier, again, known, batch)
@@ -102,10 +102,11 @@ class TableBatch:
 
     def _apply_in_one_pass(self, raw: DataFrame, known: KnownSchemas, batch: Batch) -> Batch | None:
         """Apply a batch whose messages all have the same two schemas, and return ``None`` for another one."""
+        converter = ConverterSettings(self.settings.numeric_decimals)
         keys: dict[KeyId, KeyVersion] = {
-            (number, None): self._key_version(number, text) for number, text in known.key.items()
+            (number, None): self._key_version(number, text, converter) for number, text in known.key.items()
         }
-        values = [self._value_version(number, text) for number, text in known.value.items()]
+        values = [self._value_version(number, text, converter) for number, text in known.value.items()]
         schemas = self._evolve(keys, values, batch)
         evolution = schemas.evolution
         creates = evolution.before is None
@@ -114,7 +115,7 @@ class TableBatch:
         if not names or changes_table or (batch.truncation is not None and self.partitions > 1):
             return None
         step = _Step(self, Segment(tuple(names)), schemas, batch.commit(1), creates=creates, replaces=False)
-        one_pass = OnePass(raw, known, schemas, self.partitions)
+        one_pass = OnePass(raw, known, schemas, self.partitions, self.settings.unavailable_placeholder)
         try:
             if not creates:
                 one_pass.rows.persist().count()  # a merge reads its source several times
@@ -130,17 +131,13 @@ class TableBatch:
         self._note(evolution)
         return replace(batch, columns=tuple(column.name for column in schemas.values[0].columns), truncation=None)
 
-    @property
-    def _converter(self) -> ConverterSettings:
-        return ConverterSettings(self.settings.numeric_decimals)
-
-    def _key_version(self, number: int | None, schema: str) -> KeyVersion:
+    def _key_version(self, number: int | None, schema: str, converter: ConverterSettings) -> KeyVersion:
         topic = self.outcome.name.topic
-        return key_version(number, parse_schema(schema, topic), self._converter, topic)
+        return key_version(number, parse_schema(schema, topic), converter, topic)
 
-    def _value_version(self, number: int | None, schema: str) -> ValueVersion:
+    def _value_version(self, number: int | None, schema: str, converter: ConverterSettings) -> ValueVersion:
         topic = self.outcome.name.topic
-        return value_version(number, parse_schema(schema, topic), self._converter, topic)
+        return value_version(number, parse_schema(schema, topic), converter, topic)
 
     def _count(self, groups: Sequence[RecordGroup]) -> None:
         for group in groups:
@@ -170,7 +167,8 @@ class TableBatch:
         """
         more = split_messages(earlier.read(again), known).persist()
         try:
-            both, found = records.unionAll(more), [*groups, *summarize(more, known)]
+            placeholder = self.settings.unavailable_placeholder
+            both, found = records.unionAll(more), [*groups, *summarize(more, known, placeholder)]
             newest = None if self._is_log(found) else truncations(found, both)
             if newest is not None and (batch.truncation is None or newest.newest > batch.truncation):
                 earlier.require(again, newest.newest)
@@ -233,23 +231,25 @@ class TableBatch:
         some_without = any(
             (group.key_fields is not None) or (group.value_schema is None and not group.tombstone) for group in groups
         )
+        lacking = self.settings.unavailable_placeholder if any(group.lacking for group in groups) else None
+        converter = ConverterSettings(self.settings.numeric_decimals, lacking)
         supplied = self.settings.schemas.get(topic, {}) if some_without else {}
         keys: dict[KeyId, KeyVersion] = {}
         for group in groups:
             if group.op == "t" or group.key_id in keys:
                 continue
             if group.key_schema is not None:
-                keys[group.key_id] = self._key_version(group.key_version, group.key_schema)
+                keys[group.key_id] = self._key_version(group.key_version, group.key_schema, converter)
             else:
-                keys[group.key_id] = key_without_schema(group.key_fields, supplied.get("key"), self._converter, topic)
+                keys[group.key_id] = key_without_schema(group.key_fields, supplied.get("key"), converter, topic)
         texts = {group.value_version: group.value_schema for group in groups}
         values = []
         for version in ordered_versions(groups, records):
             text = texts[version]
             if text is not None:
-                values.append(self._value_version(version, text))
+                values.append(self._value_version(version, text, converter))
             else:
-                values.append(value_without_schema(records, supplied.get("value"), self._converter, topic))
+                values.append(value_without_schema(records, supplied.get("value"), converter, topic))
         return self._evolve(keys, values, batch)
 
     def _evolve(self, keys: dict[KeyId, KeyVersion], values: list[ValueVersion], batch: Batch) -> BatchSchemas:

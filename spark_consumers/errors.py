@@ -50,3 +50,15 @@ class TypeConflictError(TablesError):
             f"again from the topic (rowtide tables --restart {table})"
         )
         self.table, self.column, self.old, self.new = table, column, old, new
+
+
+class UnavailableValueError(TablesError):
+    """A row takes a value that the binlog did not have."""
+
+    def __init__(self, table: str, topic: str, column: str, partition: int, offset: int) -> None:
+        super().__init__(
+            f"table {table}, column {column}: the record at topic {topic}, partition {partition}, offset {offset} has "
+            f"a placeholder (unavailable.value.placeholder) instead of the value, which the binlog did not have. Let "
+            f"the server and all sessions use binlog_row_image=FULL and no partial JSON, take a new snapshot of the "
+            f"table, and build it again from the topic (rowtide tables --restart {table})"
+        )

@@ -19,8 +19,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rowtide.spark_consumers.batch import TableBatch
-from rowtide.spark_consumers.errors import SettingsError, StateError, TablesError
+from rowtide.spark_consumers.columns.unavailable import unavailable_value
+from rowtide.spark_consumers.errors import SettingsError, StateError, TablesError, UnavailableValueError
 from rowtide.spark_consumers.formats import FORMATS
+from rowtide.spark_consumers.jvm.driver import text_with_causes
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import fit_session, is_small, own_session
 from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_name, table_topics
@@ -160,7 +162,12 @@ class TableJob:
         except TablesError as error:
             outcome.error = str(error)
         except (PySparkException, Py4JError, OSError) as error:
-            outcome.error = f"table {self.name}: {first_lines(error)}"
+            lacking = unavailable_value(text_with_causes(error))
+            outcome.error = (
+                f"table {self.name}: {first_lines(error)}"
+                if lacking is None
+                else str(UnavailableValueError(str(self.name), self.name.topic, *lacking))
+            )
         outcome.seconds = time.monotonic() - started
         return outcome
 

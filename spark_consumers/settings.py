@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
+
 
 class Keyless(StrEnum):
     """How changes of a table without a key are stored.
@@ -40,6 +42,7 @@ class Settings:
         max_records: limit of the records of one partition in a batch; ``None`` reads all at once.
         numeric_decimals: ``decimal.format=NUMERIC`` of the connector's JsonConverter.
         schemas: Connect schemas of topics whose messages have none: ``{topic: {"key": ..., "value": ...}}``.
+        unavailable_placeholder: ``unavailable.value.placeholder`` of the connector, in bytes.
         parallel: number of tables that are updated at the same time.
     """
 
@@ -51,4 +54,5 @@ class Settings:
     max_records: int | None = None
     numeric_decimals: bool = False
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    unavailable_placeholder: bytes = DEFAULT_PLACEHOLDER
     parallel: int = 2

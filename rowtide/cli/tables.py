@@ -14,12 +14,15 @@ import click
 from rich.console import Console
 
 from rowtide.connector.config import ConfigurationError, read_properties
+from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
 from rowtide.spark_consumers.errors import SettingsError, TablesError
 from rowtide.spark_consumers.settings import Keyless, Settings
 
 _CLIENT = ("security.", "sasl.", "ssl.")
 _DECIMALS = "value.converter.decimal.format"
-_NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS)
+_PLACEHOLDER = "unavailable.value.placeholder"
+_MINIMAL = "binlog.row.image.minimal.allowed"
+_NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL)
 
 
 @click.command("tables", short_help="Update Spark tables from the topics.")
@@ -67,6 +70,12 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS)
     '{"TOPIC": {"key": SCHEMA, "value": SCHEMA}}.  [default: from the schema history of --config]',
 )
 @click.option("--numeric-decimals", is_flag=True, help="The connector's converter uses decimal.format=NUMERIC.")
+@click.option(
+    "--unavailable-placeholder",
+    metavar="TEXT",
+    help="unavailable.value.placeholder of the connector; hex:... for bytes.  [default: that of --config, else "
+    "__debezium_unavailable_value]",
+)
 @click.option(
     "--kafka-property",
     "kafka_properties",
@@ -195,6 +204,14 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
     properties = {**(_configured(options["config"], given) if options["config"] else {}), **given}
     prefix = properties.pop("topic.prefix", None)
     numeric = properties.pop(_DECIMALS, "").upper() == "NUMERIC"
+    configured = properties.pop(_PLACEHOLDER, None)
+    placeholder = options["unavailable_placeholder"] or configured
+    if properties.pop(_MINIMAL, "").strip().lower() == "true":
+        raise SettingsError(
+            f"{_MINIMAL}=true in --config: numbers and dates that the binlog did not have are null in the records, as "
+            f"true nulls are, so tables would get wrong values. Use binlog_row_image=FULL and remove the property; if "
+            f"the topics have rows from before that, take a new snapshot"
+        )
     if "bootstrap.servers" not in properties:
         raise SettingsError(
             "no Kafka brokers: set --bootstrap-servers, or --config with a file that has bootstrap.servers"
@@ -210,8 +227,19 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
         max_records=options["max_records"],
         numeric_decimals=options["numeric_decimals"] or numeric,
         schemas=_schemas(options["schemas"], options["config"]),
+        unavailable_placeholder=DEFAULT_PLACEHOLDER if placeholder is None else _bytes(placeholder),
         parallel=options["parallel"],
     )
+
+
+def _bytes(placeholder: str) -> bytes:
+    """Return the bytes of ``unavailable.value.placeholder``."""
+    if not placeholder.startswith("hex:"):
+        return placeholder.encode()
+    try:
+        return bytes.fromhex(placeholder.removeprefix("hex:"))
+    except ValueError as error:
+        raise SettingsError(f"{_PLACEHOLDER}={placeholder}: expected hexadecimal digits after hex:") from error
 
 
 def _configured(paths: Sequence[str], given: Collection[str]) -> dict[str, str]:

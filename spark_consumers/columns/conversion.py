@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rowtide.spark_consumers.columns.spark_types import MAX_DECIMAL_DIGITS, decimal_type, literal, quote
+from rowtide.spark_consumers.columns.unavailable import checked
 
 JsonSchema = Mapping[str, Any]
 """A Connect schema as parsed JSON."""
@@ -35,6 +36,7 @@ class Column:
         optional: whether null is allowed.
         default: SQL of the value of rows that are older than the column; ``NULL`` if there is none.
         inexact: whether snapshot and stream may write the same value differently (FLOAT, JSON).
+        unavailable: the placeholder of values that the binlog did not have; ``None`` if no value is one.
     """
 
     name: str
@@ -44,10 +46,14 @@ class Column:
     optional: bool = True
     default: str = "NULL"
     inexact: bool = False
+    unavailable: bytes | None = None
 
     def expression(self, value: str, snapshot: str = "false") -> str:
         """Return SQL of the column's value from the SQL of the value read."""
-        return _substitute(self.template, value, snapshot)
+        converted = _substitute(self.template, value, snapshot)
+        if self.unavailable is None:
+            return converted
+        return checked(value, converted, self.name, self.wire, self.type, self.unavailable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +73,11 @@ class ConverterSettings:
 
     Attributes:
         numeric_decimals: ``decimal.format=NUMERIC`` of JsonConverter: decimals as JSON numbers, not as base64.
+        unavailable: the placeholder of values that the binlog did not have; ``None`` if no message contains it.
     """
 
     numeric_decimals: bool = False
+    unavailable: bytes | None = None
 
 
 def column_of(field: JsonSchema, settings: ConverterSettings) -> Column:
@@ -84,7 +92,12 @@ def column_of(field: JsonSchema, settings: ConverterSettings) -> Column:
         optional=optional,
         default=_default(kind, field.get("default", _MISSING), optional),
         inexact=kind.inexact,
+        unavailable=settings.unavailable if (field["type"], field.get("name")) in _MAY_BE_UNAVAILABLE else None,
     )
+
+
+_MAY_BE_UNAVAILABLE = {("string", None), ("string", "io.debezium.data.Json"), ("bytes", None)}
+"""Types and names of the Connect schemas whose values may be the placeholder."""
 
 
 def kind_of(schema: JsonSchema, settings: ConverterSettings) -> Kind:

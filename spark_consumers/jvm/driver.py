@@ -59,6 +59,6 @@ def observe(frame: DataFrame, *metrics: Column) -> tuple[DataFrame, Callable[[],
     return used, found
 
 
-def has_cause(error: Exception, text: str) -> bool:
-    """Whether the message of a Spark error, or of one of its causes in Java, contains a text."""
-    return text in str(error) or text in getattr(error, "_stackTrace", "")
+def text_with_causes(error: Exception) -> str:
+    """Return the message of a Spark error and those of its causes in Java."""
+    return f"{error}\n{getattr(error, '_stackTrace', '')}"

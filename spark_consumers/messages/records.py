@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.spark_types import literal
-from rowtide.spark_consumers.jvm.driver import has_cause
+from rowtide.spark_consumers.columns.unavailable import may_contain
+from rowtide.spark_consumers.jvm.driver import text_with_causes
 
 _HEAD, _SPLIT = '{"schema":', ',"payload":'
 _COLUMNS = ("key", "value")
@@ -165,6 +166,7 @@ class RecordGroup:
         first: smallest offset.
         last: largest offset.
         count: number of records.
+        lacking: whether some may have a value that the binlog did not have.
     """
 
     partition: int
@@ -178,6 +180,7 @@ class RecordGroup:
     first: int
     last: int
     count: int
+    lacking: bool
 
     @property
     def key_id(self) -> KeyId:
@@ -185,19 +188,20 @@ class RecordGroup:
         return self.key_version, self.key_fields
 
 
-def summarize(records: DataFrame, known: KnownSchemas | None = None) -> list[RecordGroup]:
+def summarize(records: DataFrame, known: KnownSchemas, placeholder: bytes) -> list[RecordGroup]:
     """Return the groups of a batch: few, however large the batch is.
 
     Args:
         records: from :func:`split_messages`.
         known: the schemas that were passed to it.
+        placeholder: of values that the binlog did not have.
     """
-    known = known or KnownSchemas()
     grouped = records.groupBy(
         "partition", "key_version",
         F.expr("IF(key_version IS NULL, json_object_keys(key), NULL)").alias("key_fields"),
         "value_version", "op", F.expr("value IS NULL").alias("tombstone"),
     )  # fmt: skip
+    contained = f"{may_contain('key', placeholder)} OR {may_contain('value', placeholder)}"
     counted = grouped.agg(
         # Records with a known schema do not have its text. A set is aggregated without sorting, unlike any_value.
         F.collect_set("key_schema").alias("key_schemas"),
@@ -205,6 +209,7 @@ def summarize(records: DataFrame, known: KnownSchemas | None = None) -> list[Rec
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
         F.count("*").alias("records"),
+        F.expr(f"coalesce(bool_or({contained}), false)").alias("lacking"),
     )
     return [
         RecordGroup(
@@ -219,6 +224,7 @@ def summarize(records: DataFrame, known: KnownSchemas | None = None) -> list[Rec
             first=row["first"],
             last=row["last"],
             count=row["records"],
+            lacking=row["lacking"],
         )
         for row in counted.collect()
     ]
@@ -226,7 +232,7 @@ def summarize(records: DataFrame, known: KnownSchemas | None = None) -> list[Rec
 
 def is_unexpected(error: Exception) -> bool:
     """Whether :data:`UNEXPECTED` ended a query."""
-    return has_cause(error, _UNEXPECTED)
+    return _UNEXPECTED in text_with_causes(error)
 
 
 def connector_prefix(raw: DataFrame) -> str | None:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.conversion import Column
 from rowtide.spark_consumers.columns.spark_types import literal, quote
+from rowtide.spark_consumers.columns.unavailable import may_contain
 from rowtide.spark_consumers.messages.records import UNEXPECTED, KeyId, RecordGroup
 from rowtide.spark_consumers.messages.schemaless import FIELD_NAMES
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, row_schema, wire_struct
@@ -95,26 +96,31 @@ def keyed_rows(
     return reduce(DataFrame.unionAll, parts)
 
 
-def changed_rows(messages: DataFrame, schemas: BatchSchemas, key: KeyVersion) -> DataFrame:
+def changed_rows(messages: DataFrame, schemas: BatchSchemas, key: KeyVersion, placeholder: bytes) -> DataFrame:
     """Return ``partition``, ``offset``, ``op``, :data:`DELETED` and ``row``, a struct of the table's columns.
 
-    Of a deleted row, only the key has values. An operation that is none of rows ends the query with :data:`UNEXPECTED`.
+    Of a deleted row, only the key has values. An operation that is none of rows ends the query with :data:`UNEXPECTED`,
+    and so does a message that may lack a value.
 
     Args:
         messages: from :func:`rowtide.spark_consumers.messages.records.uniform_messages`.
         schemas: of the batch; one version of rows.
         key: the version of the keys.
+        placeholder: of values that the binlog did not have.
     """
     [version] = schemas.values
     row = row_expression(schemas.evolution, [version], 0, Image("after", _IS_SNAPSHOT), _key_values(schemas, key))
+    lacking = f"({may_contain('key', placeholder)} OR coalesce({may_contain('value', placeholder)}, false))"
     deleted = (
         f"CASE WHEN op IS NULL OR op = 'd' THEN true WHEN op IN ('r', 'c', 'u') THEN false "
         f"ELSE CAST({UNEXPECTED} AS boolean) END"
     )
     return (
         messages.select("partition", "offset", F.expr("value IS NULL").alias("tombstone"), _key_fields(key),
+                        F.expr(lacking).alias("lacking"),
                         _from_json("value", f"STRUCT<after: {wire_struct(version.columns)}, op: STRING>").alias("e"))
-        .selectExpr("*", f"IF(tombstone, NULL, coalesce(e.op, CAST({UNEXPECTED} AS string))) AS op")
+        .selectExpr("*", f"CASE WHEN lacking THEN CAST({UNEXPECTED} AS string) WHEN NOT tombstone "
+                         f"THEN coalesce(e.op, CAST({UNEXPECTED} AS string)) END AS op")
         .selectExpr("partition", "offset", "op", f"{deleted} AS {DELETED}", f"{row} AS row")
     )  # fmt: skip
 
@@ -136,7 +142,7 @@ def _written(records: DataFrame, schemas: BatchSchemas, key: KeyVersion, index: 
     image = Image("after", _IS_SNAPSHOT)
     row = row_expression(schemas.evolution, schemas.values, index, image, _key_values(schemas, key))
     return (
-        records.select("op", _key_fields(key),
+        records.select("partition", "offset", "op", _key_fields(key),
                        _from_json("value", f"STRUCT<after: {wire_struct(version.columns)}>").alias("e"),
                        *_field_names(version))
         .selectExpr(f"{row} AS row")
@@ -151,7 +157,7 @@ def _deleted(records: DataFrame, schemas: BatchSchemas, key: KeyVersion) -> Data
         f"{keys.get(name.lower()) or f'CAST(NULL AS {kind})'} AS {quote(name)}"
         for name, kind in schemas.evolution.after
     ]
-    return records.select("op", _key_fields(key)).selectExpr(*values, f"true AS {DELETED}")
+    return records.select("partition", "offset", "op", _key_fields(key)).selectExpr(*values, f"true AS {DELETED}")
 
 
 def keyless_changes(records: DataFrame, schemas: BatchSchemas, *, truncations: bool = False) -> DataFrame:

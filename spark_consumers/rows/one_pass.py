@@ -31,15 +31,18 @@ class OnePass:
         known: one schema of keys and one of values.
         schemas: these schemas.
         partitions: number of partitions of the topic.
+        placeholder: of values that the binlog did not have.
 
     Attributes:
         rows: the table's columns and :data:`rowtide.spark_consumers.rows.changes.DELETED`, one row for each key. A
             query of them fails if there are other messages; ``is_unexpected`` of ``messages.records`` is true then.
     """
 
-    def __init__(self, raw: DataFrame, known: KnownSchemas, schemas: BatchSchemas, partitions: int) -> None:
+    def __init__(
+        self, raw: DataFrame, known: KnownSchemas, schemas: BatchSchemas, partitions: int, placeholder: bytes
+    ) -> None:
         [key] = schemas.keys.values()
-        self._changes = changed_rows(uniform_messages(raw, known), schemas, key)
+        self._changes = changed_rows(uniform_messages(raw, known), schemas, key, placeholder)
         self._counts = [F.expr(sql).alias(name) for name, sql in _COUNTS.items()]
         counted, self._observed = observe(self._changes, *self._counts)
         self.rows = _last(counted, key, partitions).select("row.*", DELETED)

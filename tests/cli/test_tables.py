@@ -49,7 +49,7 @@ def options(file: Path | None = None, **given: object) -> dict[str, object]:
         "config": (str(file),) if file else (), "bootstrap_servers": None, "topic_prefix": None, "topics": None,
         "kafka_properties": (),
         "output": "/nowhere", "state": None, "table_format": "delta", "keyless": "apply", "max_records": None,
-        "numeric_decimals": False, "schemas": None, "parallel": 2,
+        "numeric_decimals": False, "schemas": None, "unavailable_placeholder": None, "parallel": 2,
     }  # fmt: skip
     return {**usual, **given}
 
@@ -95,6 +95,30 @@ def test_a_reference_that_cannot_be_resolved_is_an_error_with_the_way_out(tmp_pa
         run_settings(options(file))
     properties, _ = run_settings(options(file, kafka_properties=("sasl.jaas.config=x",)))
     assert properties["sasl.jaas.config"] == "x"
+
+
+def test_the_placeholder_of_unavailable_values_is_that_of_the_connector(tmp_path: Path) -> None:
+    file = tmp_path / "c.properties"
+    text = "topic.prefix=p\nbootstrap.servers=a:1\n"
+    file.write_text(text)
+    assert run_settings(options(file))[1].unavailable_placeholder == b"__debezium_unavailable_value"
+    file.write_text(f"{text}unavailable.value.placeholder=hex:00ff\n")
+    properties, found = run_settings(options(file))
+    assert (properties, found.unavailable_placeholder) == ({"bootstrap.servers": "a:1"}, b"\x00\xff")
+    properties, found = run_settings(options(file, unavailable_placeholder="?"))
+    assert (properties, found.unavailable_placeholder) == ({"bootstrap.servers": "a:1"}, b"?")
+    with pytest.raises(SettingsError, match=r"unavailable\.value\.placeholder=hex:x"):
+        run_settings(options(file, unavailable_placeholder="hex:x"))
+
+
+def test_a_connector_that_accepts_rows_without_numbers_has_no_tables(tmp_path: Path) -> None:
+    file = tmp_path / "c.properties"
+    text = "topic.prefix=p\nbootstrap.servers=a:1\nbinlog.row.image.minimal.allowed="
+    file.write_text(f"{text}true\n")
+    with pytest.raises(SettingsError, match=r"binlog\.row\.image\.minimal\.allowed=true.*binlog_row_image=FULL"):
+        run_settings(options(file))
+    file.write_text(f"{text}false\n")
+    assert run_settings(options(file))[0] == {"bootstrap.servers": "a:1"}
 
 
 def test_jars_come_from_the_environment() -> None:
