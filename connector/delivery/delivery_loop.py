@@ -150,6 +150,11 @@ class Delivery:
         while self._thread.is_alive() and not stop.is_set():
             self._thread.join(_IDLE_WAIT_S)
 
+    @property
+    def complete(self) -> bool:
+        """Whether the thread has ended, has delivered everything, and has stored the last offset."""
+        return self._thread.ident is not None and not self._thread.is_alive() and self.failure is None
+
     def raise_failure(self) -> None:
         """Raise the error that ended delivery, if there is one."""
         if self.failure is not None:

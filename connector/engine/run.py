@@ -122,6 +122,7 @@ class ConnectorRun:
         self._stop = stop
         self._connections = OpenConnections()
         self._drained_by: float | None = None
+        self._given_up = False
         self._done = threading.Event()
         self._behind = config.history.compact_interval  # a snapshot's records are in no summary
 
@@ -134,6 +135,11 @@ class ConnectorRun:
         if self.delivery is None or self.components is None or self.delivery.counters().delivered:
             return True
         return reader is not None and reader.idle and not self.components.store.use().held_events
+
+    @property
+    def left_behind(self) -> bool:
+        """Whether a stopped run only waits for a server that does not answer: all that it has read is delivered."""
+        return self._given_up and not self._done.is_set() and (self.delivery is None or self.delivery.complete)
 
     @property
     def last_stored(self) -> SourceOffset | None:
@@ -168,7 +174,8 @@ class ConnectorRun:
             self.reader.stop()
         self._done.wait(_STOP_QUERIES_S)
         kill_queries(self._connections.interrupt())  # threads that read chunks are not waited for
-        if not self._done.wait(_STOP_READING_S) and self.components is not None:
+        self._given_up = not self._done.wait(_STOP_READING_S)
+        if self._given_up and self.components is not None:
             # The reader waits for room in the store, or for a server. The next run reads what it has not put.
             self.components.store.close()
 
@@ -211,6 +218,8 @@ class ConnectorRun:
         if self._stop.is_set():
             return
         components = self.components = build_components(self._config, self._sink)
+        if self._stop.is_set():
+            return  # nobody has closed the new store
         if components.sink is not None:
             components.sink.open()  # fences an older instance: only now is the stored offset final
         if isinstance(components.offsets, KafkaOffsetStore):
@@ -223,7 +232,9 @@ class ConnectorRun:
             log.warning("%s", self._included.note)
         self._guard = topic_guard(self._config, components.admins, self._sent_topics, self._topic_lost)
         self._guard.start()
-        decision = self._decide(components, offset)
+        decision = decide_start(self._config, offset, components.history)
+        for note in decision.notes:
+            log.info("%s", note)
         if components.sink is not None:
             self.delivery = Delivery(
                 components.store,
@@ -302,12 +313,6 @@ class ConnectorRun:
         """Stop the reader: while it has nothing to put, it would not find out that the store is closed."""
         if self.reader is not None:
             self.reader.stop()
-
-    def _decide(self, components: Components, offset: SourceOffset | None) -> Decision:
-        decision = decide_start(self._config, offset, components.history)
-        for note in decision.notes:
-            log.info("%s", note)
-        return decision
 
     def _snapshot(self, components: Components, decision: Decision) -> tuple[Tables, SourceOffset]:
         from rowtide.connector.engine.start.written_snapshot import take_snapshot  # noqa: PLC0415 - few starts take one

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 _FIRST_WAIT_S = 1.0
 GRACEFUL = 0.9
 """The part of ``task.shutdown.graceful.timeout.ms`` in which a stop must succeed; the rest is for the report."""
+_LOOK_S = 0.1
+"""How often a stop looks whether there is anything left to wait for."""
 _GOOD_S = 60.0
 """After a run of this length the pauses begin anew."""
 
@@ -106,6 +108,11 @@ class ConnectorTask:
         """Whether the task has ended."""
         return self._ended is not None
 
+    @property
+    def left_behind(self) -> bool:
+        """Whether a stop does not wait for the thread: see ``ConnectorRun.left_behind``."""
+        return self._ended is None and self.current.left_behind
+
     def start(self) -> None:
         """Begin, in a thread."""
         if implementation.STALE:
@@ -117,7 +124,8 @@ class ConnectorTask:
 
         Args:
             timeout: seconds to wait for the end; by default nearly ``task.shutdown.graceful.timeout.ms``. The thread is
-                left behind after that: it waits for a server that does not answer.
+                left behind after that, or as soon as everything is delivered: it waits for a server that does not
+                answer.
 
         Returns:
             Whether everything was delivered.
@@ -126,9 +134,9 @@ class ConnectorTask:
         deadline = time.monotonic() + limit
         self._stop.set()
         self.current.stop()
-        if self._thread.ident is not None:
-            self._thread.join(max(0.0, deadline - time.monotonic()))
-        return self.failure is None and not self._thread.is_alive()
+        while self._thread.is_alive() and not self.left_behind and time.monotonic() < deadline:
+            self._thread.join(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
+        return self.failure is None and (self.left_behind or not self._thread.is_alive())
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end; returns whether it has come."""
@@ -164,11 +172,16 @@ class ConnectorTask:
             if failure is None or not self._passes(failure):
                 break
             self._error = str(failure)
-            wait = _FIRST_WAIT_S if time.monotonic() - begin > _GOOD_S else wait
-            log.warning("%s; the connector starts again from its stored position in %.0f s", failure, wait)
-            self._waiting = True
-            self._stop.wait(wait)
+            if not self._stop.is_set():
+                wait = _FIRST_WAIT_S if time.monotonic() - begin > _GOOD_S else wait
+                log.warning("%s; the connector starts again from its stored position in %.0f s", failure, wait)
+                self._waiting = True
+                self._stop.wait(wait)
             if self._stop.is_set():
+                delivery = self.current.delivery
+                if delivery is None or delivery.failure is None:
+                    log.warning("%s; the connector stops", failure)
+                    failure = None
                 break
             wait = min(wait * 2, max(_FIRST_WAIT_S, self.config.failure.retry_wait_ms / 1000))
             self.restarts += 1
@@ -182,7 +195,7 @@ class ConnectorTask:
     def _passes(self, failure: BaseException) -> bool:
         """Whether a new run may succeed, and is allowed."""
         limit = self.config.failure.max_retries
-        if self._stop.is_set() or 0 <= limit <= self.restarts:
+        if 0 <= limit <= self.restarts:
             return False
         if isinstance(failure, TopicMissing):  # a new run creates it
             return self.config.topics.creation.enabled or failure.topic == self.config.delivery.offset_topic

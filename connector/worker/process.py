@@ -83,7 +83,7 @@ class Worker(mode.Worker):
         late = {
             name: StopTimeoutError(one.config.delivery.shutdown_timeout_ms)
             for name, one in connectors.services.items()
-            if not one.connector.ended
+            if not (one.connector.ended or one.connector.left_behind)
         }
         for failure in {**late, **dict(connectors.failures)}.items():
             self._report(failure)
@@ -103,6 +103,9 @@ class Worker(mode.Worker):
         failures = self.app.connectors.failures or failures
         for failure in failures:
             self._report(failure)
+        if not failures and any(one.connector.left_behind for one in self.app.connectors.services.values()):
+            logging.shutdown()
+            os._exit(0)  # Python would wait for threads that wait for a server
         raise SystemExit(1 if failures else 0)
 
     def _report(self, failure: Failure) -> None:

@@ -140,7 +140,10 @@ class ConnectorService(Service):
         self._binlog_end.close()
         if complete:
             took = time.monotonic() - begin
-            log.info("connector %s: stopped in %.1f s; everything that was read is delivered", self.config.name, took)
+            rest = ", without waiting for a server that does not answer" if self.connector.left_behind else ""
+            log.info(
+                "connector %s: stopped in %.1f s%s; everything that was read is delivered", self.config.name, took, rest
+            )
         elif self.connector.failure is None:
             self.failure = StopTimeoutError(self.config.delivery.shutdown_timeout_ms)
 

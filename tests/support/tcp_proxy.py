@@ -23,6 +23,7 @@ class TcpProxy:
         cut_after: close the next connection that has received this number of bytes.
         flip_after: invert a byte in the next data of the first connection that has received this number of bytes.
         cut_at: close the next connection on which the client sends this text, without forwarding it.
+        freeze_at: set ``frozen`` when the client sends this text, which is not forwarded before ``frozen`` is cleared.
         frozen: while set, nothing is forwarded in either direction, also on new connections, which are accepted.
         cuts: the number of connections that were cut.
     """
@@ -34,6 +35,7 @@ class TcpProxy:
         self.cut_after: int | None = None
         self.flip_after: int | None = None
         self.cut_at: bytes | None = None
+        self.freeze_at: bytes | None = None
         self.frozen = threading.Event()
         self.cuts = 0
         self._sockets: list[socket.socket] = [self._listener]
@@ -66,6 +68,9 @@ class TcpProxy:
     def _ask(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := client.recv(65536):
+                if self.freeze_at is not None and self.freeze_at in data:
+                    self.freeze_at = None
+                    self.frozen.set()
                 self._wait_while_frozen()
                 if self.cut_at is not None and self.cut_at in data:
                     self.cut_at = None

@@ -19,6 +19,7 @@ from rowtide.connector.delivery.errors import DeliveryInterrupted
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.delivery.offset_store import InMemoryOffsetStore
 from rowtide.connector.delivery.sinks import Record, RecordSinkDelivery
+from rowtide.connector.engine import run as run_module
 from rowtide.connector.engine.run import ConnectorRun
 from rowtide.connector.engine.start.written_snapshot import write_snapshot
 from rowtide.connector.records.batch import Batch, HistoryEntry
@@ -119,6 +120,54 @@ def test_a_sink_of_the_caller_survives_a_failure_while_it_writes(monkeypatch: py
     assert sink.written == ["p.d.t"]
     assert not sink.closed.is_set()
     assert offsets.load() == COMPLETE
+
+
+@pytest.mark.parametrize("delivering", ["nothing", "everything", "too slowly", "in vain"])
+def test_a_stop_leaves_a_run_behind_that_waits_for_a_server(monkeypatch: pytest.MonkeyPatch, delivering: str) -> None:
+    """Unless something is left to deliver, or was not delivered."""
+
+    class Slow:
+        def write(self, _records: Sequence[Record]) -> None:
+            if delivering == "in vain":
+                raise DeliveryInterrupted("refused")
+            if delivering == "too slowly":
+                assert answered.wait(60)
+
+        def flush(self) -> None:
+            """Everything is written."""
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    monkeypatch.setattr(run_module, "_STOP_QUERIES_S", 0.01)
+    monkeypatch.setattr(run_module, "_STOP_READING_S", 0.01)
+    answered, waiting, store = threading.Event(), threading.Event(), EventStore()
+    run = ConnectorRun(from_properties(PROPERTIES), cast("Any", None), threading.Event(), None, check=False)
+
+    def work() -> None:
+        if delivering != "nothing":
+            sink = RecordSinkDelivery(Slow(), InMemoryOffsetStore(), owned=False)
+            run.delivery = Delivery(store, sink, CommitPolicy(1, by_poll=False))
+            run.delivery.start()
+            store.put([batch("p.d.t", COMPLETE)])
+        waiting.set()
+        assert answered.wait(60)
+
+    monkeypatch.setattr(run, "_work", work)
+    thread = threading.Thread(target=run.run)
+    thread.start()
+    try:
+        assert waiting.wait(30)
+        assert not run.left_behind, "it is not stopped"
+        store.close()
+        if run.delivery is not None and delivering != "too slowly":
+            run.delivery._thread.join(30)
+        run.stop()
+        assert run.left_behind == (delivering in {"nothing", "everything"})
+    finally:
+        answered.set()
+        thread.join(30)
+    assert not run.left_behind, "it has ended"
 
 
 @pytest.mark.parametrize("away", [True, False])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from configurations import PROPERTIES
@@ -43,6 +44,7 @@ class FakeRun:
         self.state = state
         self.reader = "reader" if state == "RUNNING" else None
         self.last_stored = self.delivery = self.components = self.included = None
+        self.left_behind = False
         self.works = False
         self.begun = threading.Event()
         self._stop = stop
@@ -170,6 +172,34 @@ def test_retries_may_be_limited(made: Made) -> None:
     assert task.wait(SOON)
     assert task.failure is failures[2]
     assert len(checks) == 3
+
+
+@pytest.mark.parametrize("delivered", [True, False])
+def test_a_stop_while_a_run_is_waited_for(made: Made, monkeypatch: pytest.MonkeyPatch, *, delivered: bool) -> None:
+    """It is no failure, unless changes were not delivered."""
+    failure = ProducerFailed("away")
+    task, _, ends = made(("RUNNING", failure))
+    monkeypatch.setattr(task_module, "_FIRST_WAIT_S", 10 * SOON)
+    task.current.delivery = cast("Any", SimpleNamespace(failure=None if delivered else failure))
+    left = None if delivered else failure
+    task.start()
+    for _ in range(2000):
+        if task.state == "RESTARTING":
+            break
+        threading.Event().wait(0.005)
+    assert task.state == "RESTARTING"
+    assert task.stop(SOON) == delivered
+    assert (task.failure, ends) == (left, [left])
+    assert task.state == ("STOPPED" if delivered else "FAILED")
+
+
+def test_a_failure_during_a_stop_is_told(made: Made, caplog: pytest.LogCaptureFixture) -> None:
+    task, _, ends = made(("STARTING", HistoryStoreError("the history cannot be read")))
+    task._stop.set()
+    task.start()
+    assert task.wait(SOON)
+    assert (task.failure, task.state, task.restarts, ends) == (None, "STOPPED", 0, [None])
+    assert "the history cannot be read; the connector stops" in caplog.text
 
 
 def test_a_task_that_was_never_started_can_be_stopped(made: Made) -> None:
