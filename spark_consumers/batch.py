@@ -26,6 +26,7 @@ from rowtide.spark_consumers.messages.records import (
     split_messages,
     summarize,
 )
+from rowtide.spark_consumers.messages.returning import with_returning_columns
 from rowtide.spark_consumers.messages.schemaless import key_without_schema, value_without_schema
 from rowtide.spark_consumers.messages.segments import Segment, after, ordered_versions, segments, truncations
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, key_version, parse_schema, value_version
@@ -250,6 +251,8 @@ class TableBatch:
                 values.append(self._value_version(version, text, converter))
             else:
                 values.append(value_without_schema(records, supplied.get("value"), converter, topic))
+        if self.partitions == 1:
+            values = with_returning_columns(values, groups, records)
         return self._evolve(keys, values, batch)
 
     def _evolve(self, keys: dict[KeyId, KeyVersion], values: list[ValueVersion], batch: Batch) -> BatchSchemas:

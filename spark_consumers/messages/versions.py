@@ -27,10 +27,22 @@ class KeyVersion:
 
 @dataclass(frozen=True, slots=True)
 class ValueVersion:
-    """The schema of a row. ``id`` is ``None`` for messages without schemas."""
+    """The schema of a row.
+
+    Attributes:
+        id: its version, ``None`` for messages without schemas.
+        columns: of the row.
+        offsets: windows (first and last) of the offsets of its rows; ``None`` if all rows with the schema are meant.
+    """
 
     id: int | None
     columns: tuple[Column, ...]
+    offsets: tuple[tuple[int, int], ...] | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the columns, in lower case."""
+        return frozenset(column.name.lower() for column in self.columns)
 
     def column(self, name: str) -> Column | None:
         """Return the column of that name, without regard to case, as in MySQL."""

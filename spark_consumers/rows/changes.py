@@ -91,7 +91,7 @@ def keyed_rows(
         written = {group.value_version for group in kinds if not group.tombstone and group.op not in {"d", "t"}}
         for index, version in enumerate(schemas.values):
             if version.id in written:
-                there = mine.where(_is("value_version", version.id) + " AND value IS NOT NULL AND op NOT IN ('d', 't')")
+                there = mine.where(_has(version) + " AND value IS NOT NULL AND op NOT IN ('d', 't')")
                 parts.append(_written(there, schemas, key, index))
     return reduce(DataFrame.unionAll, parts)
 
@@ -169,7 +169,7 @@ def keyless_changes(records: DataFrame, schemas: BatchSchemas, *, truncations: b
             for image in ("before", "after")
         )
         parts.append(
-            records.where(_is("value_version", version.id) + " AND key IS NULL AND value IS NOT NULL")
+            records.where(_has(version) + " AND key IS NULL AND value IS NOT NULL")
             .where("true" if truncations else "op <> 't'")
             .select("partition", "offset", "op", _from_json("value", row_schema(version.columns)).alias("e"),
                     *_field_names(version))
@@ -225,6 +225,14 @@ def _field_names(version: ValueVersion) -> list[SparkColumn]:
     if version.id is not None:
         return []
     return [F.expr(FIELD_NAMES.replace("{image}", image)).alias(f"{image}_fields") for image in ("before", "after")]
+
+
+def _has(version: ValueVersion) -> str:
+    """Return SQL of whether a record has this version."""
+    same = _is("value_version", version.id)
+    if version.offsets is None:
+        return same
+    return f"{same} AND ({' OR '.join(f'offset BETWEEN {first} AND {last}' for first, last in version.offsets)})"
 
 
 def _is(column: str, version: int | None) -> str:

@@ -179,7 +179,16 @@ def row_expression(
 
 
 def _column_value(versions: Sequence[ValueVersion], index: int, name: str, kind: str, image: Image) -> str:
+    """Return SQL of a value: that of the row, unless a later version adds the column, or adds it again."""
     column = versions[index].column(name)
+    added, there = None, column is not None
+    for version in versions[index + 1 :]:
+        found = version.column(name)
+        if found is not None and not there:
+            added = found
+        there = found is not None
+    if added is not None:
+        return cast(added.default, added.type, kind)
     if column is not None:
         value = convert(column, f"e.{image.name}.{quote(column.name)}", image.is_snapshot, kind)
         if versions[index].id is not None or column.default == "NULL":
@@ -187,9 +196,7 @@ def _column_value(versions: Sequence[ValueVersion], index: int, name: str, kind:
         # The supplied schema is the newest one: a message without the field was written before the column was added.
         default = cast(column.default, column.type, kind)
         return f"IF(array_contains({image.name}_fields, {literal(column.name)}), {value}, {default})"
-    later = (version.column(name) for version in versions[index + 1 :])
-    added = next((found for found in later if found is not None), None)
-    return cast(added.default, added.type, kind) if added else f"CAST(NULL AS {kind})"
+    return f"CAST(NULL AS {kind})"
 
 
 def convert(column: Column, value: str, snapshot: str, kind: str) -> str:

@@ -191,6 +191,7 @@ EDGES = {
     "rowtide.spark_consumers.kafka.source": "spark",
     "rowtide.spark_consumers.messages.earlier": "spark",
     "rowtide.spark_consumers.messages.records": "spark",
+    "rowtide.spark_consumers.messages.returning": "spark",
     "rowtide.spark_consumers.messages.schemaless": "spark",
     "rowtide.spark_consumers.messages.segments": "spark",
     "rowtide.spark_consumers.rows.changes": "spark",

@@ -8,7 +8,7 @@ import pytest
 from rowtide.spark_consumers.columns.conversion import Column
 from rowtide.spark_consumers.errors import TypeConflictError
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion
-from rowtide.spark_consumers.rows.evolution import evolve
+from rowtide.spark_consumers.rows.evolution import Image, evolve, row_expression
 
 
 def _column(name: str, kind: str = "int", default: str = "NULL") -> Column:
@@ -76,3 +76,27 @@ def test_types_without_a_common_type_are_an_error() -> None:
 def test_all_versions_of_a_batch_count(order: tuple[str, ...]) -> None:
     versions = [_value(_column("c", kind), version=number) for number, kind in enumerate(order)]
     assert evolve("t", None, [], versions, None).after == (("c", "decimal(20,0)"),)
+
+
+@pytest.mark.parametrize(
+    ("columns", "value"),
+    [
+        ("c", "e.after.`c`"),
+        ("c -", "e.after.`c`"),
+        ("c - 7", "7"),
+        ("- 7 -", "7"),
+        ("c - 7 - 8", "8"),
+        ("c 7", "e.after.`c`"),
+    ],
+)
+def test_a_row_has_the_default_of_the_last_time_that_its_column_was_added(columns: str, value: str) -> None:
+    found = {
+        "c": (_column("c"),),
+        "-": (_column("id"),),
+        "7": (_column("c", default="7"),),
+        "8": (_column("c", default="8"),),
+    }
+    versions = [_value(*found[name], version=number) for number, name in enumerate(columns.split())]
+    evolution = evolve("t", (("c", "int"),), [], versions, ("c",))
+    row = row_expression(evolution, versions, 0, Image("after", "false"), {})
+    assert f"'c', {value}" in row
