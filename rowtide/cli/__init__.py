@@ -7,6 +7,8 @@ to install.
 import contextlib
 import gc
 import importlib
+import os
+import signal
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -100,6 +102,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. A package that turns out to be missing only now is reported like one missing at import."""
+        end_at_sigterm()
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
@@ -117,6 +120,15 @@ class LazyGroup(click.Group):
         """Write the list of commands with their summaries, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name].summary) for name in self.list_commands(ctx)])
+
+
+def end_at_sigterm() -> None:
+    """Let SIGTERM end the first process of a container, too, where the kernel ignores signals without a handler.
+
+    A command that stops in order replaces the handler when it has something to stop.
+    """
+    if os.getpid() == 1:
+        signal.signal(signal.SIGTERM, lambda number, _frame: os._exit(128 + number))
 
 
 @contextlib.contextmanager

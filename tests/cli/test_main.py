@@ -1,6 +1,7 @@
 """The command line without the extras, and after typing errors."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,18 @@ def test_help_imports_no_command() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize(("pid", "status"), [(1, 128 + signal.SIGTERM), (2, -signal.SIGTERM)])
+def test_sigterm_ends_a_command_that_does_not_handle_it_yet(pid: int, status: int) -> None:
+    """The kernel ignores it in the first process of a container, unless there is a handler."""
+    code = (
+        f"import os, signal; os.getpid = lambda: {pid}\n"
+        "from rowtide.cli import main\n"
+        "main.command('begin')(lambda: signal.raise_signal(signal.SIGTERM))\n"
+        "main(['begin'], 'rowtide')"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == status
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -44,6 +44,7 @@ EDGES = {
     "rowtide.canal.mq.messages": "clock",
     "rowtide.canal.replay": "clock files",
     "rowtide.canal.server.destination": "threads",
+    "rowtide.cli": "files processes",
     "rowtide.cli.connectors.signal": "clock",
     "rowtide.cli.connectors.signal_channels": "files kafka mysql",
     "rowtide.cli.connectors.worker_client": "files network",
