@@ -95,6 +95,11 @@ class TableBatch:
         try:
             groups = summarize(records, known, self.settings.unavailable_placeholder)
             self._count(groups)
+            if groups and earlier.ranges and self._begins_log(groups):
+                records.unpersist()
+                records = split_messages(raw.unionAll(earlier.read(earlier.ranges)), known).persist()
+                groups = summarize(records, known, self.settings.unavailable_placeholder)
+                return self._apply(records, groups, batch)
             if groups and again:
                 return self._apply_with_earlier(records, groups, earlier, again, known, batch)
             return self._apply(records, groups, batch) if groups else batch
@@ -170,18 +175,20 @@ class TableBatch:
         try:
             placeholder = self.settings.unavailable_placeholder
             both, found = records.unionAll(more), [*groups, *summarize(more, known, placeholder)]
-            newest = None if self._is_log(found) else truncations(found, both)
+            is_log = self._is_log(found)
+            newest = None if is_log else truncations(found, both)
             if newest is not None and (batch.truncation is None or newest.newest > batch.truncation):
                 earlier.require(again, newest.newest)
-            elif any(group.key_id == (None, None) and group.op != "t" for group in found):
+            elif is_log or any(group.key_id == (None, None) and group.op != "t" for group in found):
                 return self._apply(records, groups, batch)
             return self._apply(both, found, batch)
         finally:
             more.unpersist()
 
     def _apply(self, records: DataFrame, groups: Sequence[RecordGroup], batch: Batch) -> Batch:
-        truncated = None if self._is_log(groups) else truncations(groups, records)
-        known = batch.truncation if self.partitions > 1 else None
+        is_log = self._is_log(groups)
+        truncated = None if is_log else truncations(groups, records)
+        known = batch.truncation if self.partitions > 1 and not is_log else None
         if truncated is not None and (known is None or truncated.newest > known):
             records = truncated.records_after(records, alone=self.partitions == 1)
         elif known is not None:
@@ -194,7 +201,7 @@ class TableBatch:
             seen = record_hashes(records)
             if truncated is None:  # it has removed the rows of earlier records, so they count when they are repeated
                 records = without_earlier(records, batch.seen)
-        schemas = self._schemas(records, groups, batch)
+        schemas = self._schemas(records, groups, batch, is_log=is_log)
         done = replace(batch, truncation=truncated.newest if truncated else self._truncation_after(batch))
         if not schemas.evolution.after:  # only truncations, or tombstones of unknown rows
             return done
@@ -222,11 +229,28 @@ class TableBatch:
         return None if batch.truncation == self.truncation and not is_cut else batch.truncation
 
     def _is_log(self, groups: Sequence[RecordGroup]) -> bool:
-        """Whether all changes are appended as rows, including TRUNCATE."""
-        keyed = any(group.key_schema or group.key_fields for group in groups)
-        return self.settings.keyless is Keyless.APPEND and not keyed
+        """Whether all changes are appended as rows, including TRUNCATE.
 
-    def _schemas(self, records: DataFrame, groups: Sequence[RecordGroup], batch: Batch) -> BatchSchemas:
+        TRUNCATEs have no key, whether the table has one or not. Only the columns of the table tell if they are alone.
+        """
+        keyed = any(group.key_schema or group.key_fields for group in groups)
+        if self.settings.keyless is not Keyless.APPEND or keyed:
+            return False
+        if any(group.op != "t" for group in groups):
+            return True
+        columns = self.table.columns(self.path)
+        return columns is not None and set(CHANGE_COLUMNS) <= set(columns)
+
+    def _begins_log(self, groups: Sequence[RecordGroup]) -> bool:
+        """Whether the first rows are appended.
+
+        Earlier batches had only TRUNCATEs, of which is known now that they are rows, too.
+        """
+        return self._is_log(groups) and not self.table.exists(self.path)
+
+    def _schemas(
+        self, records: DataFrame, groups: Sequence[RecordGroup], batch: Batch, *, is_log: bool
+    ) -> BatchSchemas:
         """Return the schemas of the batch and the table's columns after it."""
         topic = self.outcome.name.topic
         some_without = any(
@@ -245,19 +269,22 @@ class TableBatch:
                 keys[group.key_id] = key_without_schema(group.key_fields, supplied.get("key"), converter, topic)
         texts = {group.value_version: group.value_schema for group in groups}
         values = []
-        for version in ordered_versions(groups, records):
+        for version in ordered_versions(groups, records, truncations=is_log):
             text = texts[version]
             if text is not None:
                 values.append(self._value_version(version, text, converter))
             else:
-                values.append(value_without_schema(records, supplied.get("value"), converter, topic))
+                supplied_value = supplied.get("value")
+                values.append(value_without_schema(records, supplied_value, converter, topic, truncations=is_log))
         if self.partitions == 1:
             values = with_returning_columns(values, groups, records)
-        return self._evolve(keys, values, batch)
+        return self._evolve(keys, values, batch, is_log=is_log)
 
-    def _evolve(self, keys: dict[KeyId, KeyVersion], values: list[ValueVersion], batch: Batch) -> BatchSchemas:
+    def _evolve(
+        self, keys: dict[KeyId, KeyVersion], values: list[ValueVersion], batch: Batch, *, is_log: bool = False
+    ) -> BatchSchemas:
         """Return the schemas with the table's columns after the batch."""
-        keyless = any(not key.columns for key in keys.values())
+        keyless = is_log or any(not key.columns for key in keys.values())
         extra = CHANGE_COLUMNS if keyless and self.settings.keyless is Keyless.APPEND else ()
         before, name = self.table.columns(self.path), str(self.outcome.name)
         uneven = self.partitions > 1

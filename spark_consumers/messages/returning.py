@@ -63,7 +63,7 @@ def _extents(versions: Sequence[ValueVersion], groups: Sequence[RecordGroup]) ->
     names = {version.id: version.names for version in versions}
     found: dict[Names, tuple[int, int]] = {}
     for group in groups:
-        if not group.tombstone and group.op != "t":
+        if not group.tombstone and group.value_version in names:
             columns = names[group.value_version]
             first, last = found.get(columns, (group.first, group.last))
             found[columns] = (min(first, group.first), max(last, group.last))
@@ -75,12 +75,13 @@ def _runs(records: DataFrame, versions: Sequence[ValueVersion]) -> list[tuple[Na
     kinds = list(dict.fromkeys(version.names for version in versions))
     server = "get_json_object(value, '$.source.server_id')"
     cases = (f"WHEN value_version <=> {_number(version.id)} THEN {kinds.index(version.names)}" for version in versions)
-    marked = records.where("value IS NOT NULL AND op <> 't'").selectExpr(
+    marked = records.where("value IS NOT NULL").selectExpr(
         "offset", f"{POSITION} AS at",
         f"named_struct('kind', CASE {' '.join(cases)} END, 'server', {server}) AS s",
     )  # fmt: skip
     rows = (
-        marked.selectExpr("*", "lag(s) OVER (ORDER BY offset) AS earlier", "lag(at) OVER (ORDER BY offset) AS before")
+        marked.where("s.kind IS NOT NULL")
+        .selectExpr("*", "lag(s) OVER (ORDER BY offset) AS earlier", "lag(at) OVER (ORDER BY offset) AS before")
         .selectExpr("*", "sum(IF(s <=> earlier AND at >= before, 0, 1)) OVER (ORDER BY offset) AS run")
         .groupBy("run", "s")
         .agg(F.min("offset").alias("first"), F.max("offset").alias("last"), F.min("at").alias("low"),

@@ -34,9 +34,9 @@ def key_without_schema(
 
 
 def value_without_schema(
-    records: DataFrame, schema: Mapping[str, Any] | None, settings: ConverterSettings, topic: str
+    records: DataFrame, schema: Mapping[str, Any] | None, settings: ConverterSettings, topic: str, *, truncations: bool
 ) -> ValueVersion:
-    """Return the schema of the envelopes without one.
+    """Return the schema of the envelopes without one; ``truncations`` are enough if they are rows.
 
     Raises:
         NotAnEnvelopeError: the records are not change events.
@@ -44,7 +44,7 @@ def value_without_schema(
     """
     plain = records.where("value_version IS NULL AND value IS NOT NULL AND op <> 't'")
     names = _field_names(plain)
-    if not names:
+    if not names and not (schema and truncations):
         raise NotAnEnvelopeError(
             f"topic {topic}: the records have neither before nor after. Leave the topic out with --topics"
         )

@@ -43,9 +43,9 @@ class Segment:
         )
 
 
-def ordered_versions(groups: Sequence[RecordGroup], records: DataFrame) -> list[int | None]:
-    """Return the versions of the value schemas, oldest first."""
-    found = [group for group in groups if not group.tombstone and group.op != "t"]
+def ordered_versions(groups: Sequence[RecordGroup], records: DataFrame, *, truncations: bool) -> list[int | None]:
+    """Return the versions of the value schemas, oldest first; those of TRUNCATEs only if they are rows."""
+    found = [group for group in groups if not group.tombstone and (truncations or group.op != "t")]
     versions = list(dict.fromkeys(group.value_version for group in found))
     if len(versions) < 2:
         return versions
