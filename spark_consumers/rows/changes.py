@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.conversion import Column
 from rowtide.spark_consumers.columns.spark_types import literal, quote
-from rowtide.spark_consumers.columns.unavailable import may_contain
+from rowtide.spark_consumers.columns.unavailable import is_unavailable
 from rowtide.spark_consumers.messages.records import UNEXPECTED, KeyId, RecordGroup
 from rowtide.spark_consumers.messages.schemaless import FIELD_NAMES
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, row_schema, wire_struct
@@ -25,6 +25,7 @@ _AT = "struct<file:bigint,pos:bigint,row:int>"
 _STRICT = "map('mode', 'FAILFAST')"
 _SOURCE_POSITION = "STRUCT<file: STRING, pos: BIGINT, row: INT>"
 _IS_SNAPSHOT = "op = 'r'"
+_MAY_BE_UNAVAILABLE = {"STRING", "BINARY"}
 _INTEGERS = {"TINYINT", "SMALLINT", "INT", "BIGINT"}
 
 
@@ -100,7 +101,7 @@ def changed_rows(messages: DataFrame, schemas: BatchSchemas, key: KeyVersion, pl
     """Return ``partition``, ``offset``, ``op``, :data:`DELETED` and ``row``, a struct of the table's columns.
 
     Of a deleted row, only the key has values. An operation that is none of rows ends the query with :data:`UNEXPECTED`,
-    and so does a message that may lack a value.
+    and so does a value that the binlog did not have.
 
     Args:
         messages: from :func:`rowtide.spark_consumers.messages.records.uniform_messages`.
@@ -110,17 +111,21 @@ def changed_rows(messages: DataFrame, schemas: BatchSchemas, key: KeyVersion, pl
     """
     [version] = schemas.values
     row = row_expression(schemas.evolution, [version], 0, Image("after", _IS_SNAPSHOT), _key_values(schemas, key))
-    lacking = f"({may_contain('key', placeholder)} OR coalesce({may_contain('value', placeholder)}, false))"
+    lacking = [
+        is_unavailable(f"{struct}.{quote(column.name)}", column.wire, placeholder)
+        for struct, columns in (("k", key.columns), ("e.after", version.columns))
+        for column in columns
+        if column.wire in _MAY_BE_UNAVAILABLE
+    ]
     deleted = (
         f"CASE WHEN op IS NULL OR op = 'd' THEN true WHEN op IN ('r', 'c', 'u') THEN false "
         f"ELSE CAST({UNEXPECTED} AS boolean) END"
     )
     return (
         messages.select("partition", "offset", F.expr("value IS NULL").alias("tombstone"), _key_fields(key),
-                        F.expr(lacking).alias("lacking"),
                         _from_json("value", f"STRUCT<after: {wire_struct(version.columns)}, op: STRING>").alias("e"))
-        .selectExpr("*", f"CASE WHEN lacking THEN CAST({UNEXPECTED} AS string) WHEN NOT tombstone "
-                         f"THEN coalesce(e.op, CAST({UNEXPECTED} AS string)) END AS op")
+        .selectExpr("*", f"CASE WHEN {' OR '.join(lacking) or 'false'} THEN CAST({UNEXPECTED} AS string) "
+                         f"WHEN NOT tombstone THEN coalesce(e.op, CAST({UNEXPECTED} AS string)) END AS op")
         .selectExpr("partition", "offset", "op", f"{deleted} AS {DELETED}", f"{row} AS row")
     )  # fmt: skip
 
