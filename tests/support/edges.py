@@ -144,7 +144,7 @@ EDGES = {
     "rowtide.connector.source.connection.login": "mysql",
     "rowtide.connector.source.connection.open_connections": "threads",
     "rowtide.connector.source.connection.result_set": "mysql",
-    "rowtide.connector.source.connection.tcp": "files network",
+    "rowtide.connector.source.connection.tcp": "files network threads",
     "rowtide.connector.source.connection.tls": "files network",
     "rowtide.connector.source.connection.tls_socket": "network",
     "rowtide.connector.source.connection.wakeable_socket": "network threads",

@@ -1,11 +1,16 @@
-"""Edge: opens a TCP connection; the wait for a host that does not answer can be ended by another thread."""
+"""Edge: opens a TCP connection; the wait for a name or a host that does not answer can be ended by another thread."""
 
 import contextlib
 import os
 import select
 import socket
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, TypeAlias
+
+_Address: TypeAlias = tuple[Any, ...]
+"""What ``socket.getaddrinfo`` returns for each address."""
 
 
 def open_tcp(host: str, port: int, timeout: float, waiting: Callable[[socket.socket], None]) -> socket.socket:
@@ -15,14 +20,14 @@ def open_tcp(host: str, port: int, timeout: float, waiting: Callable[[socket.soc
         host: name or address.
         port: the port.
         timeout: seconds for each address.
-        waiting: called before each wait, with the socket that connects: its ``shutdown`` in another thread ends the
-            wait. What it raises ends the attempt.
+        waiting: called before each wait, with a socket: its ``shutdown`` in another thread ends the wait. What it
+            raises ends the attempt.
 
     Raises:
         OSError: the host is unknown, or no address can be reached.
     """
     failure = OSError(f"{host} has no address")
-    for family, kind, protocol, _, place in _addresses(host, port):
+    for family, kind, protocol, _, place in _addresses(host, port, waiting):
         with contextlib.ExitStack() as unless_connected:
             try:
                 sock = unless_connected.enter_context(socket.socket(family, kind, protocol))
@@ -40,9 +45,32 @@ def open_tcp(host: str, port: int, timeout: float, waiting: Callable[[socket.soc
     raise failure
 
 
-def _addresses(host: str, port: int) -> Sequence[tuple[Any, ...]]:
+def _addresses(host: str, port: int, waiting: Callable[[socket.socket], None]) -> Sequence[_Address]:
+    """Look up a host.
+
+    The system's resolver has its own time limit, and cannot be interrupted, so it is called in another thread. Its end
+    of a pair of sockets is closed when it is done.
+    """
+    found = Future[Sequence[_Address]]()
+    ours, theirs = socket.socketpair()
+
+    def look_up() -> None:
+        with theirs:
+            try:
+                found.set_result(socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM))
+            except (OSError, UnicodeError) as error:
+                found.set_exception(error)
+
+    with ours:
+        threading.Thread(target=look_up, name="look-up", daemon=True).start()
+        waiting(ours)
+        poll = select.poll()
+        poll.register(ours, select.POLLIN)
+        poll.poll()
+    if not found.done():
+        raise ConnectionAbortedError("the look-up of its name was interrupted")
     try:
-        return socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
+        return found.result()
     except UnicodeError as error:  # a part of the name is empty, or longer than 63 characters
         raise OSError(f"{host} is no host name: {error}") from error
 

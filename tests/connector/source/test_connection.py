@@ -327,6 +327,32 @@ def test_connecting_is_interrupted(unresponsive: int, monkeypatch: pytest.Monkey
     assert [error.retriable for error in failures] == [True]
 
 
+def test_the_look_up_of_a_name_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resolver asks a server that does not answer again and again, for tens of seconds."""
+    config = from_properties(PROPERTIES | {"database.hostname": "db.example.com"}).database
+    connections, asked, answer = OpenConnections(), threading.Event(), threading.Event()
+
+    def unanswered(*_: Any) -> list[Any]:
+        asked.set()
+        answer.wait()
+        return []
+
+    def attempt() -> None:
+        with connections, pytest.raises(DatabaseUnreachableError) as caught:
+            log_in(config)
+        failures.append(caught.value)
+
+    failures: list[DatabaseUnreachableError] = []
+    monkeypatch.setattr(socket, "getaddrinfo", unanswered)
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    assert asked.wait(30)
+    connections.interrupt()
+    thread.join(30)
+    answer.set()
+    assert [error.retriable for error in failures] == [True]
+
+
 def test_a_query_is_interrupted() -> None:
     """Also one that is begun afterwards, by a thread that tries again."""
     runs, ended = threading.Event(), threading.Event()
