@@ -78,16 +78,20 @@ class Worker(mode.Worker):
         self._schedule_shutdown(number)
 
     def _give_up(self) -> NoReturn:
-        """End the process: something hangs that cannot be interrupted, such as a thread of a library."""
+        """End the process: something hangs that cannot be interrupted, such as a thread of a library.
+
+        The exit code is 0 if that is no connector, because everything is delivered then.
+        """
         connectors = self.app.connectors
         late = {
             name: StopTimeoutError(one.config.delivery.shutdown_timeout_ms)
             for name, one in connectors.services.items()
             if not (one.connector.ended or one.connector.left_behind)
         }
-        for failure in {**late, **dict(connectors.failures)}.items():
+        failures = {**late, **dict(connectors.failures)}
+        for failure in failures.items():
             self._report(failure)
-        os._exit(1)
+        os._exit(1 if failures else 0)
 
     def execute_from_commandline(self) -> NoReturn:
         """Run until the end, and exit with 0 after a stop, with 1 if a connector has failed."""

@@ -15,6 +15,8 @@ from rowtide.connector.worker.web.connect_rest import error
 
 log = logging.getLogger(__name__)
 
+_UNANSWERED_S = 1.0
+"""How long a stop waits for a request that is being answered, or whose body has not come, before it cancels it."""
 _ALL_INTERFACES = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -36,6 +38,7 @@ class WebServer(FaustWeb):
         self.blueprints = BlueprintManager()
         self.web_app.add_routes(pages)
         self.web_app.middlewares.append(json_errors)
+        self._runner = web.AppRunner(self.web_app, access_log=None, shutdown_timeout=_UNANSWERED_S)
         self._any_port = any_port
 
     def _new_transport_tcp(self) -> web.BaseSite:

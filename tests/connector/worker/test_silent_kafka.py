@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,6 +98,25 @@ def test_while_a_schema_change_is_written(mysql_db: Database, config: WorkerConf
         eventually(lambda: len(keys(silent, config, mysql_db)) >= 3, "what follows the schema change")
         worker.stop()
     assert keys(silent, config, mysql_db) == [1, 2, 3], "nothing is read again"
+
+
+def test_a_second_signal_ends_it_at_once(mysql_db: Database, silent: ProxiedKafka, config: WorkerConfig) -> None:
+    config.properties["bootstrap.servers"] = silent.bootstrap
+    with Worker(config).streaming() as worker:
+        silent.proxy.frozen.set()
+        mysql_db.execute("INSERT INTO t VALUES (2)")
+        eventually(lambda: worker.health()["queue"]["records"], "the change is read")
+        worker.signal()
+        worker.wait_for_log("SIGTERM: delivering what was read, then stopping")
+        assert worker.running
+        worker.signal(signal.SIGINT)
+        assert worker.wait() == 1
+        assert "SIGINT again: stopping at once" in worker.log
+        assert "Traceback" not in worker.log
+    silent.proxy.frozen.clear()
+    with Worker(config).streaming() as worker:
+        eventually(lambda: len(keys(silent, config, mysql_db)) >= 2, "the change is read again")
+        worker.stop()
 
 
 def test_while_the_start_is_tried_again(config: WorkerConfig, silent: ProxiedKafka) -> None:

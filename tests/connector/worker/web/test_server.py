@@ -60,6 +60,23 @@ def test_it_serves_its_own_pages_and_none_of_fausts() -> None:
     assert {path for path in served if not path.startswith(("/connectors", "/admin/loggers"))} == set(PAGES)
 
 
+def test_a_stop_does_not_wait_for_a_request_that_never_comes() -> None:
+    async def stop_during(request: bytes) -> None:
+        web = server(free_port(), any_port=False)
+        await web.start_server()
+        reader, writer = await asyncio.open_connection(*web._runner.addresses[0])
+        writer.write(request)
+        await writer.drain()
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n", "it waits for the body"
+        async with asyncio.timeout(50):  # aiohttp itself waits for two minutes
+            await web.stop_server()
+        writer.close()
+
+    path = f"/connectors/{PROPERTIES['name']}/signals".encode()
+    head = b"POST " + path + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"
+    asyncio.run(stop_during(head))
+
+
 def test_probes_do_not_wait_for_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lag in bytes is a query, which takes up to two seconds; a probe often has one."""
 
