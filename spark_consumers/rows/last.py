@@ -2,7 +2,7 @@
 
 It is the one with the highest offset: all records of a key are in one partition, in the order of commits. Binlog
 positions are not comparable after a failover to another server. Only if partitions were added to the topic, records of
-a key can be in two of them; then the binlog position decides.
+a key can be in two of them; then the binlog position decides between the last records of each partition.
 
 Keys and offsets are enough to find it, so the rows are neither parsed nor shuffled for that. The offsets that remain
 are a bit set, one word for 64 offsets: two million words for a hundred million records.
@@ -29,11 +29,10 @@ class LastChanges:
     """
 
     def __init__(self, changes: DataFrame) -> None:
-        found = _Found.of(changes, "offset")
+        found = _Found.of(_last_of_keys(changes))
         if found.moved:
             found.words.unpersist()
-            # A tombstone has no position. Null is the smallest value, so a tombstone only counts if it is alone.
-            found = _Found.of(changes, "struct(at, offset)")
+            found = _Found.of(_last_of_moved_keys(changes))
         self._found = found
 
     def __enter__(self) -> Self:
@@ -76,12 +75,8 @@ class _Found:
     moved: bool
 
     @classmethod
-    def of(cls, changes: DataFrame, order: str) -> Self:
-        last = changes.groupBy("key").agg(
-            F.expr(_last(order)).alias("last"),
-            F.expr("min(partition) <> max(partition)").alias("moved"),
-            F.count("*").alias("records"),
-        )
+    def of(cls, last: DataFrame) -> Self:
+        """Find them in ``last`` (partition and offset of the last change of a key), ``moved`` and ``records``."""
         words = (
             last.select("last.*", "moved", "records")
             .groupBy("partition", F.expr(_WORD).alias("word"))
@@ -98,8 +93,29 @@ class _Found:
         return cls(words, totals["size"], totals["last"] or 0, totals["records"] or 0, bool(totals["moved"]))
 
 
-def _last(order: str) -> str:
-    """Return SQL of partition and offset of the last of some changes."""
-    if order == "offset":  # a maximum of numbers needs no sorting, unlike max_by
-        return "named_struct('partition', max(partition), 'offset', max(offset))"
-    return f"max_by(named_struct('partition', partition, 'offset', offset), {order})"
+def _last_of_keys(changes: DataFrame) -> DataFrame:
+    """Return the last change of each key that is in one partition."""
+    return changes.groupBy("key").agg(
+        # Maxima of numbers need no sorting, unlike max_by.
+        F.expr("named_struct('partition', max(partition), 'offset', max(offset))").alias("last"),
+        F.expr("min(partition) <> max(partition)").alias("moved"),
+        F.count("*").alias("records"),
+    )
+
+
+def _last_of_moved_keys(changes: DataFrame) -> DataFrame:
+    """Return the last change of each key, of which any may be in several partitions.
+
+    A tombstone has no position, but that of the record before it in its partition. Null is the smallest position, so a
+    tombstone that is alone in its partition only counts if the key is in no other one.
+    """
+    ends = changes.groupBy("key", "partition").agg(
+        F.max("offset").alias("offset"),
+        F.expr("max_by(at, IF(at IS NULL, NULL, offset))").alias("at"),
+        F.count("*").alias("records"),
+    )
+    return ends.groupBy("key").agg(
+        F.expr("max_by(named_struct('partition', partition, 'offset', offset), struct(at, offset))").alias("last"),
+        F.expr("min(partition) <> max(partition)").alias("moved"),
+        F.sum("records").alias("records"),
+    )

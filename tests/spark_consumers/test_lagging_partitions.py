@@ -116,6 +116,18 @@ def test_records_of_another_server_after_a_failover_are_not_taken_for_older_ones
     same_rows(rows_of(str(tmp_path / "p.d.t")), [{"id": 7, "text": "a"}])
 
 
+def test_a_key_that_moved_does_not_bring_back_old_rows_of_other_keys_from_before_a_failover(
+    run, rows_of, tmp_path
+) -> None:
+    topic = Topic("p.d.t", [ID, TEXT], key=["id"])
+    for number in (1, 2):
+        topic.change("c", None, {"id": number, "text": "old"}, 500, file=900)
+    topic.change("u", {"id": 2, "text": "old"}, {"id": 2, "text": "new"}, 600, file=900, partition=1)
+    topic.change("u", {"id": 1, "text": "old"}, {"id": 1, "text": "new"}, 100, file=3)
+    assert run(topic.records)["p.d.t"].error is None
+    same_rows(rows_of(str(tmp_path / "p.d.t")), [{"id": 1, "text": "new"}, {"id": 2, "text": "new"}])
+
+
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_rows_behind_a_repeated_truncation_are_there_again(run, rows_of, tmp_path, partitions) -> None:
     topic = Topic("p.d.t", [ID])

@@ -35,9 +35,19 @@ def test_every_record_remains_if_all_keys_differ(spark) -> None:
     assert last(spark, rows) == [(0, offset) for offset in range(60, 140)]
 
 
-def test_the_position_decides_if_a_key_moved_to_another_partition(spark) -> None:
+def test_the_position_decides_between_the_partitions_of_a_key_that_moved(spark) -> None:
     rows = [
         (0, 900, 10, "moved"), (1, 3, 20, "moved"), (1, 4, None, "moved"),  # a tombstone has no position
-        (0, 901, 30, "other"), (0, 902, 5, "other"),
+        (0, 901, 10, "back"), (0, 902, None, "back"), (1, 5, 5, "back"),
+        (0, 903, None, "compacted"), (1, 6, 1, "compacted"),
     ]  # fmt: skip
-    assert last(spark, rows) == [(0, 901), (1, 3)]
+    assert last(spark, rows) == [(0, 902), (1, 4), (1, 6)]
+
+
+def test_offsets_decide_within_a_partition_though_another_key_moved(spark) -> None:
+    rows = [
+        (0, 900, 10, "moved"), (1, 3, 20, "moved"),
+        (0, 901, 30, "other"), (0, 902, 5, "other"),  # positions start again after a failover
+        (0, 903, 7, "moved later"), (0, 904, 3, "moved later"), (1, 4, 4, "moved later"),
+    ]  # fmt: skip
+    assert last(spark, rows) == [(0, 902), (1, 3), (1, 4)]
