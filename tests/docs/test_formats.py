@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from pages import blocks, table
 from source_tree import ROOT
-
-from rowtide import cli
 
 COLUMNS = {
     "numeric-types": (
@@ -37,8 +36,9 @@ def replayed(folder: Path, case: str, properties: str) -> list[dict[str, Any]]:
     path = folder / "replay.properties"
     path.write_text(properties)
     binlog = ROOT / "tests/golden" / case / "golden/binlog"
-    done = CliRunner().invoke(cli.main, ["replay", str(path), "--binlog", str(binlog)])
-    assert done.exit_code == 0, done.output
+    command = [sys.executable, "-m", "rowtide", "replay", str(path), "--binlog", str(binlog)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -105,7 +105,7 @@ def replay(config: tuple[str, ...], *, binlog: Path, start: SourceOffset | None,
         raise  # the reader has what it wants; click ends the command
     except OSError as error:
         raise click.ClickException(
-            f"{error.filename or 'standard output'}: {error.strerror}. The output is incomplete, and may end within a "
+            f"{error.filename or 'standard output'}: {error.strerror or error}. The output is incomplete, and may end within a "
             "line"
         ) from None
     made = "entries" if form == "canal" else "records"
