@@ -105,8 +105,8 @@ def replay(config: tuple[str, ...], *, binlog: Path, start: SourceOffset | None,
         raise  # the reader has what it wants; click ends the command
     except OSError as error:
         raise click.ClickException(
-            f"{error.filename or 'standard output'}: {error.strerror or error}. The output is incomplete, and may end within a "
-            "line"
+            f"{error.filename or 'standard output'}: {error.strerror or error}. The output is incomplete, and may "
+            "end within a line"
         ) from None
     made = "entries" if form == "canal" else "records"
     click.echo(f"{done} {made} in {time.monotonic() - started:.1f} s", err=True)
