@@ -88,10 +88,13 @@ def test_while_a_snapshot_writes_the_schema_history(
 
 def test_while_a_schema_change_is_written(mysql_db: Database, config: WorkerConfig, silent: ProxiedKafka) -> None:
     """What was read before the schema change is delivered, and its position is stored."""
+    config.properties["schema.history.internal.producer.compression.type"] = "none"
     with Worker(config).streaming() as worker:
-        silent.proxy.frozen.set()
-        mysql_db.execute("INSERT INTO t VALUES (2)", "ALTER TABLE t ADD w INT", "INSERT INTO t VALUES (3, 3)")
+        mysql_db.execute("INSERT INTO t VALUES (2)")
         eventually(lambda: keys(silent, config, mysql_db) == [1, 2], "what comes before the schema change")
+        silent.proxy.freeze_at = b"ALTER TABLE"
+        mysql_db.execute("ALTER TABLE t ADD w INT", "INSERT INTO t VALUES (3, 3)")
+        eventually(silent.proxy.frozen.is_set, "the schema change is written")
         assert LEFT in worker.stop()
     silent.proxy.frozen.clear()
     with Worker(config).streaming() as worker:
