@@ -1,9 +1,9 @@
 """Messages as JSON lines: an object with topic, key, value and headers for each message.
 
-The lines are packed, in memory of the caller: the schema that all messages begin with is in memory once. A part of
-packed lines is three numbers and text of its own, which is followed, when it is written, by shared text of an earlier
-part. The numbers are the bytes of its own text, those of the shared text, and how far the shared text begins before the
-end of its own text.
+The lines are packed, in memory of the caller: the schema that all messages begin with is in memory once. Packed lines
+consist of pieces: the bytes of the text, the number of parts, the text, and the parts, the last one first. A part is
+text of its own, which follows that of the part before, and behind it other text of the piece: three numbers, the
+bytes of its own text, where the other one begins in the text of the piece, and its bytes.
 """
 
 import json
@@ -17,6 +17,7 @@ from itertools import islice
 from rowtide.connector.records.batch import Headers, Message
 from rowtide.connector.rows.native.implementation import native
 
+_PIECE = struct.Struct("=QQ")
 _PART = struct.Struct("=QQQ")
 _MOST_SEGMENTS = 1024
 """IOV_MAX of Linux and macOS."""
@@ -42,7 +43,7 @@ def put_lines(memory: bytearray | memoryview, topic: str, messages: Sequence[Mes
     """Pack a line for each message at the beginning of memory; returns how many bytes they take.
 
     Args:
-        memory: where they are written; if an error is raised, its contents are undefined.
+        memory: where they are written; its contents behind them are undefined, and all if an error is raised.
         topic: the topic of all messages.
         messages: the messages.
 
@@ -70,7 +71,7 @@ def python_lines(
         for key, value, pairs in messages
     )
     text = "".join(lines).encode()
-    return put(memory, _PART.pack(len(text), 0, 0) + text)
+    return put(memory, _PIECE.pack(len(text), 1) + text + _PART.pack(len(text), 0, 0))
 
 
 def python_write(file: int, packed: memoryview) -> None:
@@ -81,18 +82,31 @@ def python_write(file: int, packed: memoryview) -> None:
 
 
 def _segments(packed: memoryview) -> Iterator[memoryview]:
-    """The text of the lines, in pieces."""
-    end = 0
-    while end < len(packed):
-        begin = end + _PART.size
-        if begin > len(packed):
+    """The text of the lines, in segments."""
+    while packed:
+        if len(packed) < _PIECE.size:
             raise ValueError(_DAMAGED)
-        own, shared, back = _PART.unpack_from(packed, end)
-        end = begin + own
-        if end > len(packed) or not shared <= back <= end:
+        size, parts = _PIECE.unpack_from(packed)
+        text = packed[_PIECE.size : _PIECE.size + size]
+        end = _PIECE.size + size + parts * _PART.size
+        if end > len(packed):
             raise ValueError(_DAMAGED)
-        yield packed[begin:end]
-        yield packed[end - back : end - back + shared]
+        yield from _segments_of(text, packed[_PIECE.size + size : end])
+        packed = packed[end:]
+
+
+def _segments_of(text: memoryview, parts: memoryview) -> Iterator[memoryview]:
+    """The text of a piece, in segments."""
+    done = 0
+    for place in reversed(range(0, len(parts), _PART.size)):
+        own, at, shared = _PART.unpack_from(parts, place)
+        if done + own > len(text) or at + shared > len(text):
+            raise ValueError(_DAMAGED)
+        yield text[done : done + own]
+        yield text[at : at + shared]
+        done += own
+    if done < len(text):
+        raise ValueError(_DAMAGED)
 
 
 def _write(file: int, segments: list[memoryview]) -> None:

@@ -10,18 +10,26 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/* A part of packed lines: its own text, which follows it, and behind that the text of an earlier part. */
+/* A piece of packed lines: this head, the text, and behind it the parts, the last one first. They are not between the
+ * text: a process that only passes the lines to the kernel need not read it, and another one has written it. */
 typedef struct {
-    uint64_t own, shared; /* bytes */
-    uint64_t back;        /* from the end of the own text to the beginning of the shared text */
+    uint64_t text; /* bytes */
+    uint64_t parts;
+} Piece;
+
+/* A part of a piece: text of its own, which follows that of the part before, and behind it text from another place. */
+typedef struct {
+    uint64_t own;    /* bytes */
+    uint64_t at;     /* where the other text is, from the beginning of the piece's text */
+    uint64_t shared; /* its bytes */
 } Part;
 
 /* Shorter text is copied: a segment that is written costs as much. */
 enum { MIN_SHARED = 256 };
 
-/* The room that is left, and the part that is being written. */
+/* The room that is left between text and parts, the text, and the text of the part that is being written. */
 typedef struct {
-    char *to, *end, *part;
+    char *to, *end, *text, *own;
 } Room;
 
 /* The bytes with which all keys, or all values, have begun so far, and their text in a line. */
@@ -50,25 +58,40 @@ static bool put(Room *room, const char *data, size_t size) {
     return true;
 }
 
-static bool begin_part(Room *room) {
-    static const Part empty = {0};
-    room->part = room->to;
-    return put(room, (const char *)&empty, sizeof empty);
-}
-
-static void end_part(const Room *room, const char *text, size_t size) {
-    uint64_t own = (uint64_t)(room->to - room->part) - sizeof(Part);
-    Part part = {own, size, size > 0 ? (uint64_t)(room->to - text) : 0};
-    memcpy(room->part, &part, sizeof part);
+static bool end_part(Room *room, const char *shared, size_t size) {
+    Part part = {(uint64_t)(room->to - room->own), (uint64_t)(shared - room->text), size};
+    if (left(room) < sizeof part) {
+        return no_room();
+    }
+    room->end -= sizeof part;
+    memcpy(room->end, &part, sizeof part);
+    room->own = room->to;
+    return true;
 }
 
 /* Adds text that is in the room already. */
 static bool put_again(Room *room, const char *text, size_t size) {
-    if (size < MIN_SHARED) {
-        return put(room, text, size);
+    return size < MIN_SHARED ? put(room, text, size) : end_part(room, text, size);
+}
+
+static bool begin_piece(Room *room) {
+    static const Piece empty = {0};
+    bool ok = put(room, (const char *)&empty, sizeof empty);
+    room->text = room->own = room->to;
+    return ok;
+}
+
+/* Moves the parts behind the text; returns the size of the piece, 0 with an exception if there is no room. */
+static size_t end_piece(Room *room, const Py_buffer *memory) {
+    if (!end_part(room, room->text, 0)) {
+        return 0;
     }
-    end_part(room, text, size);
-    return begin_part(room);
+    char *begin = memory->buf;
+    size_t parts = (size_t)(begin + memory->len - room->end);
+    Piece piece = {(uint64_t)(room->to - room->text), parts / sizeof(Part)};
+    memcpy(begin, &piece, sizeof piece);
+    memmove(room->to, room->end, parts);
+    return (size_t)(room->to - begin) + parts;
 }
 
 /* The text of a byte in a string, and its size; 0 if the byte is not ASCII. */
@@ -216,10 +239,10 @@ PyObject *message_lines(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "w*y*OO", &memory, &topic, &sequence, &function)) {
         return NULL;
     }
-    Room room = {memory.buf, (char *)memory.buf + memory.len, NULL};
+    Room room = {.to = memory.buf, .end = (char *)memory.buf + memory.len};
     Shared keys = {.text = ""}, values = {.text = ""};
     PyObject *messages = PySequence_Tuple(sequence), *headers = NULL, *text = NULL;
-    bool ok = messages != NULL && begin_part(&room);
+    bool ok = messages != NULL && begin_piece(&room);
     for (Py_ssize_t i = 0; ok && i < PyTuple_GET_SIZE(messages); i++) {
         PyObject *message = PyTuple_GET_ITEM(messages, i);
         ok = PyTuple_Check(message) && PyTuple_GET_SIZE(message) == 3;
@@ -228,15 +251,12 @@ PyObject *message_lines(PyObject *module, PyObject *args) {
         }
         ok = ok && find_headers(function, message, &headers, &text) && put_line(&room, &topic, message, &keys, &values, text);
     }
-    if (ok) {
-        end_part(&room, NULL, 0);
-    }
+    size_t size = ok ? end_piece(&room, &memory) : 0;
     Py_XDECREF(messages);
     Py_XDECREF(text);
-    Py_ssize_t size = room.to - (char *)memory.buf;
     PyBuffer_Release(&memory);
     PyBuffer_Release(&topic);
-    return ok ? PyLong_FromSsize_t(size) : NULL;
+    return size > 0 ? PyLong_FromSize_t(size) : NULL;
 }
 
 /* Waits until a file that does not block takes bytes again. */
@@ -285,26 +305,54 @@ static bool write_segments(int file, struct iovec *segments, int count) {
     return true;
 }
 
-/* Takes a part of packed lines from the beginning of what is left; false if it is damaged. */
-static bool next_part(const Py_buffer *packed, size_t *at, struct iovec segments[2]) {
-    Part part;
-    size_t rest = (size_t)packed->len - *at;
-    if (rest < sizeof part) {
+/* What is left of packed lines: of the first piece, text from `own` to `end`, and parts from `end` to `part`. */
+typedef struct {
+    const char *text, *own, *end, *part;
+    const char *next, *packed_end; /* the other pieces */
+} Rest;
+
+/* Begins the next piece; false if it is damaged. */
+static bool next_piece(Rest *rest) {
+    Piece piece;
+    size_t size = (size_t)(rest->packed_end - rest->next);
+    if (size < sizeof piece) {
         return false;
     }
-    char *begin = packed->buf;
-    memcpy(&part, begin + *at, sizeof part);
-    if (part.own > rest - sizeof part) {
+    memcpy(&piece, rest->next, sizeof piece);
+    size -= sizeof piece;
+    if (piece.text > size || piece.parts > (size - piece.text) / sizeof(Part)) {
         return false;
     }
-    size_t text = *at + sizeof part, end = text + part.own;
-    if (part.back > end || part.shared > part.back) {
-        return false;
-    }
-    segments[0] = (struct iovec){begin + text, part.own};
-    segments[1] = (struct iovec){begin + end - part.back, part.shared};
-    *at = end;
+    rest->text = rest->own = rest->next + sizeof piece;
+    rest->end = rest->text + piece.text;
+    rest->next = rest->part = rest->end + piece.parts * sizeof(Part);
     return true;
+}
+
+/* Takes the next part; returns how many segments it has, 0 behind the last part, -1 if it is damaged. */
+static int next_part(Rest *rest, struct iovec segments[2]) {
+    while (rest->part == rest->end) {
+        if (rest->own != rest->end) {
+            return -1;
+        }
+        if (rest->next == rest->packed_end) {
+            return 0;
+        }
+        if (!next_piece(rest)) {
+            return -1;
+        }
+    }
+    Part part;
+    rest->part -= sizeof part;
+    memcpy(&part, rest->part, sizeof part);
+    size_t text = (size_t)(rest->end - rest->text);
+    if (part.own > (size_t)(rest->end - rest->own) || part.shared > text || part.at > text - part.shared) {
+        return -1;
+    }
+    segments[0] = (struct iovec){(char *)rest->own, part.own};
+    segments[1] = (struct iovec){(char *)rest->text + part.at, part.shared};
+    rest->own += part.own;
+    return 2;
 }
 
 PyObject *write_lines(PyObject *module, PyObject *args) {
@@ -313,20 +361,21 @@ PyObject *write_lines(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "iy*", &file, &packed)) {
         return NULL;
     }
+    const char *begin = packed.buf;
+    Rest rest = {begin, begin, begin, begin, begin, begin + packed.len};
     struct iovec segments[IOV_MAX];
-    size_t at = 0;
+    int count, found;
     bool ok = true;
-    while (ok && at < (size_t)packed.len) {
-        int count = 0;
-        while (ok && count + 2 <= IOV_MAX && at < (size_t)packed.len) {
-            ok = next_part(&packed, &at, segments + count);
-            count += 2;
+    do {
+        for (count = 0; count + 2 <= IOV_MAX && (found = next_part(&rest, segments + count)) > 0;) {
+            count += found;
         }
-        if (!ok) {
+        if (found < 0) {
             PyErr_SetString(PyExc_ValueError, "the packed lines are damaged");
+            ok = false;
         }
         ok = ok && write_segments(file, segments, count);
-    }
+    } while (ok && count > 0);
     PyBuffer_Release(&packed);
     if (!ok) {
         return NULL;
