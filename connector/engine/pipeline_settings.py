@@ -4,6 +4,7 @@ import secrets
 import time
 
 from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config.catalogue.values import placeholder_bytes
 from rowtide.connector.config.choices import SourceStructVersion
 from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.records.batch import Headers
@@ -108,7 +109,7 @@ def record_rules(config: Configuration) -> RecordRules:
         binary_handling_mode=values.binary.value,
         event_converting_failure_handling_mode=config.failure.event_converting.value,
         minimal_row_images=values.minimal_row_images,
-        unavailable_value_placeholder=_placeholder(values.unavailable_placeholder),
+        unavailable_value_placeholder=placeholder_bytes(values.unavailable_placeholder),
         adjust_field_name=field_name_adjuster(values.field_name_adjustment.value),
         adjust_schema_name=schema_name_adjuster(values.schema_name_adjustment.value),
         include_schema_comments=_comments(config),
@@ -129,11 +130,6 @@ def _comments(config: Configuration) -> bool:
     if config.flavor is Flavor.MARIADB:
         return config.topics.include_schema_changes
     return config.values.include_schema_comments
-
-
-def _placeholder(text: str) -> bytes:
-    """``unavailable.value.placeholder``; ``hex:`` gives its bytes."""
-    return bytes.fromhex(text[4:]) if text.startswith("hex:") else text.encode()
 
 
 def _json(converter: JsonConverterConfig) -> JsonSettings:

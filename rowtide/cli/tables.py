@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 
 from rowtide.connector.config import ConfigurationError, read_properties
+from rowtide.connector.config.catalogue.values import placeholder_bytes
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
 from rowtide.spark_consumers.errors import SettingsError, TablesError
 from rowtide.spark_consumers.settings import Keyless, Settings
@@ -234,10 +235,8 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
 
 def _bytes(placeholder: str) -> bytes:
     """Return the bytes of ``unavailable.value.placeholder``."""
-    if not placeholder.startswith("hex:"):
-        return placeholder.encode()
     try:
-        return bytes.fromhex(placeholder.removeprefix("hex:"))
+        return placeholder_bytes(placeholder)
     except ValueError as error:
         raise SettingsError(f"{_PLACEHOLDER}={placeholder}: expected hexadecimal digits after hex:") from error
 

@@ -242,3 +242,12 @@ CUSTOM_RETRIABLE = Property(
     "the errors to retry are built in",
     ignorable=True,
 )
+
+
+def placeholder_bytes(text: str) -> bytes:
+    """The bytes of a value of ``unavailable.value.placeholder``.
+
+    Raises:
+        ValueError: there are no pairs of hexadecimal digits behind ``hex:``.
+    """
+    return bytes.fromhex(text.removeprefix("hex:")) if text.startswith("hex:") else text.encode()

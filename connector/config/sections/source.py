@@ -153,11 +153,10 @@ def _skipped(reader: PropertyReader) -> frozenset[str]:
 def values_config(reader: PropertyReader) -> ValuesConfig:
     """How values and records look."""
     placeholder = reader[values.UNAVAILABLE_PLACEHOLDER]
-    if placeholder.startswith("hex:"):
-        try:
-            bytes.fromhex(placeholder.removeprefix("hex:"))
-        except ValueError:
-            reader.problem(values.UNAVAILABLE_PLACEHOLDER.name, "must have pairs of hexadecimal digits after 'hex:'")
+    try:
+        values.placeholder_bytes(placeholder)
+    except ValueError:
+        reader.problem(values.UNAVAILABLE_PLACEHOLDER.name, "must have pairs of hexadecimal digits after 'hex:'")
     return ValuesConfig(
         decimal=reader[values.DECIMAL_HANDLING],
         bigint_unsigned=reader[values.BIGINT_UNSIGNED_HANDLING],

@@ -297,6 +297,23 @@ def test_a_name_that_no_host_can_have(name: str) -> None:
         log_in(from_properties(PROPERTIES | {"database.hostname": name}).database)
 
 
+def interrupted_attempt(config: DatabaseConfig, connections: OpenConnections, waits: threading.Event) -> list[bool]:
+    """Log in, and interrupt that when it waits; returns whether the failure is retriable, nothing without one."""
+    failures: list[DatabaseUnreachableError] = []
+
+    def attempt() -> None:
+        with connections, pytest.raises(DatabaseUnreachableError) as caught:
+            log_in(config)
+        failures.append(caught.value)
+
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    assert waits.wait(30)
+    connections.interrupt()
+    thread.join(30)
+    return [error.retriable for error in failures]
+
+
 @pytest.mark.parametrize("before", [True, False])
 def test_connecting_is_interrupted(unresponsive: int, monkeypatch: pytest.MonkeyPatch, *, before: bool) -> None:
     """At every moment: before the socket connects, and while the server does not answer."""
@@ -312,19 +329,8 @@ def test_connecting_is_interrupted(unresponsive: int, monkeypatch: pytest.Monkey
             finally:
                 connecting.set()
 
-    def attempt() -> None:
-        with connections, pytest.raises(DatabaseUnreachableError) as caught:
-            log_in(config)
-        failures.append(caught.value)
-
-    failures: list[DatabaseUnreachableError] = []
     monkeypatch.setattr(socket, "socket", Socket)
-    thread = threading.Thread(target=attempt, daemon=True)
-    thread.start()
-    assert connecting.wait(30)
-    connections.interrupt()
-    thread.join(30)
-    assert [error.retriable for error in failures] == [True]
+    assert interrupted_attempt(config, connections, connecting) == [True]
 
 
 def test_the_look_up_of_a_name_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,20 +343,10 @@ def test_the_look_up_of_a_name_is_interrupted(monkeypatch: pytest.MonkeyPatch) -
         answer.wait()
         return []
 
-    def attempt() -> None:
-        with connections, pytest.raises(DatabaseUnreachableError) as caught:
-            log_in(config)
-        failures.append(caught.value)
-
-    failures: list[DatabaseUnreachableError] = []
     monkeypatch.setattr(socket, "getaddrinfo", unanswered)
-    thread = threading.Thread(target=attempt, daemon=True)
-    thread.start()
-    assert asked.wait(30)
-    connections.interrupt()
-    thread.join(30)
+    found = interrupted_attempt(config, connections, asked)
     answer.set()
-    assert [error.retriable for error in failures] == [True]
+    assert found == [True]
 
 
 def test_a_query_is_interrupted() -> None:

@@ -48,6 +48,13 @@ def keys(silent: ProxiedKafka, config: WorkerConfig, database: Database) -> list
     return [json.loads(record.key or b"{}")["id"] for record in Topics(silent.kafka.bootstrap).read(topic)]
 
 
+def run_once(silent: ProxiedKafka, config: WorkerConfig) -> None:
+    """Run a worker until it streams, with a Kafka that answers."""
+    silent.proxy.frozen.clear()
+    with Worker(config).streaming() as worker:
+        worker.stop()
+
+
 def test_while_it_is_checked(config: WorkerConfig, silent: ProxiedKafka) -> None:
     silent.proxy.frozen.set()
     with Worker(config).wait_for_log("checking the database") as worker:
@@ -59,16 +66,13 @@ def test_while_the_schema_history_is_looked_up(
     mysql_db: Database, config: WorkerConfig, silent: ProxiedKafka, start: str
 ) -> None:
     if start == "second":
-        with Worker(config).streaming() as worker:
-            worker.stop()
+        run_once(silent, config)
         mysql_db.execute("INSERT INTO t VALUES (2)")
     silent.proxy.freeze_at = config.properties["schema.history.internal.kafka.topic"].encode()
     with Worker(config) as worker:
         eventually(silent.proxy.frozen.is_set, "the topic is looked up")
         assert LEFT in worker.stop()
-    silent.proxy.frozen.clear()
-    with Worker(config).streaming() as worker:
-        worker.stop()
+    run_once(silent, config)
     assert keys(silent, config, mysql_db) == ([1] if start == "first" else [1, 2])
 
 
@@ -80,9 +84,7 @@ def test_while_a_snapshot_writes_the_schema_history(
     with Worker(config) as worker:
         eventually(silent.proxy.frozen.is_set, "a structure is written")
         assert LEFT in worker.stop()
-    silent.proxy.frozen.clear()
-    with Worker(config).streaming() as worker:
-        worker.stop()
+    run_once(silent, config)
     assert keys(silent, config, mysql_db) == [1]
 
 
