@@ -32,7 +32,7 @@ from rowtide.connector.engine.start.included_tables import (
 )
 from rowtide.connector.engine.start.new_table_requests import NewTableRequests
 from rowtide.connector.engine.start.new_tables import plan_new_tables
-from rowtide.connector.engine.start.position import decide_start, log_findings
+from rowtide.connector.engine.start.position import decide_start, included_findings, log_findings
 from rowtide.connector.engine.start.recovered_tables import recovered_tables
 from rowtide.connector.engine.start.table_lookup import StartTables, new_tables_at_start
 from rowtide.connector.engine.topic_guard import TopicGuard
@@ -229,7 +229,7 @@ class ConnectorRun:
         self._settings = replace(self._settings, tables=self._config.capture.tables)
         self.included = self._included
         if self._included is not None:
-            log.warning("%s", self._included.note)
+            log_findings(included_findings(self._config, self._included))
         self._guard = topic_guard(self._config, components.admins, self._sent_topics, self._topic_lost)
         self._guard.start()
         decision = decide_start(self._config, offset, components.history)

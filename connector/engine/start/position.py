@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pymysql
 
-from rowtide.connector.check import CapturedTable
+from rowtide.connector.check import CapturedTable, check_database
 from rowtide.connector.check.findings import Finding, Severity, from_problem
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue.capture import TABLE_INCLUDE
@@ -127,10 +127,25 @@ def start_findings(config: Configuration, tables: Iterable[CapturedTable] | None
     config, included, offset = with_included_tables(config, None, offset)
     more = new_table_findings(config, offset, decision, tables)
     if included is not None:
-        more.append(Finding(Severity.WARNING, TABLE_INCLUDE.name, included.note))
+        more.append(_included_finding(included))
     if note:
         more.append(Finding(Severity.WARNING, IGNORE_POSITION.name, note))
     return [*running, *more, Finding(Severity.REMARK, "snapshot.mode", "; ".join((what, *decision.notes)))]
+
+
+def included_findings(config: Configuration, included: IncludedTables) -> list[Finding]:
+    """What a run logs about the captured tables that a signal has set: the check before it saw those of the files.
+
+    Args:
+        config: the configuration with these tables.
+        included: the list of the signal.
+    """
+    found, _ = check_database(config)
+    return [_included_finding(included), *(one for one in found if one.subject == TABLE_INCLUDE.name)]
+
+
+def _included_finding(included: IncludedTables) -> Finding:
+    return Finding(Severity.WARNING, TABLE_INCLUDE.name, included.note)
 
 
 def second_writer_findings(config: Configuration, store: KafkaOffsetStore) -> list[Finding]:

@@ -13,12 +13,12 @@ from configurations import PROPERTIES
 
 from rowtide.cli import main
 from rowtide.connector.check import Report
-from rowtide.connector.check.facts import TableFact
+from rowtide.connector.check.facts import ServerFacts, TableFact
 from rowtide.connector.check.topic_checks import captured_tables
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.delivery.file_offset_store import FileOffsetStore
 from rowtide.connector.engine.start.included_tables import IncludedTables, set_include_list, with_included_tables
-from rowtide.connector.engine.start.position import as_signalled
+from rowtide.connector.engine.start.position import as_signalled, included_findings
 from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.offset import SourceOffset
@@ -112,6 +112,21 @@ def test_rowtide_check_lists_the_tables_that_a_signal_has_set(tmp_path: Path, mo
     body = json.loads(CliRunner().invoke(main, ["check", str(path), "--json"]).output)
     assert [table["table"] for table in body["tables"]] == ["b", "c"]
     assert seen == [["b", "c"]]
+
+
+def test_a_start_says_which_items_of_the_list_match_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of a start sees the list of the files, because it comes before the stored position is read."""
+    facts = ServerFacts("9.7.0", {}, (), tables=(TableFact("d", "orders"), TableFact("d", "items")))
+    monkeypatch.setattr("rowtide.connector.check.fetch_facts", lambda *_args, **_more: facts)
+    sent = Sent(config(table_include_list="d.orders"))
+    sent.send(table_include_list="d.order")
+    changed, found, _ = with_included_tables(sent.config, None, sent.stored)
+    assert found is not None
+    findings = [str(finding) for finding in included_findings(changed, found)]
+    assert findings[0].startswith("table.include.list: signal 's0' has replaced")
+    assert len(findings) == 3
+    for text in ("no table is captured", "table d.order does not exist"):
+        assert any(text in finding for finding in findings), findings
 
 
 def test_a_change_of_the_configuration_is_stronger() -> None:
