@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
+from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.state import Commit
 
@@ -67,3 +68,11 @@ class TableFormat(Protocol):
         self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit
     ) -> RowCounts:
         """Remove every row that equals one of ``removed``, or all rows if ``replace``, and add rows, in one step."""
+
+
+def no_rows(spark: SparkSession, columns: Columns) -> DataFrame:
+    """Return the contents of a table without rows.
+
+    It is made in the JVM: tasks that read a list of Python rows need Python on each executor, even if it is empty.
+    """
+    return spark.range(0).selectExpr(*(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in columns))

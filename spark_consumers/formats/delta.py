@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import OverlappingRunsError
-from rowtide.spark_consumers.formats.base import RowCounts
+from rowtide.spark_consumers.formats.base import RowCounts, no_rows
 from rowtide.spark_consumers.jvm.driver import java_class, java_session
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.kafka.naming import join
@@ -63,15 +63,15 @@ class DeltaFormat:
         """Create or alter the table."""
         if evolution.before is None:
             # CREATE TABLE refuses a directory with files, which a query that failed may have left.
-            empty = self.spark.createDataFrame([], _ddl(evolution.after))
-            self.create(path, evolution.after, empty, commit)
+            self.create(path, evolution.after, no_rows(self.spark, evolution.after), commit)
             return
         if evolution.added or evolution.widened:
             self._enable_features(path, evolution.after)
         if evolution.widened or (evolution.added and evolution.fills):
             self._rewrite(path, evolution, commit)
         elif evolution.added:
-            self.spark.sql(f"ALTER TABLE {_table(path)} ADD COLUMNS ({_ddl(evolution.added)})")
+            added = ", ".join(f"{quote(name)} {kind}" for name, kind in evolution.added)
+            self.spark.sql(f"ALTER TABLE {_table(path)} ADD COLUMNS ({added})")
         elif evolution.fills:
             new_values = ", ".join(f"{quote(name)} = {value}" for name, value in evolution.fills.items())
             with self._identity(path, commit):
@@ -235,10 +235,6 @@ def _commit_info(actions: str) -> Mapping[str, Any]:
 
 def _table(path: str) -> str:
     return f"delta.{quote(path)}"
-
-
-def _ddl(columns: Columns) -> str:
-    return ", ".join(f"{quote(name)} {kind}" for name, kind in columns)
 
 
 def _features(columns: Columns) -> dict[str, str]:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import StateError
-from rowtide.spark_consumers.formats.base import RowCounts
+from rowtide.spark_consumers.formats.base import RowCounts, no_rows
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.kafka.naming import join
 from rowtide.spark_consumers.rows.changes import DELETED
@@ -47,8 +47,7 @@ class ParquetFormat:
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Create or rewrite the table."""
         if evolution.before is None:
-            ddl = ", ".join(f"{quote(name)} {kind}" for name, kind in evolution.after)
-            self._replace(path, self.spark.createDataFrame([], ddl), commit)
+            self._replace(path, no_rows(self.spark, evolution.after), commit)
         elif evolution.added or evolution.widened or evolution.fills:
             self._replace(path, self.read(path).selectExpr(*evolution.projection()), commit)
 
