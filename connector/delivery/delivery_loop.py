@@ -9,11 +9,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE
 from rowtide.connector.delivery.counters import DeliveryCounters, Totals
-from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted, TransactionAborted
+from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted, SinkUnavailable, TransactionAborted
 from rowtide.connector.delivery.event_store import EventStore, Taken
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.records.batch import Batch
@@ -257,7 +258,7 @@ class Delivery:
             if new:
                 self._ensure(new)
             self._in_transaction = self._sink.transactional
-            self._sink.send(batches)
+            self._send_all(batches)
             self._totals.sent(batches, self._clock())
             self._messages_sent += sum(len(batch.messages) for batch in batches)
         if self._pending is None:
@@ -273,6 +274,18 @@ class Delivery:
             self._unacknowledged.append((taken.sequence, self._messages_sent))
             self._acknowledge()
             self._rollback_offset = self._pending
+
+    def _send_all(self, batches: Sequence[Batch]) -> None:
+        """Send batches. If the sink cannot write now, the offset behind those before them is stored.
+
+        Else each new start would write the same ones again, for example until a disk is full once more.
+        """
+        try:
+            self._sink.send(batches)
+        except SinkUnavailable:
+            with suppress(DeliveryError):  # the failure of the sink says more
+                self._commit(self._policy.timeout_s)
+            raise
 
     def _ensure(self, topics: Sequence[str]) -> None:
         """Have topics created; retries until Kafka is reachable."""
