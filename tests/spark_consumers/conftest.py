@@ -64,13 +64,18 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def frame_of(spark: SparkSession) -> Callable[[list[Recorded]], DataFrame]:
     """Return a function that returns records like the Kafka source."""
+    import pyarrow as pa
+
+    schema = pa.schema(
+        {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(), "key": pa.binary(), "value": pa.binary()}
+    )
 
     def make(records: list[Recorded]) -> DataFrame:
-        rows = [
-            (r.topic, r.partition, r.offset, *(None if t is None else bytearray(t.encode()) for t in (r.key, r.value)))
-            for r in records
-        ]
-        return spark.createDataFrame(rows, "topic string, partition int, offset bigint, key binary, value binary")
+        columns = {name: [getattr(record, name) for record in records] for name in schema.names}
+        for name in ("key", "value"):
+            columns[name] = [None if text is None else text.encode() for text in columns[name]]
+        # Spark reads Arrow's memory itself. Each task that reads a list of Python needs a process of Python.
+        return spark.createDataFrame(pa.table(columns, schema))
 
     return make
 
