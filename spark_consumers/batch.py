@@ -23,6 +23,7 @@ from rowtide.spark_consumers.messages.records import (
     RecordGroup,
     is_unexpected,
     known_schemas,
+    remaining_groups,
     split_messages,
     summarize,
 )
@@ -197,11 +198,15 @@ class TableBatch:
             keyless = (group for group in groups if group.op == "r" and group.key_id == (None, None))
             self.outcome.reread += sum(group.count for group in keyless)
         seen: tuple[int, ...] = ()
+        schemas = self._schemas(records, groups, batch, is_log=is_log)
         if any(group.key_id == (None, None) and group.op in {"c", "u", "d"} for group in groups):
             seen = record_hashes(records)
             if truncated is None:  # it has removed the rows of earlier records, so they count when they are repeated
                 records = without_earlier(records, batch.seen)
-        schemas = self._schemas(records, groups, batch, is_log=is_log)
+            if truncated is None and batch.seen and schemas.differ_from(batch.columns):
+                # Repeated records from before an ALTER TABLE would add its columns again, and so reset their values.
+                groups = remaining_groups(groups, records, self.settings.unavailable_placeholder)
+                schemas = self._schemas(records, groups, batch, is_log=is_log)
         done = replace(batch, truncation=truncated.newest if truncated else self._truncation_after(batch))
         if not schemas.evolution.after:  # only truncations, or tombstones of unknown rows
             return done
@@ -370,5 +375,7 @@ class _Step:
         return self.batch.table.read(self.batch.path).select(F.struct(*names).alias(CONTENT))
 
     def _normalized(self) -> str:
-        inexact = {c.name.lower() for version in self.schemas.values for c in version.columns if c.inexact}
-        return normalized_content(self.schemas.evolution.after, inexact)
+        values, columns = self.schemas.values, self.schemas.evolution.after
+        inexact = {c.name.lower() for version in values for c in version.columns if c.inexact}
+        dropped = {name.lower() for name, _ in columns} - values[-1].names if values else set()
+        return normalized_content(columns, inexact, dropped)

@@ -6,7 +6,7 @@ the end of a schema takes longer than all other processing of a message, so the 
 first (:func:`known_schemas`), and the other messages are compared with them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -228,6 +228,15 @@ def summarize(records: DataFrame, known: KnownSchemas, placeholder: bytes) -> li
         )
         for row in counted.collect()
     ]
+
+
+def remaining_groups(groups: Sequence[RecordGroup], records: DataFrame, placeholder: bytes) -> list[RecordGroup]:
+    """Return the groups of a part of the records, from those of all."""
+    keys = {g.key_version: g.key_schema for g in groups if g.key_version is not None and g.key_schema is not None}
+    values = {
+        g.value_version: g.value_schema for g in groups if g.value_version is not None and g.value_schema is not None
+    }
+    return summarize(records, KnownSchemas(keys, values), placeholder)
 
 
 def is_unexpected(error: Exception) -> bool:

@@ -48,6 +48,11 @@ class BatchSchemas:
         types = {name.lower(): kind for name, kind in self.evolution.after}
         return {column.name: types[column.name.lower()] for column in key.columns}
 
+    def differ_from(self, columns: Sequence[str] | None) -> bool:
+        """Whether some rows have other columns than these."""
+        names = frozenset(name.lower() for name in columns or ())
+        return any(version.names != names for version in self.values)
+
     def keys_of(self, names: Sequence[str]) -> list[KeyVersion]:
         """Return the schemas of keys with these columns."""
         return [key for key in self.keys.values() if key.columns and key.names == tuple(names)]

@@ -79,15 +79,15 @@ def row_changes(changes: DataFrame, existing: DataFrame | None, normalized: str)
     Args:
         changes: with ``before`` and ``after``.
         existing: the table's rows in a struct ``content``; ``None`` if there are none, or all are removed anyway.
-        normalized: SQL of ``content`` without the differences between snapshot and stream, see
-            :func:`normalized_content`. It is compared if no row equals an old image exactly.
+        normalized: SQL of ``content`` without what may differ, see :func:`normalized_content`. It is compared if no row
+            equals an old image exactly.
     """
     counts = _counts(changes, existing, normalized).withColumn("matched", F.expr("least(removed, added + existing)"))
     if normalized != CONTENT:
         counts = _match_normalized(counts)
     result = (
         counts.withColumn("final", F.expr("added + existing - matched"))
-        .where("final <> existing OR removed > 0")
+        .where("final <> existing OR removed > 0 OR matched > 0")
         .persist()
     )
     totals = result.selectExpr(
@@ -127,7 +127,7 @@ def _counts(changes: DataFrame, existing: DataFrame | None, normalized: str) -> 
 
 
 def _match_normalized(counts: DataFrame) -> DataFrame:
-    """Match the remaining old images with rows that differ in their notation only, one after the other."""
+    """Match the remaining old images with rows that equal them when they are normalized, one after the other."""
     same = Window.partitionBy("normalized")
     before = same.orderBy(CONTENT).rowsBetween(Window.unboundedPreceding, -1)
     free = F.expr("added + existing - matched")
@@ -136,21 +136,24 @@ def _match_normalized(counts: DataFrame) -> DataFrame:
     return counts.withColumn("matched", F.col("matched") + share)
 
 
-def normalized_content(columns: Columns, inexact: Collection[str]) -> str:
-    """Return SQL of a row's content in which FLOAT and JSON columns are equal in snapshot and stream.
+def normalized_content(columns: Columns, inexact: Collection[str], dropped: Collection[str] = ()) -> str:
+    """Return SQL of a row's content without what may differ between a row and its old image.
 
     A snapshot has FLOAT with six digits and JSON as the server prints it; the stream has all digits, and JSON without
-    whitespace.
+    whitespace. An old image lacks a column that was dropped, while rows that are older than that keep its values.
 
     Args:
         columns: of the table.
         inexact: names of the FLOAT and JSON columns, in lower case.
+        dropped: names of the columns that images lack, in lower case.
     """
-    if not inexact:
+    if not inexact and not dropped:
         return CONTENT
     parts = []
     for name, kind in columns:
         value = f"content.{quote(name)}"
+        if name.lower() in dropped:
+            continue
         if name.lower() in inexact and kind in {"float", "double"}:
             value = f"format_string('%.5e', CAST({value} AS double))"
         elif name.lower() in inexact:
