@@ -116,7 +116,7 @@ def _fills(
             name, kind = types[column.name.lower()]
             if name.lower() in known:
                 continue
-            default, old = cast(column.default, column.type, kind), existing.get(name.lower())
+            default, old = _default(column, kind), existing.get(name.lower())
             if old is not None and uneven:
                 # It may be new to the records of one partition only. Null is then in rows from before it, as all rows
                 # have a value in a column that is NOT NULL.
@@ -188,15 +188,20 @@ def _column_value(versions: Sequence[ValueVersion], index: int, name: str, kind:
             added = found
         there = found is not None
     if added is not None:
-        return cast(added.default, added.type, kind)
+        return _default(added, kind)
     if column is not None:
         value = convert(column, f"e.{image.name}.{quote(column.name)}", image.is_snapshot, kind)
         if versions[index].id is not None or column.default == "NULL":
             return value
         # The supplied schema is the newest one: a message without the field was written before the column was added.
-        default = cast(column.default, column.type, kind)
+        default = _default(column, kind)
         return f"IF(array_contains({image.name}_fields, {literal(column.name)}), {value}, {default})"
     return f"CAST(NULL AS {kind})"
+
+
+def _default(column: Column, kind: str) -> str:
+    """Return SQL of a column's default in the table's type. A mere NULL would have a type of its own, ``void``."""
+    return f"CAST(NULL AS {kind})" if column.default == "NULL" else cast(column.default, column.type, kind)
 
 
 def convert(column: Column, value: str, snapshot: str, kind: str) -> str:

@@ -47,6 +47,19 @@ def test_a_column_that_is_added_and_dropped_gets_its_default_when_it_is_added_ag
     same_rows(rows_of(str(tmp_path / "p.d.t")), fold(topic.records))
 
 
+@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+def test_a_column_without_a_default_that_is_added_again_keeps_its_type(run, rows_of, tmp_path, table_format) -> None:
+    topic = Topic("p.d.t", [ID], ["id"])
+    write(topic, [ID, TEXT], range(2), 100, "before")
+    write(topic, [ID], range(2, 4), 200, "between")
+    assert run(topic.records, format=table_format)["p.d.t"].error is None
+    write(topic, [{**ID, "type": "int64"}, TEXT], range(4, 6), 300, "after")
+    for _ in range(2):
+        assert run(topic.records, format=table_format)["p.d.t"].error is None
+        same_rows(rows_of(str(tmp_path / "p.d.t"), table_format), fold(topic.records))
+        write(topic, [{**ID, "type": "int64"}, TEXT], range(6, 8), 400, "last")
+
+
 def test_records_from_before_a_dropped_column_that_are_written_again_do_not_add_it(run, rows_of, tmp_path) -> None:
     topic = Topic("p.d.t", [ID, TEXT], ["id"])
     write(topic, [ID, TEXT], range(4), 100, "before")
