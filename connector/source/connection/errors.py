@@ -14,11 +14,14 @@ _LIMITS = {
     ER.CON_COUNT_ERROR: "Raise max_connections",
     ER.TOO_MANY_USER_CONNECTIONS: "Raise max_user_connections",
     ER.USER_LIMIT_REACHED: "Raise the limit of the account (ALTER USER ... WITH), or max_user_connections",
+    3032: "SET GLOBAL offline_mode = OFF ends that",
     3955: "It was blocked for a time by log-ins with a wrong password; ALTER USER ... ACCOUNT UNLOCK ends that",
 }
 """What helps where the server lets nobody in at present, or not this account."""
 _PLUGIN_UNKNOWN = 2059  # CR_AUTH_PLUGIN_CANNOT_LOAD, which pymysql does not name
 _INTERRUPTED = (ConnectionError, TimeoutError, ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+_DAMAGED = ("DECRYPTION_FAILED_OR_BAD_RECORD_MAC", "SSLV3_ALERT_BAD_RECORD_MAC")
+"""TLS errors that mean that bytes have changed on their way: found by this side, or by the server."""
 _LOST = frozenset(
     {
         CR.CR_SERVER_GONE_ERROR,
@@ -89,7 +92,9 @@ def connection_failed(error: Exception, config: DatabaseConfig) -> DatabaseUnrea
 
 
 def _interrupted(error: Exception) -> bool:
-    """Whether the peer closed the connection or stayed silent, also within the TLS handshake."""
+    """Whether the peer closed the connection or stayed silent, or bytes were damaged, also within the TLS handshake."""
+    if any(reason in _text(error) for reason in _DAMAGED):
+        return True
     return isinstance(getattr(error, "original_exception", error), _INTERRUPTED)
 
 

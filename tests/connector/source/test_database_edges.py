@@ -196,11 +196,19 @@ def test_the_property_and_message_of_an_error(error: Exception, subject: str, te
     assert PROPERTIES["database.password"] not in problem.message
 
 
-@pytest.mark.parametrize("code", [1040, 1203, 1226, 3955])
+@pytest.mark.parametrize("code", [1040, 1203, 1226, 3032, 3955])
 def test_a_server_that_lets_nobody_in_at_present_can_be_retried(code: int) -> None:
     failure = connection_failed(pymysql.OperationalError(code, "not now"), configured().database)
     assert failure.retriable
     assert "cannot be reached" not in failure.problem.message
+
+
+@pytest.mark.parametrize("reason", ["DECRYPTION_FAILED_OR_BAD_RECORD_MAC", "SSLV3_ALERT_BAD_RECORD_MAC"])
+def test_a_log_in_with_a_damaged_byte_can_be_retried(reason: str) -> None:
+    text = f"Lost connection to MySQL server during query ([SSL: {reason}] (_ssl.c:2580))"
+    failure = connection_failed(pymysql.OperationalError(2013, text), configured().database)
+    assert failure.retriable
+    assert failure.problem.property == "database.hostname"
 
 
 @pytest.mark.parametrize("code", [1045, 1130, 1129, 1820, 1862, 3118, 4151])
