@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
@@ -10,6 +12,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from rowtide.connector.source.mirror.mirror import MirrorStatus
 from rowtide.connector.worker.web.metrics import CONTENT_TYPE, Metric, rendered
 from rowtide.schema_history.position.binlog_position import file_number
+
+log = logging.getLogger(__name__)
+
+
+_SILENT_S = 30.0
+"""After so long, a client that sends no request is left."""
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Leave a client that has gone before its answer. Other errors have a traceback in the log."""
+        if not isinstance(sys.exception(), ConnectionError):
+            log.exception("a request to the web server cannot be answered")
 
 
 @contextlib.contextmanager
@@ -21,6 +36,8 @@ def served(status: MirrorStatus, host: str, port: int) -> Iterator[int]:
     """
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = _SILENT_S
+
         def do_GET(self) -> None:
             page = PAGES.get(self.path.partition("?")[0])
             code, kind, text = (HTTPStatus.NOT_FOUND, "text/plain", "not found\n") if page is None else page(status)
@@ -34,7 +51,7 @@ def served(status: MirrorStatus, host: str, port: int) -> Iterator[int]:
         def log_message(self, *_: object) -> None:
             """Requests are not logged."""
 
-    with ThreadingHTTPServer((host, port), Handler) as server:
+    with _Server((host, port), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, name="mirror/web", daemon=True)
         thread.start()
         try:

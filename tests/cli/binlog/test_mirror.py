@@ -1,8 +1,12 @@
 """``rowtide mirror``: its options, and its pages."""
 
 import json
+import socket
+import struct
+import threading
 import urllib.error
 import urllib.request
+from http import HTTPStatus
 from pathlib import Path
 
 import click
@@ -11,7 +15,7 @@ from click.testing import CliRunner
 
 from rowtide.cli import main
 from rowtide.cli.binlog.mirror import SizeText
-from rowtide.cli.binlog.mirror_web import served
+from rowtide.cli.binlog.mirror_web import PAGES, Page, served
 from rowtide.connector.source.mirror.mirror import MirrorStatus
 
 
@@ -62,3 +66,28 @@ def test_the_pages_show_the_status() -> None:
         for line in ("connected{} 1", "file_number{} 42", "position_bytes{} 1234", "copied_bytes_total{} 99"):
             assert f"rowtide_mirror_{line}\n" in text
         assert get(port, "/other")[0] == 404
+
+
+def test_a_client_that_goes_away_leaves_nothing_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as a probe of an orchestrator whose time is up."""
+    asked, gone = threading.Event(), threading.Event()
+
+    def page(_: MirrorStatus) -> Page:
+        asked.set()
+        assert gone.wait(20)
+        return HTTPStatus.OK, "text/plain", "x" * 10_000_000
+
+    monkeypatch.setitem(PAGES, "/slow", page)
+    with served(MirrorStatus(), "127.0.0.1", 0) as port:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # ends with a reset
+            client.sendall(b"GET /slow HTTP/1.0\r\n\r\n")
+            assert asked.wait(20)
+        threads = [thread for thread in threading.enumerate() if "process_request_thread" in thread.name]
+        gone.set()
+        for thread in threads:
+            thread.join(20)
+        assert threads
+    assert (capfd.readouterr().err, caplog.messages) == ("", [])
