@@ -25,10 +25,11 @@ from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange, Sta
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError, without_literals
 from rowtide.schema_history.model import TableId
-from rowtide.schema_history.recovery.session_settings import required_session
+from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.server.query_event import QueryEvent
 from rowtide.schema_history.store.history_record import history_record
 from rowtide.schema_history.structure.context import statement_text
+from rowtide.schema_history.structure.show_create import quoted_name
 from rowtide.topics.filters import CapturedNames
 
 log = logging.getLogger(__name__)
@@ -175,16 +176,33 @@ class Statements:
         if _FILTERED.fullmatch(applied.statement_class) and not _TO_SAVEPOINT.match(event.statement):
             return out
         messages = list(self._in_form(applied, statement, context))
+        gone = [HistoryEntry(self._history_text(change, context)) for change in self._gone(applied)]
         if self._settings.only_captured_tables_ddl and not self._is_recorded(applied):
-            return [*messages]
-        session = required_session(self._tables, statement, applied, self._recorded)
-        context = replace(context, session=session, about_database=applied.statement_class in _DATABASE)
-        for change in applied.changes:
+            return [*gone, *messages]
+        sessions = required_sessions(self._tables, statement, applied, self._recorded)
+        context = replace(context, about_database=applied.statement_class in _DATABASE)
+        for change, session in zip(applied.changes, sessions, strict=True):
             if change.kind is ChangeKind.TRUNCATE:
                 self._truncated(change, context, out)
             else:
-                self._changed(change, context, out)
-        return _together([*out, *messages])
+                self._changed(change, replace(context, session=session), out)
+        return _together([*out, *gone, *messages])
+
+    def _gone(self, applied: StatementResult) -> Iterator[SchemaChange]:
+        """Deletions of the tables that have left the history by a rename, which it does not record.
+
+        A restart would still have them. Another table that gets such a name later would have their structure.
+        """
+        recorded, renames = self._recorded, [change for change in applied.changes if change.previous_id is not None]
+        if recorded is None or applied.databases_before is not None:
+            return
+        if not renames and any(change.table_id and recorded(change.table_id) for change in applied.changes):
+            return  # it is recorded as it is
+        moved = {change.previous_id for change in renames if change.table_id and recorded(change.table_id)}
+        for table, now in applied.altered:
+            if now is None and recorded(table) and table not in moved:
+                ddl = f"DROP TABLE IF EXISTS {quoted_name(table.database)}.{quoted_name(table.table)}"
+                yield SchemaChange(ChangeKind.DROP, table.database, ddl, table, tables=(table,))
 
     def _in_form(self, applied: StatementResult, statement: QueryEvent, context: StatementContext) -> Iterator[Batch]:
         """The messages of the form that has taken the place of Debezium's (``PipelineSettings.form``).
@@ -256,18 +274,20 @@ class Statements:
             return
         if captured and change.table is not None and not settings.changes and settings.form is None:
             self._lossy_warnings.table_changed(change.table)
-        text = history_record(
-            change,
-            settings.topic_prefix,
-            context.offset().to_map(),
-            context.now // 1_000_000,
-            comments=settings.rules.values.include_schema_comments,
-            session=context.session,
-        )
-        out.append(HistoryEntry(text))
+        out.append(HistoryEntry(self._history_text(change, context)))
         if settings.schema_changes and (captured or not settings.only_captured_tables_ddl):
             source, now_ms, ts_ms = self._source(change, context), context.now // 1_000_000, context.micros // 1000
             out.append(schema_change_message(settings, change, source, context.offset(), now_ms=now_ms, ts_ms=ts_ms))
+
+    def _history_text(self, change: SchemaChange, context: StatementContext) -> str:
+        return history_record(
+            change,
+            self._settings.topic_prefix,
+            context.offset().to_map(),
+            context.now // 1_000_000,
+            comments=self._settings.rules.values.include_schema_comments,
+            session=context.session,
+        )
 
     def _source(self, change: SchemaChange, context: StatementContext) -> dict[str, object]:
         names = java_hash_map_order({str(table): table.table for table in change.tables})

@@ -201,12 +201,12 @@ class StatementExecutor:
         table_id = self._id(body.name)
         temporary = self._temporary(table_id)
         table = temporary or self._table(table_id)
+        names = [self._id(action.name) for action in body.actions if isinstance(action, RenameTo)]
         if table is None:
+            self.staged |= {} if body.if_exists else dict.fromkeys(names)  # as in rename_table
             return
-        new_id = table_id = table.id
-        for action in body.actions:
-            if isinstance(action, RenameTo):
-                new_id = self._id(action.name)
+        table_id = table.id
+        new_id = names[-1] if names else table_id
         self._exchange(body, table)
         # CONVERT TO CHARACTER SET DEFAULT uses the table's database, in MySQL that of the session.
         database = self.catalog.database(table_id.database if self.ctx.mariadb else self.ctx.database)
@@ -294,6 +294,8 @@ class StatementExecutor:
             if table is not None:
                 self.staged[table.id] = None
                 self.staged[new_id] = table.renamed(new_id)
+            elif not body.if_exists:  # what was known by the new name was renamed without being recorded
+                self.staged[new_id] = None
             self._report(ChangeKind.ALTER, text, new_id, old_id)
 
     def truncate_table(self, body: TruncateTable) -> None:

@@ -194,7 +194,13 @@ class Recovery:
     def _move(self, old: TableId, new: TableId, *entries: HistoryEntry) -> None:
         history = self.histories.pop(self._key(old), None)
         if history is not None:
-            self.histories[self._key(new)] = replace(history, id=new, entries=(*history.entries, *entries))
+            recorded = None if history.recorded is None else replace(history.recorded, id=new)
+            self.histories[self._key(new)] = TableHistory(new, (*history.entries, *entries), recorded)
+            return
+        # A history of captured tables lacks the renamed one, and that the one of this name was renamed before.
+        known = self.histories.get(self._key(new))
+        if known is not None and known.entries[-1].renamed != (old, new):
+            del self.histories[self._key(new)]
 
     # ------------------------------------------------------------ what only the statement says
 

@@ -7,7 +7,7 @@ would have another result without it. Debezium ignores unknown fields.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -75,10 +75,10 @@ def recorded_event(ddl: str, database: str, session: Mapping[str, Any] | None) -
     return QueryEvent(session.get("sql", ddl), **{"sql_mode": 0, **given})
 
 
-def required_session(
+def required_sessions(
     tables: Tables, event: QueryEvent, result: StatementResult, recorded: Callable[[TableId], bool] | None = None
-) -> dict[str, Any] | None:
-    """The field ``session`` for the records of a statement; ``None`` if they need none.
+) -> Sequence[dict[str, Any] | None]:
+    """The field ``session`` for each record of a statement; ``None`` for those that need none.
 
     The records are applied as a restart would apply them, with the server's current settings and with default ones. The
     result must be that of the statement itself. If it is not, the session's settings are added; if that is not enough,
@@ -90,21 +90,27 @@ def required_session(
         result: what it did.
         recorded: tells whether a table is in the history; ``None`` if all are.
     """
+    number = len(result.changes)
     if not result.altered and result.databases_before is None:
-        return None
+        return [None] * number
     server = tables.server
     plain = Server(server.flavor, server.version, server.lower_case_table_names)
     trial = _Trial(tables, result, recorded if _TWO_TABLES.search(statement_text(event, server.flavor)) else None)
     if all(trial.has_same_result(judge, None) for judge in {server, plain}):
-        return None
+        return [None] * number
     fields = session_fields(event)
-    if len(result.changes) == 1:
-        for found in (fields, {**fields, "sql": unicode_text(statement_text(event, server.flavor))}):
-            if trial.has_same_result(plain, found):
-                return found
-        if (table := result.changes[0].table) is not None:
-            return {"db": table.id.database, "sql": unicode_text(show_create(table, server))}
-    return fields
+    if trial.has_same_result(plain, fields):
+        return [fields] * number
+    if number == 1:
+        statement = {**fields, "sql": unicode_text(statement_text(event, server.flavor))}
+        if trial.has_same_result(plain, statement):
+            return [statement]
+    return [fields if change.table is None else _definition(change.table, server) for change in result.changes]
+
+
+def _definition(table: Table, server: Server) -> dict[str, Any]:
+    """The field ``session`` of a record that defines a table."""
+    return {"db": table.id.database, "sql": unicode_text(show_create(table, server))}
 
 
 _TWO_TABLES = re.compile(r"\b(?:LIKE|RENAME|EXCHANGE|CONVERT)\b", re.IGNORECASE)

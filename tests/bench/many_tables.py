@@ -25,7 +25,7 @@ from rowtide.connector.protocol.header import EventHeader
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.recovery.recover import recover
-from rowtide.schema_history.recovery.session_settings import required_session
+from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.history_record import HistoryRecord, history_record, parse_record
 
@@ -105,13 +105,13 @@ def main() -> None:
     report.step("first row after a reconnect", kept)
     for place in range(used):
         event = QueryEvent(f"RENAME TABLE t{place} TO r{place}", "shop")
-        required_session(tables, event, result := tables.apply(event))
+        required_sessions(tables, event, result := tables.apply(event))
         for table, after in result.altered:
             captured.changed(table, exists=after is not None)
     report.step("RENAME TABLE", used)
     for place in range(used):
         event = QueryEvent(f"DROP TABLE r{place}", "shop")
-        required_session(tables, event, result := tables.apply(event))
+        required_sessions(tables, event, result := tables.apply(event))
         for table, after in result.altered:
             captured.changed(table, exists=after is not None)
     report.step("DROP TABLE", used)

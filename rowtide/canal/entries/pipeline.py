@@ -46,7 +46,7 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.ddl.parser import parse
 from rowtide.schema_history.errors import SchemaHistoryError
-from rowtide.schema_history.recovery.session_settings import required_session
+from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.store.history_record import history_record
 from rowtide.schema_history.structure.context import context_of, statement_text
 
@@ -319,9 +319,9 @@ class EntryPipeline:
             body, applied = None, None
         self.progress.executed()
         if applied is not None:
-            session = required_session(self.tables, statement, applied, None)
+            sessions = required_sessions(self.tables, statement, applied, None)
             position, now = self.offset().to_map(), self._clock() // 1_000_000
-            for change in applied.changes:
+            for change, session in zip(applied.changes, sessions, strict=True):
                 record = history_record(change, self._settings.topic_prefix, position, now, session=session)
                 self._out.append(HistoryEntry(record))
         sql = event.text

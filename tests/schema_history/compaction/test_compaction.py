@@ -21,7 +21,7 @@ from rowtide.schema_history.compaction.summary import Summary, UnusableSummary
 from rowtide.schema_history.compaction.summary_store import FileSummaries, InMemorySummaries
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
-from rowtide.schema_history.recovery.session_settings import required_session
+from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
@@ -74,9 +74,9 @@ def texts(kind: str, server: Server, order: list[int], source: str = "p") -> lis
     for number, statement in enumerate(STATEMENTS):
         event = QueryEvent(statement, "d", sql_mode=0)
         applied = tables.apply(event)
-        session = required_session(tables, event, applied)
+        changes = zip(applied.changes, required_sessions(tables, event, applied), strict=True)
         at = place(number, kind, server.flavor)
-        by_statement.append([history_record(c, source, at, number, session=session) for c in applied.changes])
+        by_statement.append([history_record(c, source, at, number, session=session) for c, session in changes])
     found: list[str] = []
     for number, records in enumerate(by_statement):
         found += records

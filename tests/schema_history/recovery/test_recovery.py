@@ -21,7 +21,7 @@ from rowtide.schema_history.model import Table
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.queries.apply import event_of, tables_of_header
 from rowtide.schema_history.recovery.recover import recover
-from rowtide.schema_history.recovery.session_settings import required_session
+from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.history_record import history_record, parse_record
 
@@ -57,8 +57,7 @@ class History:
             applied = self.tables.apply(event)
         except SchemaHistoryError:
             return
-        session = required_session(self.tables, event, applied)
-        for change in applied.changes:
+        for change, session in zip(applied.changes, required_sessions(self.tables, event, applied), strict=True):
             self.texts.append(history_record(change, "p", place(number), number, session=session))
         self.starts.append(len(self.texts))
         self.states.append(changed(self.states[-1], applied))

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from rowtide.schema_history.catalog.changes import SchemaChange
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import DamagedHistory
 from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.recovery.recover import recover
-from rowtide.schema_history.recovery.session_settings import recorded_event, required_session, session_fields
+from rowtide.schema_history.recovery.session_settings import recorded_event, required_sessions, session_fields
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.history_record import history_record, parse_record
 
@@ -31,12 +32,12 @@ class Ran:
         texts = []
         for number, event in enumerate(events):
             applied = self.tables.apply(event)
-            session = required_session(self.tables, event, applied, recorded)
-            self.sessions.append(session)
+            sessions = required_sessions(self.tables, event, applied, recorded)
+            self.sessions += sessions[:1]
             position = {"file": "b.000001", "pos": number}
             texts += [
                 history_record(change, "p", position, 0, session=session)
-                for change in applied.changes
+                for change, session in zip(applied.changes, sessions, strict=True)
                 if captured is None or change.table_id is None or change.table_id.table == captured
             ]
         self.recovered = recover(map(parse_record, texts), server, None)
@@ -81,6 +82,36 @@ def test_a_statement_that_needs_its_session(statement: str, session: dict[str, A
     column = ran.same().columns[0]
     assert column.column_type == wanted
     assert column.nullable == ("TIMESTAMP" not in statement)
+
+
+@pytest.mark.parametrize(
+    "swap",
+    [
+        ["RENAME TABLE t TO y, x TO t"],
+        ["RENAME TABLE t TO y", "RENAME TABLE x TO t"],
+        ["ALTER TABLE t RENAME y", "ALTER TABLE x RENAME t"],
+    ],
+)
+def test_a_table_that_is_not_in_the_history_takes_the_name_of_one_that_is(swap: list[str]) -> None:
+    made = ["CREATE TABLE t (a ENUM('x','y'))", "CREATE TABLE x (a ENUM('y','x') PRIMARY KEY) ENGINE=InnoDB"]
+    ran = Ran(*(QueryEvent(statement, "d") for statement in (*made, *swap)), captured="t")
+    assert ran.same().columns[0].labels == ("y", "x")
+    assert ran.same().primary_key == ("a",)
+
+
+def test_a_table_is_recovered_by_its_last_name_if_its_record_has_no_description() -> None:
+    statements = ("CREATE TABLE t (a INT)", "RENAME TABLE t TO u, u TO v")
+    ran = Ran(*(QueryEvent(statement, "d") for statement in statements))
+    ran.same("d", "v")
+    history = [history_record(change, "p", {"file": "b.000001", "pos": 1}, 0) for change in made("d", *statements)[:2]]
+    (table,) = recover(map(parse_record, history), MYSQL, None)
+    assert table.id == TableId("d", "u")
+
+
+def made(database: str, *statements: str) -> list[SchemaChange]:
+    """What statements change."""
+    tables = Tables(MYSQL)
+    return [change for sql in statements for change in tables.apply(QueryEvent(sql, database)).changes]
 
 
 def test_a_new_database_has_the_sessions_character_set() -> None:
