@@ -155,8 +155,8 @@ class Snapshot:
             return ()
         with self._session() as other:
             left = await_ends(other, opened.prepared)
+            end = server_queries.current_position(other)  # before the files: another one may begin at any time
             files = [name for name, _ in server_queries.binlog_files(other.client)]
-            end = server_queries.current_position(other)
         search = BinlogSearch(self._database, mariadb=self._settings.connector == "mariadb")
         with lost_connections():
             found = search.prepared(left, files, opened.position, end)

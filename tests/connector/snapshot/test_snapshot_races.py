@@ -21,8 +21,9 @@ from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Output
 from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.snapshot.view import consistent_view, opening, prepared_xa
+from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
-from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.connection import Client, DatabaseUnreachableError
 from rowtide.connector.source.search import binlog_search
 from rowtide.connector.source.session import Session
 
@@ -326,6 +327,27 @@ def test_a_transaction_that_is_prepared_behind_the_position(filled: Database, mo
         found = with_stream(config, taken, outputs, filled)
     assert ids(found) == {1, 2, 4, 11, 12}
     assert sum('"id":4}' in str(message.value) for message in written(found)) == 1
+
+
+@pytest.mark.usefixtures("stay_prepared")
+def test_a_binlog_file_that_begins_while_a_prepared_transaction_is_searched_for(
+    filled: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = server_queries.binlog_files
+
+    def before_another(client: Client) -> list[tuple[str, int]]:
+        files = listed(client)
+        filled.server.execute("FLUSH BINARY LOGS")
+        return files
+
+    config = configured(filled)
+    with prepared(filled, "INSERT INTO a VALUES (3)"):
+        monkeypatch.setattr(server_queries, "binlog_files", before_another)
+        taken = snapshot(config)
+        outputs = list(taken.outputs())
+        monkeypatch.undo()
+        filled.server.execute("XA COMMIT 'x'")
+    assert ids(with_stream(config, taken, outputs, filled)) == {1, 2, 3, 11, 12}
 
 
 @pytest.mark.usefixtures("stay_prepared")
