@@ -60,6 +60,15 @@ def test_a_column_without_a_default_that_is_added_again_keeps_its_type(run, rows
         write(topic, [{**ID, "type": "int64"}, TEXT], range(6, 8), 400, "last")
 
 
+def test_a_column_that_is_added_again_with_another_default_has_the_new_one(run, rows_of, tmp_path) -> None:
+    topic = Topic("p.d.t", [ID], ["id"])
+    for pos, default in ((100, "first"), (300, "second")):
+        write(topic, [ID], range(pos, pos + 2), pos, "without")
+        write(topic, [ID, {**NOTE, "default": default}], range(pos + 2, pos + 4), pos + 10, "with")
+    assert run(topic.records)["p.d.t"].error is None
+    same_rows(rows_of(str(tmp_path / "p.d.t")), fold(topic.records))
+
+
 def test_records_from_before_a_dropped_column_that_are_written_again_do_not_add_it(run, rows_of, tmp_path) -> None:
     topic = Topic("p.d.t", [ID, TEXT], ["id"])
     write(topic, [ID, TEXT], range(4), 100, "before")
