@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from quick_spark import quick_spark_folder
 from rowtide_stack import spark_jars
 from rowtide_stack.programs import catalogue
 
@@ -41,9 +43,9 @@ def test_spark_can_write_delta_tables_and_read_kafka(tmp_path: Path) -> None:
     # In a process of its own, because a running JVM loads no further jars. The error of Kafka's source about a missing
     # option (subscribe) shows that the source is loaded. A pattern, as in the image.
     jars = str(spark_jars()[0].parent / "*.jar")
-    done = subprocess.run(
-        [sys.executable, "-c", JOB, jars, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    environment = {**os.environ, "SPARK_CONF_DIR": quick_spark_folder(tmp_path / "conf")}
+    job = [sys.executable, "-c", JOB, jars, str(tmp_path)]
+    done = subprocess.run(job, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout.split("\n")[:2] == ["delta 3", "kafka True"], done.stderr
 
 

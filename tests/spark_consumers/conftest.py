@@ -35,6 +35,7 @@ def _sockets_of_this_test(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    from quick_spark import QUICK_SPARK
     from rowtide_stack import spark_jars
 
     from rowtide.spark_consumers.jvm.session import build_session
@@ -50,10 +51,7 @@ def spark() -> Iterator[SparkSession]:
             "spark.databricks.delta.snapshotPartitions": "1",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            # With small data, compiling a plan takes longer than running it.
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            **QUICK_SPARK,
         },
     )
     session.sparkContext.setLogLevel("OFF")

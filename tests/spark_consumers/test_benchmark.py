@@ -27,12 +27,16 @@ def test_both_jobs_apply_the_same_changes(spark, rows_of, tmp_path: Path) -> Non
 
 
 @pytest.mark.servers
-def test_both_jobs_build_the_same_table_in_processes_of_their_own(kafka, rows_of, tmp_path: Path) -> None:
+def test_both_jobs_build_the_same_table_in_processes_of_their_own(
+    kafka, rows_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from quick_spark import quick_spark_folder
     from recorded_tables import same_rows
 
     from tests.bench.table_jobs import TableJob
     from tests.bench.tables import create_topics, produce
 
+    monkeypatch.setenv("SPARK_CONF_DIR", quick_spark_folder(tmp_path / "conf"))
     create_topics(kafka, ["built"])
     produce(kafka, ["built"], "r", 20)
     for name in ("plain", "rowtide"):
