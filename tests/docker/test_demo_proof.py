@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rowtide_demo.checksums.canonical_text import Column, mysql_text, spark_text
@@ -13,12 +17,21 @@ from rowtide_demo.runtime.interruption import Interrupted, Interruption
 from rowtide_demo.shop.rows import COLUMNS, generate_rows
 from rowtide_demo.shop.schema import TABLES, Sizes
 from rowtide_demo.steps.streaming import differences
+from rowtide_demo.steps.tables import environment as spark_environment
 from rowtide_demo.topic_watch import expected_records, operation
 
 CHECKSUMS = {
     "customers": TableChecksum(3, {"id": ColumnChecksum(0, 10**19), "city": ColumnChecksum(1, 77)}),
     "orders": TableChecksum(2, {"id": ColumnChecksum(0, 5)}),
 }
+
+
+def test_an_interrupted_start_of_spark_leaves_no_temporary_folder_behind(tmp_path: Path) -> None:
+    """PySpark makes one until Java answers. The demo removes its own folder with all that is in it."""
+    command = [sys.executable, "-c", "import tempfile; print(tempfile.mkdtemp())"]
+    environment = {**os.environ, **spark_environment(tmp_path)}
+    made = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    assert Path(made.strip()).parent == tmp_path
 
 
 def test_equal_checksums_have_no_difference_also_after_conversion_to_json() -> None:

@@ -48,8 +48,9 @@ def jars() -> str:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The environment of Spark: its Java, and the folder of its temporary files."""
-    return {"JAVA_HOME": str(java().resolve().parents[1]), "SPARK_LOCAL_DIRS": str(folder / "spark")}
+    """The environment of Spark: its Java, and the folders of its temporary files, PySpark's included."""
+    home = str(java().resolve().parents[1])
+    return {"JAVA_HOME": home, "SPARK_LOCAL_DIRS": str(folder / "spark"), "TMPDIR": str(folder)}
 
 
 def tables_command(context: Context) -> list[str]:
