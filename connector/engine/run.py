@@ -208,6 +208,8 @@ class ConnectorRun:
         return failure
 
     def _work(self) -> None:
+        if self._stop.is_set():
+            return
         if self._check:
             database, kafka = self._config.database, self._config.kafka.bootstrap_servers
             place = f" and Kafka at {kafka}" if self._config.uses_kafka else ""

@@ -21,6 +21,7 @@ from rowtide.connector.delivery.errors import (
     TransactionExpired,
 )
 from rowtide.connector.engine import task as task_module
+from rowtide.connector.engine.run import ConnectorRun
 from rowtide.connector.engine.start.included_tables import CapturedTablesChanged
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.errors import UnknownTable
@@ -130,6 +131,16 @@ def test_a_start_is_tried_again_while_a_server_is_away(made: Made, state: str, f
     begun(task, 2)
     assert checks == [True, False, False]
     assert task.stop(SOON)
+
+
+def test_a_task_that_was_not_started_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ConnectorRun, "stop", lambda _: pytest.fail("there is no run to stop"))
+    task = ConnectorTask(from_properties(PROPERTIES))
+    assert task.stop()
+    assert not task.left_behind
+    task.start()
+    assert task.wait(SOON)
+    assert (task.failure, task.state) == (None, "STOPPED"), "no server is asked for anything"
 
 
 def test_the_check_at_the_start_is_repeated_until_it_passes(made: Made) -> None:
