@@ -199,10 +199,11 @@ class TableBatch:
             self.outcome.reread += sum(group.count for group in keyless)
         seen: tuple[int, ...] = ()
         schemas = self._schemas(records, groups, batch, is_log=is_log)
-        if any(group.key_id == (None, None) and group.op in {"c", "u", "d"} for group in groups):
-            seen = record_hashes(records)
+        streamed = {"c", "u", "d", "t"} if is_log else {"c", "u", "d"}
+        if any(group.key_id == (None, None) and group.op in streamed for group in groups):
+            seen = record_hashes(records, truncations=is_log)
             if truncated is None:  # it has removed the rows of earlier records, so they count when they are repeated
-                records = without_earlier(records, batch.seen)
+                records = without_earlier(records, batch.seen, truncations=is_log)
             if truncated is None and batch.seen and schemas.differ_from(batch.columns):
                 # Repeated records from before an ALTER TABLE would add its columns again, and so reset their values.
                 groups = remaining_groups(groups, records, self.settings.unavailable_placeholder)
@@ -338,7 +339,7 @@ class _Step:
         columns = [
             f"{image}.{quote(name)} AS {quote(name)}" for name, _ in self.schemas.evolution.after if name not in names
         ]
-        changes = keyless_changes(records, self.schemas, truncations=True).selectExpr(
+        changes = without_repetitions(keyless_changes(records, self.schemas, truncations=True)).selectExpr(
             *columns, "op AS __op", "ts_ms AS __source_ts_ms", "at.file AS __source_file", "at.pos AS __source_pos",
             "at.row AS __source_row",
         )  # fmt: skip

@@ -13,7 +13,7 @@ CONTENT = "content"
 REPETITION_WINDOW = 5_000
 """The number of the last records without a key whose repetition is recognized in later batches."""
 
-_STREAMED = "key IS NULL AND value IS NOT NULL AND op NOT IN ('r', 't')"
+_STREAMED = "key IS NULL AND value IS NOT NULL AND op NOT IN ({others})"
 _HASH = (
     f"xxhash64(op, {', '.join(f'get_json_object(value, {name!r})' for name in ('$.source', '$.before', '$.after'))})"
 )
@@ -49,26 +49,36 @@ def without_repetitions(changes: DataFrame) -> DataFrame:
     return changes.where("op = 'r'").unionAll(streamed)
 
 
-def without_earlier(records: DataFrame, seen: Collection[int]) -> DataFrame:
+def without_earlier(records: DataFrame, seen: Collection[int], *, truncations: bool) -> DataFrame:
     """Remove streamed records without a key that an earlier batch contained.
 
     Args:
         records: from :func:`rowtide.spark_consumers.messages.records.split_messages`.
         seen: from :func:`record_hashes`.
+        truncations: whether TRUNCATEs are records like others.
     """
     if not seen:
         return records
-    return records.where(F.expr(f"NOT ({_STREAMED})") | ~F.expr(_HASH).isin(*seen))
+    return records.where(F.expr(f"NOT ({_streamed(truncations)})") | ~F.expr(_HASH).isin(*seen))
 
 
-def record_hashes(records: DataFrame) -> tuple[int, ...]:
-    """Return hashes of the last records without a key, oldest first.
+def record_hashes(records: DataFrame, *, truncations: bool) -> tuple[int, ...]:
+    """Return hashes of the last records without a key, oldest first; see :func:`without_earlier`.
 
     After a crash, a connector with at-least-once delivery writes the records that were not acknowledged again. They
     have the same content, and there are no more of them than its producer buffers.
     """
-    last = records.where(_STREAMED).orderBy(F.desc("offset")).limit(REPETITION_WINDOW).selectExpr(f"{_HASH} AS found")
+    last = (
+        records.where(_streamed(truncations))
+        .orderBy(F.desc("offset"))
+        .limit(REPETITION_WINDOW)
+        .selectExpr(f"{_HASH} AS found")
+    )
     return tuple(row["found"] for row in reversed(last.collect()))
+
+
+def _streamed(truncations: bool) -> str:
+    return _STREAMED.replace("{others}", "'r'" if truncations else "'r', 't'")
 
 
 def row_changes(changes: DataFrame, existing: DataFrame | None, normalized: str) -> RowChanges:

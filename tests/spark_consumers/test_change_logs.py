@@ -67,6 +67,20 @@ def test_a_truncation_with_other_columns_than_the_rows_beside_it_is_a_row(append
     assert append(topic) == [("c", 10, 1), ("c", 40, 2), ("t", 20, None), ("t", 30, None)]
 
 
+@pytest.mark.parametrize("built", [True, False], ids=["in two batches", "in one batch"])
+def test_changes_that_a_connector_writes_again_are_rows_once(append, built) -> None:
+    topic = Topic("p.d.log", [ID])
+    for number in (1, 2):
+        topic.change("c", None, {"id": number}, 10 * number)
+    topic.change("t", None, None, 30)
+    topic.change("c", None, {"id": 4}, 40)
+    if built:
+        append(topic)
+    for record in topic.records[1:]:
+        topic.again(record)
+    assert append(topic) == [("c", 10, 1), ("c", 20, 2), ("c", 40, 4), ("t", 30, None)]
+
+
 def test_a_truncation_without_a_schema_is_a_row(append) -> None:
     topic = Topic("p.d.log", [ID], schemas=False)
     schemas = {"p.d.log": {"value": topic._envelope()}}
