@@ -6,7 +6,7 @@ its default in every existing row at once, without a change event, and so it has
 null in rows written later.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -171,32 +171,36 @@ def row_expression(
         image: the row image. For a version without a schema, ``{image.name}_fields`` is an array of its field names.
         keys: SQL of the key's columns by lower-case name; they take precedence.
     """
+    following = [{column.name.lower(): column for column in version.columns} for version in versions[index:]]
+    has_schema = versions[index].id is not None
     parts = []
     for name, kind in evolution.after:
-        value = keys.get(name.lower()) or _column_value(versions, index, name, kind, image)
+        value = keys.get(name.lower()) or _column_value(following, name, kind, image, has_schema=has_schema)
         parts.append(f"{literal(name)}, {value}")
     return f"named_struct({', '.join(parts)})"
 
 
-def _column_value(versions: Sequence[ValueVersion], index: int, name: str, kind: str, image: Image) -> str:
-    """Return SQL of a value: that of the row, unless a later version adds the column, or adds it again."""
-    column = versions[index].column(name)
-    added, there = None, column is not None
-    for version in versions[index + 1 :]:
-        found = version.column(name)
-        if found is not None and not there:
-            added = found
-        there = found is not None
+def _column_value(
+    following: Sequence[Mapping[str, Column]], name: str, kind: str, image: Image, *, has_schema: bool
+) -> str:
+    """Return SQL of a value: that of the row, unless a later version adds the column, or adds it again.
+
+    ``following`` are the columns of the row's version and of the later ones, by their names in lower case.
+    """
+    added = None
+    for earlier, later in pairwise(following):
+        if name.lower() not in earlier:
+            added = later.get(name.lower(), added)
     if added is not None:
         return _default(added, kind)
-    if column is not None:
-        value = convert(column, f"e.{image.name}.{quote(column.name)}", image.is_snapshot, kind)
-        if versions[index].id is not None or column.default == "NULL":
-            return value
-        # The supplied schema is the newest one: a message without the field was written before the column was added.
-        default = _default(column, kind)
-        return f"IF(array_contains({image.name}_fields, {literal(column.name)}), {value}, {default})"
-    return f"CAST(NULL AS {kind})"
+    column = following[0].get(name.lower())
+    if column is None:
+        return f"CAST(NULL AS {kind})"
+    value = convert(column, f"e.{image.name}.{quote(column.name)}", image.is_snapshot, kind)
+    if has_schema or column.default == "NULL":
+        return value
+    # The supplied schema is the newest one: a message without the field was written before the column was added.
+    return f"IF(array_contains({image.name}_fields, {literal(column.name)}), {value}, {_default(column, kind)})"
 
 
 def _default(column: Column, kind: str) -> str:
