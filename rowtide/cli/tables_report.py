@@ -113,7 +113,8 @@ def _unmatched(outcome: Outcome) -> list[str]:
         return []
     note = (
         f"{outcome.name} has no key, and {outcome.unmatched} changes match no row by their before image: rows from "
-        f"before the first record of the topic are missing, or snapshot and stream format a value differently"
+        f"before the first record of the topic are missing, snapshot and stream format a value differently, or the "
+        f"topic has several partitions, and a change was read before the one that wrote its row"
     )
     return [note]
 
