@@ -226,9 +226,9 @@ class Batch:
         columns = content.get("columns")
         return cls(
             app_id=content["app_id"],
-            number=content["batch"],
-            offsets={int(partition): offset for partition, offset in content["offsets"].items()},
-            ranges={int(partition): (first, end) for partition, (first, end) in content["ranges"].items()},
+            number=int(content["batch"]),
+            offsets={int(partition): int(offset) for partition, offset in dict(content["offsets"]).items()},
+            ranges={int(p): (int(first), int(end)) for p, (first, end) in dict(content["ranges"]).items()},
             columns=None if columns is None else tuple(columns),
             truncation=truncation and Truncation(truncation["file"], truncation["pos"]),
             seen=tuple(content.get("seen", ())),

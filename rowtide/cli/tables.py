@@ -276,6 +276,9 @@ def _schemas(path: Path | None, config: Sequence[str]) -> Mapping[str, Mapping[s
         raise SettingsError(f"{path} is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise SettingsError(f"{path} is not a JSON object whose names are topics")
+    for topic, schemas in content.items():
+        if not isinstance(schemas, dict) or not all(isinstance(schema, dict) for schema in schemas.values()):
+            raise SettingsError(f'{path}: {topic} needs a JSON object {{"key": SCHEMA, "value": SCHEMA}}')
     return content
 
 

@@ -60,7 +60,7 @@ def key_version(version: int | None, schema: JsonSchema, settings: ConverterSett
             f"topic {topic}: the keys are values of type {schema.get('type')}, without the names of the key's columns. "
             f"Leave the topic out with --topics, or remove the transform that extracts a field of the key"
         )
-    return KeyVersion(version, tuple(column_of(field, settings) for field in schema["fields"]))
+    return KeyVersion(version, _columns(schema["fields"], settings, topic))
 
 
 def value_version(version: int | None, schema: JsonSchema, settings: ConverterSettings, topic: str) -> ValueVersion:
@@ -69,14 +69,29 @@ def value_version(version: int | None, schema: JsonSchema, settings: ConverterSe
     Raises:
         NotAnEnvelopeError: it is not the schema of a change event.
     """
-    fields = {field.get("field"): field for field in schema.get("fields", ())}
+    fields = {field.get("field"): field for field in schema.get("fields", ()) if isinstance(field, dict)}
     if schema.get("type") != "struct" or not fields.keys() >= _ENVELOPE_FIELDS or "fields" not in fields["after"]:
         found = ", ".join(sorted(str(name) for name in fields)) or str(schema.get("type"))
         raise NotAnEnvelopeError(
             f"topic {topic} holds no change events: expected an envelope with before, after, source and op, found "
             f"{found}. Leave the topic out with --topics, or remove the transform that unwraps the envelope"
         )
-    return ValueVersion(version, tuple(column_of(field, settings) for field in fields["after"]["fields"]))
+    return ValueVersion(version, _columns(fields["after"]["fields"], settings, topic))
+
+
+def _columns(fields: Iterable[JsonSchema], settings: ConverterSettings, topic: str) -> tuple[Column, ...]:
+    """Return the columns of a struct schema, which a user may have written by hand."""
+    found = []
+    for field in fields:
+        try:
+            found.append(column_of(field, settings))
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise NotAnEnvelopeError(
+                f"topic {topic}: {json.dumps(field)[:200]} is not the Connect schema of a column ({reason}). Correct "
+                f"it in the file of --schemas, or leave the topic out with --topics"
+            ) from error
+    return tuple(found)
 
 
 def parse_schema(text: str, topic: str) -> Mapping[str, Any]:

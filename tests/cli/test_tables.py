@@ -33,7 +33,12 @@ def test_a_missing_or_wrong_option_is_reported_before_spark_starts(arguments: li
 
 
 def test_given_schemas_must_be_json(tmp_path: Path) -> None:
-    for text, what in [("{", "is not JSON"), ("[]", "not a JSON object")]:
+    for text, what in [
+        ("{", "is not JSON"),
+        ("[]", "not a JSON object"),
+        ('{"p.d.t": []}', 'p.d.t needs a JSON object {"key": SCHEMA, "value": SCHEMA}'),
+        ('{"p.d.t": {"key": "int32"}}', "p.d.t needs a JSON object"),
+    ]:
         file = tmp_path / "schemas.json"
         file.write_text(text)
         status, output = run(

@@ -64,7 +64,11 @@ def test_old_files_are_deleted() -> None:
     assert store.load().is_new
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"version": 2, "app_id": "x"}'])
+NO_OFFSETS = '{"version": 1, "app_id": "x", "batch": 1, "offsets": null, "ranges": {}}'
+NO_NUMBER = '{"version": 1, "app_id": "x", "batch": 1, "offsets": {"0": "five"}, "ranges": {}}'
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"version": 2, "app_id": "x"}', NO_OFFSETS, NO_NUMBER])
 def test_an_unreadable_file_is_an_error_with_its_path(text: str) -> None:
     store = StateStore(MemoryFiles({"s/00000003.done.json": text}), "s")
     with pytest.raises(StateError, match=r"s/00000003\.done\.json cannot be read .*--restart"):
