@@ -52,10 +52,10 @@ def _rank(item: pytest.Item) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run first the fast tests, then those with Spark, then those with servers.
 
-    With ``-n 2``, each of the two workers begins with its half of the list, so that the tests of a file share what it
-    caches. A worker that is done takes the second half of what is left to the other. So one worker alone runs the tests
-    with Spark, which compute, while the other one runs tests with servers, which often wait; and the tests at the end
-    are short ones. Each worker starts its own servers.
+    With ``-n 3``, each of the three workers begins with its third of the list, so that the tests of a file share what
+    it caches. A worker that is done takes the second half of what is left to another one. So one worker runs the tests
+    with Spark, which compute, while the others run tests with servers, which often wait: three workers keep two cores
+    busy. The tests at the end are short ones. Each worker starts its own servers.
     """
     items.sort(key=lambda item: (_rank(item), item.path.name != _SHARED_WHEEL))
 
