@@ -182,7 +182,8 @@ class StatementExecutor:
             return
         source = self._temporary(like) or self._table(like)
         if source is None:
-            raise self._inconsistent(f"table {like}, from which the structure is copied, is not known", like)
+            self.staged |= {} if body.temporary else {table_id: None}  # it is not known either, as in Debezium
+            return
         constraints = tuple(
             Constraint(_renamed_check(c.name, like.table, table_id.table), c.kind, c.columns)
             for c in source.constraints
@@ -205,8 +206,7 @@ class StatementExecutor:
         if table is None:
             self.staged |= {} if body.if_exists else dict.fromkeys(names)  # as in rename_table
             return
-        table_id = table.id
-        new_id = names[-1] if names else table_id
+        table_id, new_id = table.id, names[-1] if names else table.id
         self._exchange(body, table)
         # CONVERT TO CHARACTER SET DEFAULT uses the table's database, in MySQL that of the session.
         database = self.catalog.database(table_id.database if self.ctx.mariadb else self.ctx.database)

@@ -1,4 +1,4 @@
-"""A captured table gives its name to one that the schema history lacks (``store.only.captured.tables.ddl=true``)."""
+"""Tables that the schema history lacks give captured ones a structure (``store.only.captured.tables.ddl=true``)."""
 
 from __future__ import annotations
 
@@ -76,6 +76,18 @@ def test_rows_have_the_structure_of_the_new_table_behind_a_restart(
         change = take(engine, 3)
     assert change.after == {"id": 3, "e": "a"}
     assert change.key == {"id": 3}
+
+
+def test_a_table_is_made_like_one_that_is_not_captured(mysql_db: Database, tmp_path: Path) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", f"CREATE TABLE x {OTHER}", "INSERT INTO t VALUES (1)")
+    with capturing(mysql_db, tmp_path) as engine:
+        take(engine, 1)
+        mysql_db.execute("CREATE TABLE y LIKE x", "CREATE TABLE IF NOT EXISTS y LIKE x", "CREATE TABLE t2 LIKE x")
+        mysql_db.execute("INSERT INTO t2 VALUES (2, 'a')")
+        assert take(engine, 2).after == {"id": 2, "e": "a"}
+    with capturing(mysql_db, tmp_path) as engine:
+        mysql_db.execute("INSERT INTO t2 VALUES (3, 'b')")
+        assert take(engine, 3).after == {"id": 3, "e": "b"}
 
 
 def test_the_rows_of_the_new_table_are_read_on_behind_a_restart(mysql_db: Database, tmp_path: Path) -> None:
