@@ -120,9 +120,10 @@ class Structures:
                 continue
             if repair is not None:
                 log.warning(
-                    "the structure of %s did not fit its rows (%s) and is taken from %s; the table was changed without "
-                    "a trace in the binlog (at %s:%d)",
-                    repair.table.id, wrong, source, position.file, position.pos,
+                    "the structure of %s %s and is taken from %s; %s (at %s:%d)",
+                    repair.table.id, f"did not fit its rows ({wrong})" if found else "is not known here", source,
+                    "the table was changed without a trace in the binlog" if found else "the schema history lacks it",
+                    position.file, position.pos,
                 )  # fmt: skip
                 return self._recorded(repair, offset())
         if table is None or not all(contradiction.harmless for contradiction in found):

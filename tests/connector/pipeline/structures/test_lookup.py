@@ -75,6 +75,7 @@ def test_the_structure_is_taken_from_the_server(known: str | None, caplog: pytes
     ]
     assert now.asked == [(TableId("d", "t"), PLACE)]
     assert "is taken from the server's SHOW CREATE TABLE" in caplog.text
+    assert ("the table was changed without a trace" if known else "the schema history lacks it") in caplog.text
     assert "(at binlog.000007:400)" in caplog.text
     assert checked() == (table, [])  # and is what is known from then on
     changes = [json.loads(text)["tableChanges"][0]["type"] for text in texts]
