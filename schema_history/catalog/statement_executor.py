@@ -204,7 +204,9 @@ class StatementExecutor:
         table = temporary or self._table(table_id)
         names = [self._id(action.name) for action in body.actions if isinstance(action, RenameTo)]
         if table is None:
-            self.staged |= {} if body.if_exists else dict.fromkeys(names)  # as in rename_table
+            for new_id in () if body.if_exists else names[-1:]:  # as in rename_table
+                self.staged[new_id] = None
+                self._report(ChangeKind.ALTER, self.statement.text, new_id, table_id)
             return
         table_id, new_id = table.id, names[-1] if names else table.id
         self._exchange(body, table)
@@ -216,9 +218,7 @@ class StatementExecutor:
             self._set_temporary(table_id, None)
             self._set_temporary(new_id, altered)
             return
-        if new_id != table_id:
-            self.staged[table_id] = None
-        self.staged[new_id] = altered
+        self.staged |= {table_id: None, new_id: altered}
         self._report(ChangeKind.ALTER, self.statement.text, new_id)
 
     def _exchange(self, body: AlterTable, table: Table) -> None:

@@ -90,6 +90,20 @@ def test_a_table_is_made_like_one_that_is_not_captured(mysql_db: Database, tmp_p
         assert take(engine, 3).after == {"id": 3, "e": "b"}
 
 
+@pytest.mark.parametrize("statement", ["RENAME TABLE x TO t2", "ALTER TABLE x RENAME t2"])
+def test_the_rows_of_a_table_whose_structure_is_not_known_are_read_by_the_next_start(
+    mysql_db: Database, tmp_path: Path, statement: str
+) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", f"CREATE TABLE x {OTHER}")
+    mysql_db.execute("INSERT INTO t VALUES (1)", "INSERT INTO x VALUES (2, 'a')")
+    with capturing(mysql_db, tmp_path) as engine:
+        take(engine, 1)
+        mysql_db.execute(statement, "INSERT INTO t VALUES (3)")
+        take(engine, 3)
+    with capturing(mysql_db, tmp_path) as engine:
+        assert take(engine, 2).after == {"id": 2, "e": "a"}
+
+
 def test_the_rows_of_the_new_table_are_read_on_behind_a_restart(mysql_db: Database, tmp_path: Path) -> None:
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     with capturing(mysql_db, tmp_path) as engine:
