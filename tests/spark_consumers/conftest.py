@@ -35,7 +35,7 @@ def _sockets_of_this_test(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from quick_spark import QUICK_SPARK
+    from rowtide_demo.steps.tables import SMALL
     from rowtide_stack import spark_jars
 
     from rowtide.spark_consumers.jvm.session import build_session
@@ -45,13 +45,13 @@ def spark() -> Iterator[SparkSession]:
         master="local[2]",
         jars=",".join(map(str, spark_jars())),
         settings={
+            **SMALL,
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.databricks.delta.snapshotPartitions": "1",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            **QUICK_SPARK,
         },
     )
     session.sparkContext.setLogLevel("OFF")
