@@ -204,10 +204,10 @@ class TableBatch:
             seen = record_hashes(records, truncations=is_log)
             if truncated is None:  # it has removed the rows of earlier records, so they count when they are repeated
                 records = without_earlier(records, batch.seen, truncations=is_log)
-            if truncated is None and batch.seen and schemas.differ_from(batch.columns):
-                # Repeated records from before an ALTER TABLE would add its columns again, and so reset their values.
-                groups = remaining_groups(groups, records, self.settings.unavailable_placeholder)
-                schemas = self._schemas(records, groups, batch, is_log=is_log)
+                if batch.seen and schemas.differ_from(batch.columns):
+                    # Repeated records from before an ALTER TABLE would add its columns again and reset their values.
+                    groups = remaining_groups(groups, records, self.settings.unavailable_placeholder)
+                    schemas = self._schemas(records, groups, batch, is_log=is_log)
         done = replace(batch, truncation=truncated.newest if truncated else self._truncation_after(batch))
         if not schemas.evolution.after:  # only truncations, or tombstones of unknown rows
             return done

@@ -44,10 +44,6 @@ class ValueVersion:
         """The names of the columns, in lower case."""
         return frozenset(column.name.lower() for column in self.columns)
 
-    def column(self, name: str) -> Column | None:
-        """Return the column of that name, without regard to case, as in MySQL."""
-        return next((column for column in self.columns if column.name.lower() == name.lower()), None)
-
 
 def key_version(version: int | None, schema: JsonSchema, settings: ConverterSettings, topic: str) -> KeyVersion:
     """Return the version of a key's Connect schema.

@@ -13,7 +13,6 @@ CONTENT = "content"
 REPETITION_WINDOW = 5_000
 """The number of the last records without a key whose repetition is recognized in later batches."""
 
-_STREAMED = "key IS NULL AND value IS NOT NULL AND op NOT IN ({others})"
 _HASH = (
     f"xxhash64(op, {', '.join(f'get_json_object(value, {name!r})' for name in ('$.source', '$.before', '$.after'))})"
 )
@@ -78,7 +77,8 @@ def record_hashes(records: DataFrame, *, truncations: bool) -> tuple[int, ...]:
 
 
 def _streamed(truncations: bool) -> str:
-    return _STREAMED.replace("{others}", "'r'" if truncations else "'r', 't'")
+    others = "'r'" if truncations else "'r', 't'"
+    return f"key IS NULL AND value IS NOT NULL AND op NOT IN ({others})"
 
 
 def row_changes(changes: DataFrame, existing: DataFrame | None, normalized: str) -> RowChanges:
