@@ -208,9 +208,7 @@ class ConnectorRun:
         return failure
 
     def _work(self) -> None:
-        if self._stop.is_set():
-            return
-        if self._check:
+        if self._check and not self._stop.is_set():
             database, kafka = self._config.database, self._config.kafka.bootstrap_servers
             place = f" and Kafka at {kafka}" if self._config.uses_kafka else ""
             log.info("checking the database at %s:%d%s", database.hostname, database.port, place)
