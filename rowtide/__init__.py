@@ -2,9 +2,15 @@
 
 The names below are the public Python interface; each is imported when it is first used, so that ``import rowtide``
 needs nothing but Python.
+
+The packages ``connector``, ``envelope``, ``schema_history``, ``spark_consumers`` and ``topics`` are folders at the root
+of the checkout. Symbolic links in this folder make them ``rowtide.connector`` and so on, in the checkout as in the
+wheel.
 """
 
 from typing import TYPE_CHECKING, Any
+
+from rowtide._version import __version__
 
 if TYPE_CHECKING:
     from rowtide.connector.config import Configuration, ConfigurationError
@@ -22,8 +28,6 @@ if TYPE_CHECKING:
         TransactionOrder,
     )
     from rowtide.schema_history.model import Column, Table, TableId
-
-__version__ = "0.1.0"
 
 _MODULES = {
     "Change": "rowtide.connector.records.change",

@@ -12,7 +12,7 @@ from typing import Any
 
 from mode import Service
 
-from rowtide import __version__
+from rowtide._version import __version__
 from rowtide.connector.config import Configuration
 from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.engine.task import ConnectorTask

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from rowtide import __version__
+from rowtide._version import __version__
 from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.delivery.event_store import StoreUse
 from rowtide.connector.delivery.kafka.second_writer import SecondWriter

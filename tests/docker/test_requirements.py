@@ -12,8 +12,8 @@ from packaging.version import Version
 from source_tree import ROOT, project
 
 REQUIREMENTS = ROOT / "docker/requirements"
-LOCKED = {"worker": "canal", "spark": "spark", "dev": "dev"}
-"""The extra that each file locks."""
+LOCKED = {"worker": "canal", "spark": "spark", "dev": "all"}
+"""The extra that each file locks; the file dev has the dependency group of this name, too."""
 
 
 def locked(name: str) -> dict[str, set[Version]]:
@@ -37,13 +37,28 @@ def required(extra: str) -> Iterator[Requirement]:
             yield requirement
 
 
+def grouped(group: str) -> Iterator[Requirement]:
+    """The requirements of a dependency group, those of the groups in it included."""
+    for entry in project()["dependency-groups"][group]:
+        if isinstance(entry, dict):
+            yield from grouped(entry["include-group"])
+        else:
+            yield Requirement(entry)
+
+
 @pytest.mark.parametrize(("name", "extra"), LOCKED.items())
 def test_the_locked_versions_satisfy_pyproject(name: str, extra: str) -> None:
     versions = locked(name)
-    for requirement in required(extra):
+    for requirement in (*required(extra), *(grouped("dev") if name == "dev" else ())):
         found = versions.get(canonicalize_name(requirement.name), set())
         assert found, f"{requirement.name} is not locked: run docker/lock"
         assert all(version in requirement.specifier for version in found), f"{requirement} {found}: run docker/lock"
+
+
+def test_the_images_have_nothing_that_only_a_checkout_needs() -> None:
+    tools = {canonicalize_name(requirement.name) for requirement in grouped("dev")}
+    assert tools
+    assert tools & {*locked("worker"), *locked("spark")} - {"packaging"} == set()
 
 
 def test_the_build_requirements_are_locked() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from rowtide import __version__
+from rowtide._version import __version__
 from rowtide.connector.config.choices import ProducerKind
 from rowtide.connector.config.kafka import native_producer
 from rowtide.connector.delivery.errors import DeliveryError

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from rowtide import __version__
+from rowtide._version import __version__
 from rowtide.connector.worker.status import Status
 from rowtide.connector.worker.web import log_levels
 from rowtide.connector.worker.web.access import Access

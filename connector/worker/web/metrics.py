@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from rowtide import __version__
+from rowtide._version import __version__
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.worker.status import STATES, Status
 from rowtide.schema_history.position.binlog_position import file_number
