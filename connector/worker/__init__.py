@@ -7,10 +7,6 @@ reports its status; it does not depend on how changes are read or delivered.
 
 from typing import Any
 
-from rowtide.connector.worker import imports
-
-imports.import_pymysql()
-
 
 def __getattr__(name: str) -> Any:
     """``app``, for ``faust -A``; created on first access, not when the package is imported."""

@@ -1,9 +1,10 @@
 """Edge: the Faust app that runs connectors, with their threads, signals and web server.
 
 ``rowtide run CONFIG`` and ``ROWTIDE_CONFIG=CONFIG faust -A rowtide.connector.worker worker`` start the same app. Faust
-provides the life cycle, signals and the web server. Records are sent by rowtide's own producer: Faust's can neither put
-offsets into the same transaction nor wait for acknowledgements in bulk. Faust's use of Kafka is therefore switched off:
-no consumer group, no leader election, no topics (``-__assignor-__leader``, reply, changelogs) and no data folder.
+provides the life cycle, signals and the web server. The connectors send their records themselves, because Faust's
+producer can neither put offsets into the same transaction nor wait for acknowledgements in bulk. This app has no agents
+and no tables, so Faust's Kafka clients are not started: there is no consumer group, no leader election and no topic of
+Faust's own.
 """
 
 import asyncio
@@ -15,12 +16,12 @@ import click
 from rowtide.connector.config import Configuration, ConfigurationError, load
 from rowtide.connector.config.files.environment import CONFIG_VARIABLE
 from rowtide.connector.records.settings import MessageForm
-from rowtide.connector.worker.base_app import App
 from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.memory_release import MemoryRelease
 from rowtide.connector.worker.process import Worker
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.reports.systemd import SystemdNotifier
+from rowtide.connector.worker.standalone_app import App
 from rowtide.connector.worker.web.address import WebAddress
 
 
@@ -43,11 +44,9 @@ def create_app(
     Raises:
         ConfigurationError: ``WEB_PORT`` of the environment is no port.
     """
-    brokers = [config.kafka.bootstrap_servers for config in configs if config.kafka.bootstrap_servers]
     address = WebAddress.choose(web_bind, web_port)
     app = App(
         "-".join(["rowtide", *(config.name for config in configs)]),
-        broker=f"kafka://{';'.join(brokers).replace(',', ';') or 'localhost'}",  # never connected to
         Worker=Worker,
         web_bind=address.host,
         web_port=address.port,
@@ -59,8 +58,7 @@ def create_app(
     services = app.connectors.services.values()
     app.reporter = Reporter([service.status for service in services])
     notifier = SystemdNotifier([service.status_at_once for service in services])
-    for service in (app.connectors, app.reporter, notifier, MemoryRelease()):
-        app.service(service)
+    app.services += [app.connectors, app.reporter, notifier, MemoryRelease()]
     return app
 
 

@@ -94,9 +94,6 @@ def run(
             "that topic. Use rowtide databus; or leave databus.topic out, and use another name and topic.prefix"
         )
     with importing():  # slow, and not needed to report a wrong configuration
-        from rowtide.connector.worker.imports import import_faust  # noqa: PLC0415
-
-        import_faust()
         from rowtide.connector.worker import faust_app  # noqa: PLC0415
 
     try:

@@ -18,8 +18,8 @@ from rowtide.connector.config.catalogue import databus
 from rowtide.connector.errors import ConnectorError, SignalError
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.worker import faust_app
-from rowtide.connector.worker.base_app import App
 from rowtide.connector.worker.service import ConnectorService
+from rowtide.connector.worker.standalone_app import App
 from rowtide.databus.server.dumps.publication import Reading, reading_of
 from rowtide.databus.server.dumps.snapshot import SnapshotSource
 from rowtide.databus.server.record_form import DatabusForm
@@ -54,7 +54,7 @@ def create_app(
     if config.databus.zookeeper:
         connector.stand_by()
         dumps = DumpService(dump_settings(config, topic), SnapshotSource(config, topic), databus.ZOOKEEPER.name)
-        app.service(DatabusServer(dumps, connector))
+        app.services.append(DatabusServer(dumps, connector))
     return app
 
 

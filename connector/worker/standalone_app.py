@@ -1,13 +1,14 @@
-"""The class of the Faust app: what is left of Faust's app when it neither reads Kafka nor serves pages of its own."""
+"""The Faust app of a worker that reads no Kafka topics: Faust provides the life cycle, the web server and signals."""
 
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 import faust
 from faust.app.base import BootStrategy as FaustBootStrategy
+from mode import ServiceT
 
 from rowtide.connector.worker.connectors import Connectors
-from rowtide.connector.worker.imports import PostponedModule, PostponedName
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.connect_rest import routes
@@ -17,34 +18,14 @@ from rowtide.connector.worker.web.signals import signal_routes
 
 
 class BootStrategy(FaustBootStrategy):
-    """Starts Faust's web server, and nothing that connects to Kafka or samples the event loop every second."""
+    """Starts Faust's web server and the app's services.
+
+    A standalone worker has no agents and no tables, so it needs neither Faust's Kafka clients nor its sensors, which
+    sample the event loop every second.
+    """
 
     enable_kafka = False
     enable_sensors = False
-
-
-class NotUsed:
-    """Stands for a class of Faust that belongs to its use of Kafka, so that it is not imported."""
-
-
-_NOT_USED: dict[str, Any] = dict.fromkeys(
-    (
-        "ConsumerScheduler",
-        "Event",
-        "GlobalTable",
-        "LeaderAssignor",
-        "PartitionAssignor",
-        "Router",
-        "SetGlobalTable",
-        "SetTable",
-        "Table",
-        "TableManager",
-        "Topic",
-    ),
-    NotUsed,
-)
-"""Settings of Faust that name such a class. With aiokafka, which they import, they would take 6 MB."""
-_CLIENT = PostponedName(PostponedModule("aiohttp.client"), "ClientSession")
 
 
 class App(faust.App):
@@ -52,9 +33,10 @@ class App(faust.App):
 
     Args:
         name: the name of the app.
-        settings: those of Faust.
+        settings: Faust's settings.
 
     Attributes:
+        services: what starts after the web server, and stops before it.
         connectors: the service that runs the connectors.
         reporter: the service that shows what they do.
         show_progress: whether a live view may be drawn on the terminal.
@@ -73,27 +55,19 @@ class App(faust.App):
     token: str | None = None
 
     def __init__(self, name: str, **settings: Any) -> None:
-        super().__init__(name, HttpClient=_CLIENT, **_NOT_USED, **settings)
+        super().__init__(name, **settings)
+        self.services: list[ServiceT] = []
 
-    def service(self, cls: Any) -> Any:
-        """Start a service, or one of a class, with the app.
-
-        Faust's method also marks it for the discovery of modules, which rowtide does not use, and looks through the
-        files of all modules for that (40 ms).
-        """
-        self._extra_services.append(cls)
-        return cls
+    def on_init_dependencies(self) -> Iterable[ServiceT]:
+        """Return the services that Faust starts with the app."""
+        return [*super().on_init_dependencies(), *self.services]
 
     async def on_first_start(self) -> None:
-        """Create no data folder, which Faust would do here: offsets and schema history are in Kafka."""
+        """Create no data directory: Faust keeps the tables of its agents there, and this app has none."""
 
     async def on_start(self) -> None:
-        """Complete the configuration, without a consumer and its transport, which Faust would make here."""
+        """Complete the settings, without the consumer that Faust would make here for its agents."""
         self.finalize()
-
-    async def on_started(self) -> None:
-        """Start the services of the app, without waiting for tables, which Faust would make here."""
-        await self.on_started_init_extra_services()
 
     def _new_web(self) -> WebServer:
         services, access = self.connectors.services, Access(self.token, self.conf.web_bind)
