@@ -40,7 +40,7 @@ def test_the_example_of_a_configuration_is_that_of_the_page_start() -> None:
 
 def test_the_example_in_python_is_the_one_that_is_tested() -> None:
     (snippet,) = blocks("README", "python")
-    tested = (ROOT / "docs/examples/five_lines.py").read_text()
+    tested = (ROOT / "examples/five_lines.py").read_text()
     assert snippet == tested.partition('"""\n\n')[2]
 
 
@@ -50,14 +50,18 @@ def test_every_command_is_named() -> None:
 
 
 def test_every_page_and_script_that_is_named_is_there() -> None:
-    named = re.findall(r"`((?:docs/)?[\w-]+\.md)`", README) + re.findall(r"^\$ (\w+/[\w./-]+)", README, re.MULTILINE)
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if not link.startswith("https://")]
+    named = links + re.findall(r"^\$ (\w+/[\w./-]+)", README, re.MULTILINE)
     assert len(named) > 10
-    assert [name for name in named if not (ROOT / name).is_file()] == []
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_links_work_on_a_package_index_too() -> None:
-    # Relative links lead nowhere there; paths are given as text.
-    assert [link for link in re.findall(r"\]\(([^)]+)\)", README) if not link.startswith("https://")] == []
+def test_every_page_is_linked() -> None:
+    links = {
+        (ROOT / link).resolve() for link in re.findall(r"\]\(([^)]+)\)", README) if not link.startswith("https://")
+    }
+    pages = {page.resolve() for page in (ROOT / "docs").glob("*.md")} - {ROOT / "docs/index.md"}
+    assert pages - links == set()
 
 
 def test_every_extra_that_is_named_is_there() -> None:

@@ -25,7 +25,7 @@ from rowtide.connector.worker.faust_app import create_app
 DOCKER = ROOT / "docker"
 UNIT = DOCKER / "systemd/rowtide@.service"
 ALERTS = DOCKER / "prometheus/rowtide-alerts.yaml"
-METRICS = set(re.findall(r"^\| `(rowtide_\w+)` \|", (ROOT / "docs/operations.md").read_text(), re.MULTILINE))
+METRICS = set(re.findall(r"^\| `(rowtide_\w+)` \|", (ROOT / "docs/monitoring.md").read_text(), re.MULTILINE))
 """The metrics of the documentation, which another test compares with the code."""
 
 

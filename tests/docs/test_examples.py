@@ -23,7 +23,7 @@ from worker_process import eventually
 
 pytestmark = pytest.mark.servers
 
-EXAMPLES = ROOT / "docs/examples"
+EXAMPLES = ROOT / "examples"
 SNAPSHOT_ONLY = {"ROWTIDE_SNAPSHOT_MODE": "initial_only"}
 SOON_STORED = {"ROWTIDE_HEARTBEAT_INTERVAL_MS": "500"}
 """Without heartbeats, a position without rows, such as the one behind a commit, is stored after a minute."""

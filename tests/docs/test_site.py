@@ -43,11 +43,7 @@ def test_a_page_loads_nothing_from_another_host(site: Path) -> None:
     assert [path.name for path in site.rglob("*.html") if loads.search(path.read_text())] == []
 
 
-def test_nothing_is_left_to_be_filled_in(site: Path) -> None:
-    assert [path.name for path in site.glob("*.html") if "{{" in path.read_text()] == []
-
-
-def test_the_hooks_and_their_bytecode_are_not_published(site: Path) -> None:
+def test_no_program_is_published(site: Path) -> None:
     assert [path.name for path in site.rglob("*.py*")] == []
 
 
@@ -61,9 +57,9 @@ def test_the_help_of_every_command_is_there(site: Path) -> None:
     assert [name for name in cli.COMMANDS if f"Usage: rowtide {name}" not in page] == []
 
 
-def test_the_architecture_names_every_room(site: Path) -> None:
+def test_the_architecture_names_every_package(site: Path) -> None:
     page = (site / "architecture.html").read_text()
-    rooms = [room for _, part, *room in (package.name.split(".") for package in packages() if "." in package.name)]
+    names = [name for _, part, *name in (package.name.split(".") for package in packages() if "." in package.name)]
     assert [part for part in PARTS if f"<code>{part}/</code>" not in page] == []
-    assert [room for room in rooms if len(room) == 1 and f"<code>{room[0]}/</code>" not in page] == []
+    assert [name for name in names if len(name) == 1 and f"<code>{name[0]}/</code>" not in page] == []
     assert "►" in page, "the drawing is missing"

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from source_tree import ROOT
 
 __all__ = ["PAGES", "TEXTS", "blocks", "table"]
 
-PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))}
-"""The pages in ``docs``, by name."""
+_GENERATED = re.compile(r"^(<!-- generated: .+ -->\n)(?:.*\n)*?(<!-- end -->)$", re.MULTILINE)
+
+
+def _written(path: Path) -> str:
+    return "" if path.is_symlink() else _GENERATED.sub(r"\1\2", path.read_text())
+
+
+PAGES = {path.stem: _written(path) for path in sorted((ROOT / "docs").glob("*.md"))}
+"""The pages in ``docs``, by name: what is written by hand. A page that is a link to another text is empty."""
 
 TEXTS = {**PAGES, **{name: (ROOT / f"{name}.md").read_text() for name in ("README", "CONTRIBUTING", "SECURITY")}}
 """The pages, and the texts at the root of the checkout."""

@@ -20,7 +20,7 @@ from rowtide.topics.online_schema_change import Exists
 
 _SHOWN = 5
 _READS_ROWS = {SnapshotMode.INITIAL, SnapshotMode.WHEN_NEEDED, SnapshotMode.ALWAYS, SnapshotMode.RECOVERY}
-_GUIDE = "see 'Add a table' in docs/operations.md"
+_GUIDE = "see 'Add a table' in docs/snapshots.md"
 
 
 @dataclass(frozen=True, slots=True)
