@@ -1,6 +1,6 @@
 """The connector's errors. Messages name the location (binlog file and position, table) and the remedy.
 
-ConnectorError
+ConnectorError               of all packages (rowtide/errors.py)
 ├── ProtocolError            the replication protocol or a binlog file
 │   ├── RemoteProtocolError    invalid bytes from the server or in the file
 │   │   ├── ChecksumMismatch     an event's CRC32 does not match its bytes
@@ -18,12 +18,12 @@ ConnectorError
 │   └── PositionPurged         the server has purged the binlog at that position
 ├── SnapshotError            a snapshot that is not allowed, or that failed
 │   └── HistoryMissing         a stored position without its schema history
+├── EngineError              rowtide.Engine is used in a way that cannot work
+│   └── EngineTypeError        an argument of another type than its method takes
 └── SignalError              a signal that cannot be carried out; the connector goes on
 """
 
-
-class ConnectorError(Exception):
-    """The base class of the connector's errors."""
+from rowtide.errors import ConnectorError as ConnectorError  # noqa: PLC0414 - for all who import it from here
 
 
 class ProtocolError(ConnectorError):
@@ -71,7 +71,7 @@ class SchemaError(ConnectorError):
 
 
 class UnknownTable(SchemaError):
-    """Rows of a table that is not in the schema history."""
+    """A table that is not in the schema history, or rows of one."""
 
 
 class ColumnCountMismatch(SchemaError):
@@ -112,6 +112,14 @@ class SnapshotError(ConnectorError):
 
 class HistoryMissing(SnapshotError):
     """There is a position to resume from, but no schema history for it."""
+
+
+class EngineError(ConnectorError):
+    """The engine is used in a way that cannot work."""
+
+
+class EngineTypeError(EngineError, TypeError):
+    """An argument has another type than the engine's method takes."""
 
 
 class SignalError(ConnectorError):

@@ -13,45 +13,77 @@ from typing import TYPE_CHECKING, Any
 from rowtide._version import __version__
 
 if TYPE_CHECKING:
+    from rowtide.connector.check.findings import CheckFailedError
     from rowtide.connector.config import Configuration, ConfigurationError
+    from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted, OffsetStoreError
     from rowtide.connector.delivery.sinks import FileSink, HttpSink, Record, RecordSink, StreamSink
     from rowtide.connector.engine.changes.batch import ChangeBatch
-    from rowtide.connector.engine.engine import Engine, EngineError, capture
-    from rowtide.connector.errors import ConnectorError, SignalError
-    from rowtide.connector.pipeline.signals.signal import Signal
-    from rowtide.connector.records.change import (
-        UNAVAILABLE,
-        Change,
-        Geometry,
-        Row,
-        SourcePosition,
-        TransactionOrder,
+    from rowtide.connector.engine.engine import Engine, capture
+    from rowtide.connector.errors import (
+        ConnectorError,
+        EngineError,
+        EngineTypeError,
+        HistoryMissing,
+        OffsetError,
+        PositionPurged,
+        ProtocolError,
+        SchemaError,
+        SignalError,
+        SnapshotError,
+        UnknownTable,
+        UnparsedDdl,
     )
+    from rowtide.connector.pipeline.signals.signal import Signal
+    from rowtide.connector.records.change import UNAVAILABLE, Change, Geometry, Row, SourcePosition, TransactionOrder
+    from rowtide.connector.source.binlog_stream import StreamBroken, StreamRefused
+    from rowtide.connector.source.connection import DatabaseUnreachableError
+    from rowtide.schema_history.errors import SchemaHistoryError
     from rowtide.schema_history.model import Column, Table, TableId
+    from rowtide.schema_history.queries.point_in_time import InvalidPointInTime
+    from rowtide.topics.errors import TopicError
 
 _MODULES = {
     "Change": "rowtide.connector.records.change",
     "ChangeBatch": "rowtide.connector.engine.changes.batch",
+    "CheckFailedError": "rowtide.connector.check.findings",
     "Column": "rowtide.schema_history.model",
     "Configuration": "rowtide.connector.config",
     "ConfigurationError": "rowtide.connector.config",
     "ConnectorError": "rowtide.connector.errors",
+    "DatabaseUnreachableError": "rowtide.connector.source.connection",
+    "DeliveryError": "rowtide.connector.delivery.errors",
+    "DeliveryInterrupted": "rowtide.connector.delivery.errors",
     "Engine": "rowtide.connector.engine.engine",
-    "EngineError": "rowtide.connector.engine.engine",
+    "EngineError": "rowtide.connector.errors",
+    "EngineTypeError": "rowtide.connector.errors",
     "FileSink": "rowtide.connector.delivery.sinks",
     "Geometry": "rowtide.connector.records.change",
+    "HistoryMissing": "rowtide.connector.errors",
     "HttpSink": "rowtide.connector.delivery.sinks",
+    "InvalidPointInTime": "rowtide.schema_history.queries.point_in_time",
+    "OffsetError": "rowtide.connector.errors",
+    "OffsetStoreError": "rowtide.connector.delivery.errors",
+    "PositionPurged": "rowtide.connector.errors",
+    "ProtocolError": "rowtide.connector.errors",
     "Record": "rowtide.connector.delivery.sinks",
     "RecordSink": "rowtide.connector.delivery.sinks",
     "Row": "rowtide.connector.records.change",
+    "SchemaError": "rowtide.connector.errors",
+    "SchemaHistoryError": "rowtide.schema_history.errors",
     "Signal": "rowtide.connector.pipeline.signals.signal",
     "SignalError": "rowtide.connector.errors",
+    "SnapshotError": "rowtide.connector.errors",
     "SourcePosition": "rowtide.connector.records.change",
+    "StreamBroken": "rowtide.connector.source.binlog_stream",
+    "StreamRefused": "rowtide.connector.source.binlog_stream",
     "StreamSink": "rowtide.connector.delivery.sinks",
     "Table": "rowtide.schema_history.model",
     "TableId": "rowtide.schema_history.model",
+    "TopicError": "rowtide.topics.errors",
     "TransactionOrder": "rowtide.connector.records.change",
     "UNAVAILABLE": "rowtide.connector.records.change",
+    "UnknownTable": "rowtide.connector.errors",
+    "UnparsedDdl": "rowtide.connector.errors",
     "capture": "rowtide.connector.engine.engine",
 }
 
@@ -59,25 +91,44 @@ __all__ = [
     "UNAVAILABLE",
     "Change",
     "ChangeBatch",
+    "CheckFailedError",
     "Column",
     "Configuration",
     "ConfigurationError",
     "ConnectorError",
+    "DatabaseUnreachableError",
+    "DeliveryError",
+    "DeliveryInterrupted",
     "Engine",
     "EngineError",
+    "EngineTypeError",
     "FileSink",
     "Geometry",
+    "HistoryMissing",
     "HttpSink",
+    "InvalidPointInTime",
+    "OffsetError",
+    "OffsetStoreError",
+    "PositionPurged",
+    "ProtocolError",
     "Record",
     "RecordSink",
     "Row",
+    "SchemaError",
+    "SchemaHistoryError",
     "Signal",
     "SignalError",
+    "SnapshotError",
     "SourcePosition",
+    "StreamBroken",
+    "StreamRefused",
     "StreamSink",
     "Table",
     "TableId",
+    "TopicError",
     "TransactionOrder",
+    "UnknownTable",
+    "UnparsedDdl",
     "__version__",
     "capture",
 ]

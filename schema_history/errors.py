@@ -8,6 +8,7 @@ SchemaHistoryError
 
 import re
 
+from rowtide.errors import ConnectorError
 from rowtide.schema_history.model import TableId
 
 _LITERAL = re.compile(
@@ -44,7 +45,7 @@ def without_literals(sql: str) -> str:
     return "".join(parts)
 
 
-class SchemaHistoryError(Exception):
+class SchemaHistoryError(ConnectorError):
     """Base class of all errors of this package.
 
     ``str()`` of an error never contains a literal of a statement, which may be data; see `message`.

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import copy
+import importlib.metadata
 import inspect
+import json
+import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +18,9 @@ from typing import Any
 import pytest
 
 import rowtide
+from rowtide.connector.check import Finding, Severity
+from rowtide.connector.config import Problem
+from rowtide.schema_history.errors import UnparsedDdl
 
 NAMES = [name for name in rowtide.__all__ if name != "__version__"]
 
@@ -49,6 +58,58 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Motor'"):
         _ = rowtide.Motor
     assert sorted(dir(rowtide)) == sorted(rowtide.__all__)
+
+
+EXCEPTIONS = [
+    value for name in NAMES if inspect.isclass(value := getattr(rowtide, name)) and issubclass(value, Exception)
+]
+
+
+@pytest.mark.parametrize("kind", EXCEPTIONS)
+def test_every_exception_has_one_base(kind: type[Exception]) -> None:
+    assert issubclass(kind, rowtide.ConnectorError)
+
+
+def test_every_exception_that_is_documented_can_be_imported() -> None:
+    named = set()
+    for name in NAMES:
+        value = getattr(rowtide, name)
+        members = [value, *vars(value).values()] if inspect.isclass(value) else [value]
+        for member in members:
+            _, _, raises = (inspect.getdoc(member) or "").partition("Raises:")
+            named |= set(re.findall(r"\b[A-Z]\w+(?=(?:, \w+)*:)", raises))
+    assert {"ConnectorError", "ConfigurationError", "OffsetStoreError", "SchemaHistoryError"} <= named
+    assert {name for name in named if name not in rowtide.__all__ and not hasattr(builtins, name)} == set()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        rowtide.ConfigurationError([("name", "is missing")]),
+        rowtide.CheckFailedError([Finding(Severity.ERROR, "log_bin", "is OFF")]),
+        rowtide.DatabaseUnreachableError(Problem("database.hostname", "no answer"), retriable=True),
+        rowtide.PositionPurged("purged", purged=False),
+        rowtide.SignalError("refused", "1", "log"),
+        rowtide.ProtocolError("damaged", "binlog.000001:4"),
+        rowtide.StreamRefused("no right"),
+        rowtide.EngineTypeError("size must be a number"),
+        UnparsedDdl("CREATE TABEL t", "expected TABLE", 7, "binlog.000001:4"),
+    ],
+)
+def test_exceptions_can_be_pickled(error: Exception) -> None:
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(again) is type(error)
+        assert (str(again), vars(again)) == (str(error), vars(error))
+
+
+def test_type_checkers_find_the_packages() -> None:
+    installed = importlib.metadata.distribution("rowtide")
+    direct = json.loads(installed.read_text("direct_url.json") or "{}")
+    if not direct.get("dir_info", {}).get("editable"):
+        pytest.skip("rowtide is not installed editable")
+    paths = [line for file in installed.files or () if file.suffix == ".pth" for line in file.read_text().splitlines()]
+    root = Path(str(rowtide.__file__)).parents[1]
+    assert str(root) in paths, "run docker/setup again: type checkers read paths, but not import hooks"
 
 
 def run(code: str, *options: str) -> subprocess.CompletedProcess[str]:

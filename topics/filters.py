@@ -29,6 +29,11 @@ def split_list(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item.strip().replace("\\,", ",") for item in divided(text) if item.strip()))
 
 
+def joined_list(items: Iterable[str]) -> str:
+    r"""Join a list so that :func:`split_list` finds the same items: ``,`` in an item becomes ``\,``."""
+    return ",".join(re.sub(r"(?s)\\.|,", lambda found: "\\," if found[0] == "," else found[0], item) for item in items)
+
+
 def divided(text: str, *, brackets: bool = False) -> Iterator[str]:
     """Split a text at commas without a preceding backslash; the parts are as they were written.
 

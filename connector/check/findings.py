@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from rowtide.connector.config.errors import Problem
+from rowtide.connector.errors import ConnectorError
 
 
 class Severity(enum.IntEnum):
@@ -36,7 +37,7 @@ class Finding(NamedTuple):
         return f"{self.subject}: {self.message}"
 
 
-class CheckFailedError(Exception):
+class CheckFailedError(ConnectorError):
     """The database or Kafka does not meet the connector's requirements, or is away.
 
     Attributes:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from rowtide.errors import ConnectorError
+
 
 class Problem(NamedTuple):
     """One problem of a configuration.
@@ -19,7 +21,7 @@ class Problem(NamedTuple):
         return f"{self.property}: {self.message}"
 
 
-class ConfigurationError(ValueError):
+class ConfigurationError(ConnectorError, ValueError):
     """An invalid configuration.
 
     Attributes:

@@ -5,6 +5,7 @@ changes from the event store in its own thread and acknowledges them.
 """
 
 import asyncio
+import datetime as dt
 import logging
 import os
 import threading
@@ -15,33 +16,28 @@ from types import TracebackType
 from typing import Any, Self
 
 from rowtide.connector.config import Configuration, ConfigurationError, from_properties
+from rowtide.connector.config.arguments import PropertyValue, property_texts
 from rowtide.connector.config.catalogue import PROPERTIES
 from rowtide.connector.config.catalogue.connect import SINK
-from rowtide.connector.config.files.environment import property_name
 from rowtide.connector.config.files.files import read_files
 from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE
 from rowtide.connector.delivery.event_store import EventStore, Taken
 from rowtide.connector.delivery.sinks import RecordSink
+from rowtide.connector.engine.changes import calls
 from rowtide.connector.engine.changes.batch import ChangeBatch
 from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.engine.task import ConnectorTask
-from rowtide.connector.engine.wiring import history_source
-from rowtide.connector.errors import ConnectorError
+from rowtide.connector.errors import EngineError
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import Change
 from rowtide.schema_history.model import Table
-from rowtide.schema_history.queries.point_in_time import parse_point_in_time
 
 log = logging.getLogger(__name__)
 
 _WARN_S = 30.0
 _TICK_S = 0.1
 """How often a waiting ``get`` looks whether the connector has ended or started again."""
-
-
-class EngineError(ConnectorError):
-    """The engine is used in a way that cannot work."""
 
 
 class Engine:
@@ -62,7 +58,7 @@ class Engine:
     All methods may be called from any thread; the batches of one engine are meant for one consumer.
 
     Args:
-        properties: Debezium's properties and rowtide's, by name.
+        properties: Debezium's properties and rowtide's, by name: texts, numbers, booleans, paths, and lists.
         environ: for ``${env:…}`` and variables such as ``ROWTIDE_DATABASE_PASSWORD``; by default nothing.
         more: further ones by keyword: ``_`` stands for a dot, ``__`` for an underscore, ``___`` for a dash.
 
@@ -72,18 +68,14 @@ class Engine:
 
     def __init__(
         self,
-        properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, PropertyValue] | None = None,
         *,
         environ: Mapping[str, str] | None = None,
-        **more: str | int,
+        **more: PropertyValue,
     ) -> None:
-        if properties is not None and not isinstance(properties, Mapping):
-            raise TypeError(
-                f"properties is a {type(properties).__name__}, not a mapping of names to texts; "
-                "Engine.from_config reads a file"
-            )
-        given = {property_name(name, PROPERTIES): str(value) for name, value in more.items()}
-        self.config: Configuration = from_properties({**(properties or {}), **given, SINK.name: "python"}, environ)
+        calls.require_mapping(properties)
+        given = property_texts(properties or {}, more)
+        self.config: Configuration = from_properties({**given, SINK.name: "python"}, environ)
         self._task: ConnectorTask | None = None
         self._signalling = Signalling()
         self._lock = threading.Lock()
@@ -91,9 +83,10 @@ class Engine:
         self._generation = 0
         self._acknowledged = self._taken = INIT_SEQUENCE
         self._warned_at = 0.0
+        self._closed = False
 
     @classmethod
-    def from_config(cls, *paths: str | os.PathLike[str], **more: str | int) -> Self:
+    def from_config(cls, *paths: str | os.PathLike[str], **more: PropertyValue) -> Self:
         """An engine from configuration files, as ``rowtide run`` reads them; ``ROWTIDE_…`` variables override them.
 
         Args:
@@ -103,12 +96,11 @@ class Engine:
         Raises:
             ConfigurationError: with every problem of the configuration.
         """
+        calls.require_paths(paths)
         files = read_files(map(Path, paths), PROPERTIES)
         if files.problems:
             raise ConfigurationError(files.problems)
         return cls(files.properties, environ=os.environ, **more)
-
-    # --- life -----------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         self.start()
@@ -132,24 +124,29 @@ class Engine:
         """Start the connector in a thread of its own.
 
         Raises:
-            EngineError: it was started already.
+            EngineError: it was started already, or closed.
         """
         if self.config.transforms:
             names = ", ".join(plugin.name for plugin in self.config.transforms)
             log.warning("transforms (%s) apply to records, which sinks get; changes are handed out without them", names)
         self._start(ConnectorTask(self.config, changes=True, signalling=self._signalling))
 
+    def _require_open(self) -> None:
+        if self._closed:
+            raise EngineError("the engine was closed: an engine runs once; make another engine")
+
     def _start(self, task: ConnectorTask) -> None:
+        self._require_open()
         if self._task is not None:
             raise EngineError(
-                "the engine was started already: an engine runs once, and run() starts it itself, without a with "
-                "statement; make another engine"
+                "the engine was started already: an engine runs once, and run() starts it itself, without with"
             )
         self._task = task
         task.start()
 
     def close(self) -> None:
         """Stop the connector and wait for its end. Changes that are not acknowledged come again at the next start."""
+        self._closed = True
         if self._task is not None:
             self._task.stop()
 
@@ -177,9 +174,12 @@ class Engine:
             A batch of at least one change; ``None`` if the time is over, or if the connector has ended.
 
         Raises:
-            EngineError: the engine was not started.
+            EngineError: the engine was not started, or was closed, or an argument is wrong.
             ConnectorError: the connector has failed; raised when all changes before the failure were handed out.
         """
+        self._require_open()
+        calls.require_number("size", size, int, 1)
+        calls.require_number("timeout", 0 if timeout is None else timeout, int | float, 0)
         task = self._task
         if task is None:
             raise EngineError("the engine was not started: use it in a with statement, or call start()")
@@ -278,18 +278,26 @@ class Engine:
             self._taken = self._acknowledged
             return 0 if self._store is None else self._store.rollback()
 
+    def _next(self, timeout: float | None = None) -> ChangeBatch | None:
+        """The next batch; ``None`` at the end, which another thread may bring about by closing the engine."""
+        try:
+            return self.get(timeout=timeout)
+        except EngineError:
+            if self._closed:
+                return None
+            raise
+
     def __iter__(self) -> Iterator[ChangeBatch]:
-        while True:
-            batch = self.get()
-            if batch is None:
-                return
+        self._require_open()
+        while (batch := self._next()) is not None:
             yield batch
 
     async def __aiter__(self) -> AsyncIterator[ChangeBatch]:
+        self._require_open()
         while True:
             await asyncio.to_thread(self._wait, _TICK_S)
             ended = self.ended
-            batch = self.get(timeout=0)  # not in the thread: after a cancellation nobody would have its batch
+            batch = self._next(timeout=0)  # not in the thread: after a cancellation nobody would have its batch
             if batch is not None:
                 yield batch
             elif ended:
@@ -297,24 +305,20 @@ class Engine:
 
     # --- structures -------------------------------------------------------------------------------------------------
 
-    def table_at(self, name: str, at: str = "end") -> Table | None:
+    def table_at(self, name: str, at: str | int | dt.datetime = "end") -> Table:
         """The structure of a table at a point in time, from the schema history.
 
         Args:
             name: ``database.table``.
-            at: a position (``binlog.000042:1234``), a GTID set, a time (ISO 8601, or a number since the epoch), or
-                ``end``.
-
-        Returns:
-            The structure; ``None`` if there was no such table.
+            at: a position (``binlog.000042:1234``), a GTID set, a time (ISO 8601, or a number since the epoch; UTC
+                without a zone), or ``end``.
 
         Raises:
-            ValueError: ``at`` cannot be read.
+            UnknownTable: there was no such table.
+            InvalidPointInTime: ``at`` cannot be read.
             SchemaHistoryError: the history cannot be read, or the connector keeps it in memory.
         """
-        database, _, table = name.partition(".")
-        with history_source(self.config) as source:
-            return source.tables(parse_point_in_time(at)).table(database, table)
+        return calls.structure_at(self.config, name, at)
 
     # --- signals ----------------------------------------------------------------------------------------------------
 
@@ -330,9 +334,12 @@ class Engine:
             The id.
 
         Raises:
+            EngineError: the engine was closed.
             SignalError: it is no signal. What its action refuses is logged, and is in :attr:`notifications`.
         """
-        return self._signalling.send({"id": signal_id, "type": kind, "data": dict(data or {})}, "in-process")
+        self._require_open()
+        plain = dict(data) if isinstance(data, Mapping) else data
+        return self._signalling.send({"id": signal_id, "type": kind, "data": plain}, "in-process")
 
     def on_signal(self, kind: str, action: "Callable[[Signal], None]") -> None:
         """Call a function for each signal of a type, whatever channel brings it.
@@ -342,14 +349,13 @@ class Engine:
             action: is called in the reader's thread, between two transactions or at the signal's row. It refuses a
                 signal by raising ``SignalError``.
         """
+        calls.require_function("on_signal()", action)
         self._signalling.hooks[kind] = action
 
     @property
     def notifications(self) -> list[Mapping[str, Any]]:
         """The last notifications about snapshots and signals, oldest first; at most a thousand."""
         return self._signalling.notifications.all()
-
-    # --- handing over -----------------------------------------------------------------------------------------------
 
     def run(self, target: "Callable[[ChangeBatch], Any] | RecordSink") -> None:
         """Start, hand everything to a function or a sink until the connector ends, and close.
@@ -359,9 +365,11 @@ class Engine:
                 Or a sink, which gets Debezium's records.
 
         Raises:
+            EngineError: the engine was started already, or closed, or the target is neither.
             ConnectorError: the connector or the sink has failed.
             Exception: whatever the function raises; its batch is not acknowledged.
         """
+        calls.require_target(target)
         if isinstance(target, RecordSink):
             self._start(ConnectorTask(self.config, sink=target, signalling=self._signalling))
             assert self._task is not None
@@ -379,7 +387,7 @@ class Engine:
                 batch.ack()
 
 
-def capture(path: str | os.PathLike[str], handler: Callable[[Change], Any], **more: str | int) -> None:
+def capture(path: str | os.PathLike[str], handler: Callable[[Change], Any], **more: PropertyValue) -> None:
     """Call a function with every change of a configured connector, until the process ends.
 
     Args:
@@ -387,4 +395,5 @@ def capture(path: str | os.PathLike[str], handler: Callable[[Change], Any], **mo
         handler: is called with each change; a batch is acknowledged when all its changes are handled.
         more: properties by keyword, over those of the file.
     """
+    calls.require_function("capture()", handler)
     Engine.from_config(path, **more).run(lambda batch: [handler(change) for change in batch])

@@ -46,7 +46,6 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import Decision, SnapshotProgress
 from rowtide.connector.snapshot.on_demand import requested_snapshots
-from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.connection.kill import kill_queries
 from rowtide.connector.source.connection.open_connections import OpenConnections
 from rowtide.connector.source.current_structure import CurrentStructure
@@ -155,10 +154,10 @@ class ConnectorRun:
                 self._work()
         except StoreClosed as error:
             failure = None if self._stop.is_set() else error
-        except (ConnectorError, DatabaseUnreachableError) as error:
-            failure = None if self._connections.interrupted else error
         except CheckFailedError as error:
             failure = None if self._connections.interrupted and error.retriable else error
+        except ConnectorError as error:
+            failure = None if self._connections.interrupted else error
         except BaseException as error:  # noqa: BLE001 - the task decides about every failure
             failure = error
         finally:

@@ -65,6 +65,9 @@ class Unavailable:
     def __bool__(self) -> bool:
         return False
 
+    def __reduce__(self) -> str:
+        return "UNAVAILABLE"  # copies and pickles are the same object, so that "is" works
+
 
 UNAVAILABLE: Final = Unavailable()
 """The value of a column that the binlog leaves out (``binlog_row_image`` is NOBLOB or MINIMAL).
@@ -134,7 +137,8 @@ class Row(Mapping[str, Any]):
     ``datetime.date``, ``datetime.datetime`` (naive for DATETIME, in UTC for TIMESTAMP), ``datetime.timedelta`` (TIME),
     the parsed document (MySQL's JSON; MariaDB's is a ``str``), :class:`Geometry`, ``list[float]`` (VECTOR), ``None``
     for NULL. A date that Python's calendar lacks (``0000-00-00``, ``2024-02-00``) is the ``str`` that MySQL prints. A
-    column that the binlog leaves out is :data:`UNAVAILABLE`.
+    column that the binlog leaves out is :data:`UNAVAILABLE`. The JSON document ``null`` is ``None``, too:
+    :meth:`json_text` tells it (``"null"``) from NULL (``None``).
     """
 
     __slots__ = ("_places", "_values")
@@ -287,6 +291,15 @@ class Change:
         key = self._debezium(self)[0]
         return None if key is None else key.decode()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let a change be pickled, with Debezium's record, as what makes the record stays in this process."""
+        try:
+            made = _MadeMessage(self._debezium(self))
+        except Exception as error:  # noqa: BLE001 - raised again when the record is asked for
+            made = _MadeMessage(error)
+        key, before, after = self._key, self._before, self._after
+        return Change, (self.op, self._layout, key, before, after, self.position, self.row, made, self._transaction)
+
     def __repr__(self) -> str:
         parts = [f"{name}={row!r}" for name, row in (("before", self.before), ("after", self.after)) if row is not None]
         place = f"{self.position.file}:{self.position.pos}"
@@ -295,5 +308,17 @@ class Change:
 
 DebeziumMessage = Callable[[Change], tuple[bytes | None, bytes]]
 """Makes the key and the value of Debezium's record of a change."""
+
+
+class _MadeMessage(NamedTuple):
+    """The key and the value of Debezium's record of a change that was pickled, or why there is none."""
+
+    made: tuple[bytes | None, bytes] | Exception
+
+    def __call__(self, _change: Change) -> tuple[bytes | None, bytes]:
+        if isinstance(self.made, Exception):
+            raise self.made
+        return self.made
+
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -281,7 +281,7 @@ class CanalService:
                     if not await self._has_ended(name):
                         continue
                 await self._start(name, settings, nodes, version)
-            except (ConfigurationError, ConnectorError, OSError) as error:
+            except (ConnectorError, OSError) as error:
                 if not isinstance(error, ConfigurationError):  # another file, or the disk: try again
                     self._versions.pop(name, None)
                 state = "goes on with its former settings" if name in self._instances else "is not started"

@@ -137,7 +137,7 @@ def _with_source(command: F) -> F:
         try:
             with _source(config, history, binlogs, Flavor(flavor)) as source:
                 command(source, **arguments)
-        except (SchemaHistoryError, InvalidPointInTime, OSError) as problem:
+        except (SchemaHistoryError, OSError) as problem:
             raise click.ClickException(str(problem)) from None
         except Exception as problem:
             if type(problem).__module__.startswith("rowtide."):

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
@@ -12,7 +13,7 @@ _SECONDS = re.compile(r"\d{9,10}")
 _MILLISECONDS = re.compile(r"\d{12,13}")
 
 
-class InvalidPointInTime(ValueError):
+class InvalidPointInTime(SchemaHistoryError, ValueError):
     """The text is not a position, GTID set or time; the message says what is expected."""
 
 

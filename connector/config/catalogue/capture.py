@@ -51,7 +51,7 @@ ONLINE_SCHEMA_CHANGE = Property(
 )
 MESSAGE_KEY_COLUMNS = Property(
     "message.key.columns",
-    text(),
+    text(separator=";"),
     "",
     "The columns of the record key instead of those of the primary key: `database.table:column,column;…`, all of them "
     "regular expressions.",

@@ -2,13 +2,13 @@
 
 import enum
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from rowtide.connector.config.choices import FailureHandling, SslMode
 from rowtide.connector.config.secret import Secret
-from rowtide.topics.filters import Patterns, split_list
+from rowtide.topics.filters import Patterns, joined_list, split_list
 from rowtide.topics.java_regex import compile_java
 from rowtide.topics.online_schema_change import HelperNames, parse_helper_names
 
@@ -27,11 +27,13 @@ class Kind(Generic[T]):
         label: the type's name in the reference.
         parse: parses a text; raises ``ValueError`` with a message that has neither the property's name nor the text.
         shown: whether an error may show the text.
+        join: writes the items of a list as one text; ``None`` if the property is no list.
     """
 
     label: str
     parse: Callable[[str], T]
     shown: bool = True
+    join: Callable[[Sequence[str]], str] | None = None
 
 
 def boolean() -> Kind[bool]:
@@ -68,8 +70,14 @@ def long(low: int | None = None) -> Kind[int]:
     return integer(low, LONG_MAX)
 
 
-def text(pattern: str | None = None, explanation: str = "") -> Kind[str]:
-    """Any text, or one that matches a pattern; ``explanation`` is the message for other texts."""
+def text(pattern: str | None = None, explanation: str = "", separator: str | None = None) -> Kind[str]:
+    """Any text, or one that matches a pattern; ``explanation`` is the message for other texts.
+
+    Args:
+        pattern: of the whole text.
+        explanation: the message for other texts.
+        separator: between the items of a text that is a list.
+    """
     compiled = None if pattern is None else re.compile(pattern)
 
     def parse(value: str) -> str:
@@ -77,7 +85,7 @@ def text(pattern: str | None = None, explanation: str = "") -> Kind[str]:
             raise ValueError(explanation)
         return value
 
-    return Kind("string", parse)
+    return Kind("string", parse, join=None if separator is None else separator.join)
 
 
 def secret() -> Kind[Secret]:
@@ -104,7 +112,7 @@ def names() -> Kind[tuple[str, ...]]:
     def parse(value: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(item.strip() for item in value.split(",") if item.strip()))
 
-    return Kind("list", parse)
+    return Kind("list", parse, join=",".join)
 
 
 def patterns() -> Kind[Patterns | None]:
@@ -113,22 +121,22 @@ def patterns() -> Kind[Patterns | None]:
     def parse(value: str) -> Patterns | None:
         return Patterns.parse(value) if value.strip() else None
 
-    return Kind("list of regular expressions", parse)
+    return Kind("list of regular expressions", parse, join=joined_list)
 
 
 def helper_names() -> Kind[HelperNames]:
     r"""Regular expressions for helper tables, ``well-known`` or ``none``; ``\,`` is a literal comma."""
-    return Kind("list of regular expressions", lambda value: parse_helper_names(split_list(value)))
+    return Kind("list of regular expressions", lambda value: parse_helper_names(split_list(value)), join=joined_list)
 
 
 def escaped_names() -> Kind[tuple[str, ...]]:
     r"""A comma-separated list in which ``\,`` is a literal comma."""
-    return Kind("list", split_list)
+    return Kind("list", split_list, join=joined_list)
 
 
 def optional(kind: Kind[T]) -> Kind[T | None]:
     """An optional value; a blank text means that it is absent."""
-    return Kind(kind.label, lambda value: kind.parse(value) if value.strip() else None, kind.shown)
+    return Kind(kind.label, lambda value: kind.parse(value) if value.strip() else None, kind.shown, kind.join)
 
 
 def ssl_mode() -> Kind[SslMode | None]:

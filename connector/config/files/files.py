@@ -53,8 +53,10 @@ def read_file(path: Path, known: Iterable[str] = ()) -> Layer:
     """
     try:
         content = path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError([(str(path), f"cannot be read: {error.strerror or error}")]) from None
+    except (OSError, ValueError) as error:  # ValueError: the path contains a zero byte
+        raise ConfigurationError(
+            [(str(path), f"cannot be read: {getattr(error, 'strerror', None) or error}")]
+        ) from None
     try:
         layer = _parsed(path, content)
     except PropertiesSyntaxError as error:

@@ -1,10 +1,12 @@
 """Changes as Arrow record batches; needs pyarrow (``pip install 'rowtide[arrow]'``)."""
 
 from collections.abc import Sequence
-from typing import Any
+from decimal import Decimal
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
+from rowtide.connector.errors import EngineError, EngineTypeError
 from rowtide.connector.records.change import UNAVAILABLE, Change, Geometry
 from rowtide.schema_history.model import Column
 
@@ -27,19 +29,24 @@ _GEOMETRIES = frozenset(
 _GEOMETRY = pa.struct([pa.field("wkb", pa.binary()), pa.field("srid", pa.int64())])
 _DECIMAL128_DIGITS = 38
 
+WideDecimals = Literal["string", "decimal128", "decimal256"]
+"""The Arrow type of DECIMAL columns with more than 38 digits."""
 
-def record_batches(changes: Sequence[Change]) -> dict[str, list[pa.RecordBatch]]:
+
+def record_batches(changes: Sequence[Change], wide_decimals: WideDecimals) -> dict[str, list[pa.RecordBatch]]:
     """The record batches of each table, in order; see :meth:`ChangeBatch.to_arrow`."""
+    if wide_decimals not in get_args(WideDecimals):
+        raise EngineTypeError(f"wide_decimals must be one of {get_args(WideDecimals)}, not {wide_decimals!r}")
     found: dict[str, list[list[Change]]] = {}
     for change in changes:
         parts = found.setdefault(str(change.schema.id), [])
         if not parts or parts[-1][-1].schema is not change.schema:
             parts.append([])
         parts[-1].append(change)
-    return {table: [_record_batch(part) for part in parts] for table, parts in found.items()}
+    return {table: [_record_batch(part, wide_decimals) for part in parts] for table, parts in found.items()}
 
 
-def arrow_type(column: Column) -> pa.DataType:
+def arrow_type(column: Column, wide_decimals: WideDecimals = "string") -> pa.DataType:
     """The Arrow type of a column's values. TIME is a duration; JSON, ENUM and SET are strings."""
     match column.data_type:
         case "bigint":
@@ -47,8 +54,7 @@ def arrow_type(column: Column) -> pa.DataType:
         case kind if kind in _INTEGERS:
             return pa.int64()
         case "decimal":
-            digits, scale = column.length or 10, column.scale or 0
-            return pa.decimal128(digits, scale) if digits <= _DECIMAL128_DIGITS else pa.decimal256(digits, scale)
+            return _decimal_type(column.length or 10, column.scale or 0, wide_decimals)
         case "float":
             return pa.float32()
         case "double":
@@ -73,7 +79,15 @@ def arrow_type(column: Column) -> pa.DataType:
             return pa.string()
 
 
-def _record_batch(changes: Sequence[Change]) -> pa.RecordBatch:
+def _decimal_type(digits: int, scale: int, wide_decimals: WideDecimals) -> pa.DataType:
+    if digits <= _DECIMAL128_DIGITS:
+        return pa.decimal128(digits, scale)
+    if wide_decimals == "decimal256":
+        return pa.decimal256(digits, scale)
+    return pa.string() if wide_decimals == "string" else pa.decimal128(_DECIMAL128_DIGITS, scale)
+
+
+def _record_batch(changes: Sequence[Change], wide_decimals: WideDecimals) -> pa.RecordBatch:
     """The record batch of changes of one structure."""
     first = changes[0]
     by_name = {column.name: column for column in first.schema.row_columns}
@@ -91,10 +105,31 @@ def _record_batch(changes: Sequence[Change]) -> pa.RecordBatch:
         [change.row for change in changes],
         unavailable,
     ]
-    fields = [*_META, *(pa.field(name, arrow_type(by_name[name])) for name in names)]
+    fields = [*_meta_fields(names), *(pa.field(name, arrow_type(by_name[name], wide_decimals)) for name in names)]
     columns = [*meta, *([None if row is None else row[place] for row in rows] for place in range(len(names)))]
-    arrays = [pa.array(_fitting(values, field.type), field.type) for values, field in zip(columns, fields, strict=True)]
+    arrays = [_array(values, field, first) for values, field in zip(columns, fields, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _meta_fields(names: Sequence[str]) -> list[pa.Field]:
+    """The columns before those of the table; a name that the table has, in whatever case, gets another underscore."""
+    taken = {name.lower() for name in names}
+    fields = []
+    for field in _META:
+        name = field.name
+        while name in taken:
+            name = f"_{name}"
+        fields.append(field.with_name(name))
+    return fields
+
+
+def _array(values: list[Any], field: pa.Field, change: Change) -> pa.Array:
+    try:
+        return pa.array(_fitting(values, field.type), field.type)
+    except (pa.ArrowInvalid, UnicodeEncodeError) as error:
+        raise EngineError(
+            f"{change.schema.id}.{field.name} has a value that Arrow's {field.type} cannot hold: {error}"
+        ) from error
 
 
 def _fitting(values: list[Any], kind: pa.DataType) -> list[Any]:
@@ -103,4 +138,10 @@ def _fitting(values: list[Any], kind: pa.DataType) -> list[Any]:
         return [None if isinstance(value, str) or value is UNAVAILABLE else value for value in values]
     if kind == _GEOMETRY:
         return [{"wkb": value.wkb, "srid": value.srid} if isinstance(value, Geometry) else None for value in values]
+    if kind == pa.string():
+        return [None if value is UNAVAILABLE else _text(value) for value in values]
     return [None if value is UNAVAILABLE else value for value in values]
+
+
+def _text(value: Any) -> Any:
+    return format(value, "f") if isinstance(value, Decimal) else value

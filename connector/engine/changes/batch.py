@@ -1,12 +1,14 @@
 """A batch of changes, as the engine hands it out."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, NoReturn, overload
 
 from rowtide.connector.records.change import Change
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from rowtide.connector.engine.changes.arrow import WideDecimals
 
 
 class ChangeBatch(Sequence[Change]):
@@ -36,6 +38,9 @@ class ChangeBatch(Sequence[Change]):
     def __len__(self) -> int:
         return len(self._changes)
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a ChangeBatch cannot be pickled: only this process can acknowledge it; pickle list(batch)")
+
     def __repr__(self) -> str:
         if not self._changes:
             return "<ChangeBatch of 0 changes>"
@@ -54,13 +59,21 @@ class ChangeBatch(Sequence[Change]):
         """
         return self._ack()
 
-    def to_arrow(self) -> "dict[str, list[pa.RecordBatch]]":
+    def to_arrow(self, *, wide_decimals: "WideDecimals" = "string") -> "dict[str, list[pa.RecordBatch]]":
         """The changes as Arrow record batches by table (``database.table``); needs the extra ``rowtide[arrow]``.
 
         A table has one record batch, or several in order if its structure changes within this batch. Their columns are
         those of the table after the change (before it, for ``d``), preceded by ``__op``, ``__ts`` (when the source
-        changed the row), ``__file``, ``__pos`` and ``__row``.
+        changed the row), ``__file``, ``__pos``, ``__row`` and ``__unavailable``. If the table has a column of such a
+        name, the added one begins with a further underscore.
+
+        Args:
+            wide_decimals: the type of DECIMAL columns with more than 38 digits. ``string`` is exact, and all libraries
+                read it; ``decimal256`` is exact, but few libraries read it; ``decimal128`` has 38 digits.
+
+        Raises:
+            EngineError: a value does not fit, such as one with more digits into ``decimal128``.
         """
         from rowtide.connector.engine.changes.arrow import record_batches  # noqa: PLC0415 - pyarrow is an extra
 
-        return record_batches(self._changes)
+        return record_batches(self._changes, wide_decimals)

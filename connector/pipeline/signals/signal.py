@@ -127,3 +127,5 @@ def _require_unicode(value: object, what: str) -> None:
         json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError as error:
         raise SignalError(f"{what} has a character that is not valid in Unicode: {error}") from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise SignalError(f"{what} cannot be written as JSON: {error}") from None

@@ -8,6 +8,7 @@ from pymysql.constants import CR, ER
 from rowtide.connector.config.choices import SslMode
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.model.database import DatabaseConfig
+from rowtide.connector.errors import ConnectorError
 
 _ACCOUNT_UNUSABLE = frozenset({1820, 1862, 3118, 4151})  # password expired, account locked (MySQL's, MariaDB's)
 _LIMITS = {
@@ -45,7 +46,7 @@ _LOST = frozenset(
 """Errors after which the server answers no more on this connection: it stops, or it ended the session."""
 
 
-class DatabaseUnreachableError(Exception):
+class DatabaseUnreachableError(ConnectorError):
     """There is no connection to the database, or the connection was lost.
 
     Attributes:

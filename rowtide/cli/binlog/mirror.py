@@ -11,7 +11,6 @@ from rowtide.cli.connectors import config_argument, log_options, read_configurat
 from rowtide.connector.config import Flavor
 from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.errors import ConnectorError
-from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.mirror.folder import MirrorFolder, Retention
 from rowtide.connector.source.mirror.mirror import Mirror, MirrorSettings, as_mirror
 from rowtide.connector.source.mirror.start import start_file
@@ -130,7 +129,7 @@ def mirror(
             for received in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(received, lambda *_: running.stop())
             running.run()
-    except (ConnectorError, DatabaseUnreachableError) as error:
+    except ConnectorError as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"cannot listen at {web_bind}:{web_port}: {error.strerror}") from None

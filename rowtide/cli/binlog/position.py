@@ -97,7 +97,7 @@ def position(
     except PositionNotFound as error:
         click.echo(json.dumps({"found": False, "error": str(error)}) if as_json else f"Error: {error}", err=not as_json)
         raise SystemExit(_NOT_FOUND) from None
-    except (ConnectorError, DatabaseUnreachableError) as error:
+    except ConnectorError as error:
         raise click.ClickException(str(error)) from None
     click.echo(report_json(report) if as_json else report_text(report))
 

@@ -9,7 +9,6 @@ import click
 
 from rowtide.canal.service import CanalService
 from rowtide.cli.connectors import log_options
-from rowtide.connector.config import ConfigurationError
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.worker import logs
 from rowtide.tcp_server import Address
@@ -37,7 +36,7 @@ def canal(folder: Path, *, log_level: str, log_format: str) -> None:
         for note in service.notes:
             log.info("%s", note)
         asyncio.run(_serve(service))
-    except (ConfigurationError, ConnectorError) as error:
+    except ConnectorError as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"cannot listen at canal.ip and canal.port: {error}") from error
