@@ -7,7 +7,6 @@ for outcome in update_tables(spark, source, settings):
     print(outcome)
 """
 
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -33,6 +32,7 @@ from rowtide.spark_consumers.messages.records import connector_prefix
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Batch, StateStore, StoredState
+from rowtide.topics.java_regex import InvalidPatternError, compile_java
 
 Progress = Callable[[TableName, int, int], None]
 """Receives a table, the records that are applied, and those to apply in this run; from the threads of the tables."""
@@ -100,9 +100,9 @@ def table_jobs(spark: SparkSession, source: RecordSource, settings: Settings, to
         raise SettingsError(f"format {settings.format!r} is unknown; the formats are {', '.join(FORMATS)}")
     pattern = topics if topics is not None else table_topics(settings.prefix or "")
     try:
-        re.compile(pattern)
-    except re.error as error:
-        raise SettingsError(f"--topics {pattern} is not a regular expression: {error}") from error
+        compile_java(pattern)
+    except InvalidPatternError as error:
+        raise SettingsError(f"--topics is not a regular expression: {error}") from error
     found = source.topics(pattern)
     if not found:
         raise SettingsError(f"no topic matches {pattern}: has the connector written anything yet?")

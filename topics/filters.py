@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rowtide.topics.java_regex import InvalidPatternError, compile_java
+from rowtide.topics.java_regex import InvalidPatternError, Pattern, compile_java
 from rowtide.topics.online_schema_change import NO_HELPERS, Exists, HelperNames
 
 _NAME = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.)+")
@@ -78,7 +78,7 @@ class Patterns:
 
     sources: tuple[str, ...]
     _names: Mapping[str, int] = field(repr=False, compare=False)  # a list may have thousands
-    _compiled: tuple[tuple[int, re.Pattern[str]], ...] = field(repr=False, compare=False)
+    _compiled: tuple[tuple[int, Pattern], ...] = field(repr=False, compare=False)
 
     @classmethod
     def parse(cls, text: str) -> "Patterns":

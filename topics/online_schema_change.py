@@ -7,21 +7,20 @@ Such a tool changes a copy of a table, and renames the copy to the table in the 
     Spirit                     _t_new (copy)   _t_chkpnt            _t_old
 """
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from rowtide.topics.java_regex import InvalidPatternError, compile_java
+from rowtide.topics.java_regex import InvalidPatternError, Pattern, compile_java
 
 Exists = Callable[[str, str], bool]
 """Tells whether there is a table: database, table."""
 
 WELL_KNOWN, NONE = "well-known", "none"
 _NAMES = (
-    re.compile(r"_(?P<gh_ost>.+)_(?:gho|ghc|ght|ghr|del)"),
-    re.compile(r"_(?P<gh_ost>.+)_\d{14}_del"),
-    re.compile(r"_(.+)_(?:new|old|chkpnt)"),
-    re.compile(r"_{2,10}([^_].*)_(?:new|old)"),
+    compile_java(r"_(?<ghost>.+)_(?:gho|ghc|ght|ghr|del)"),
+    compile_java(r"_(?<ghost>.+)_\d{14}_del"),
+    compile_java(r"_(.+)_(?:new|old|chkpnt)"),
+    compile_java(r"_{2,10}([^_].*)_(?:new|old)"),
 )
 _GH_OST_TABLES = ("gho", "ghc")
 """In the two-step cut-over of gh-ost, there is no ``t`` for a moment, but both of these tables exist."""
@@ -37,7 +36,7 @@ class HelperNames:
     """
 
     items: tuple[str, ...] = ()
-    patterns: tuple[re.Pattern[str], ...] = ()
+    patterns: tuple[Pattern, ...] = ()
 
     def __str__(self) -> str:
         return ",".join(self.items) or NONE
@@ -54,7 +53,7 @@ class HelperNames:
             found = pattern.fullmatch(name)
             if found is None or not (table := found[1]):
                 continue
-            stand_ins = [f"_{table}_{suffix}" for suffix in _GH_OST_TABLES] if "gh_ost" in pattern.groupindex else []
+            stand_ins = [f"_{table}_{suffix}" for suffix in _GH_OST_TABLES] if "ghost" in pattern.group_numbers else []
             if any(exists(database, other) for other in (table, *stand_ins) if other != name):
                 return table
         return None
@@ -80,7 +79,7 @@ def parse_helper_names(items: tuple[str, ...]) -> HelperNames:
     return HelperNames(items, tuple(pattern for item in items for pattern in _patterns(item)))
 
 
-def _patterns(item: str) -> Iterator[re.Pattern[str]]:
+def _patterns(item: str) -> Iterator[Pattern]:
     if item == WELL_KNOWN:
         yield from _NAMES
         return

@@ -1,10 +1,9 @@
 """Settings of new topics by name: Kafka Connect's ``topic.creation`` groups."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rowtide.topics.java_regex import compile_java
+from rowtide.topics.java_regex import Pattern, compile_java
 
 BROKER_DEFAULT = -1
 """The broker's default, for the number of partitions and the replication factor."""
@@ -37,8 +36,8 @@ class TopicGroup:
     """
 
     name: str
-    include: tuple[re.Pattern[str], ...]
-    exclude: tuple[re.Pattern[str], ...]
+    include: tuple[Pattern, ...]
+    exclude: tuple[Pattern, ...]
     settings: TopicSettings
 
     def has(self, topic: str) -> bool:
@@ -67,7 +66,7 @@ class TopicCreation:
         return next((group.settings for group in self.groups if group.has(topic)), self.default)
 
 
-def topic_patterns(text: str) -> tuple[re.Pattern[str], ...]:
+def topic_patterns(text: str) -> tuple[Pattern, ...]:
     """Parse ``topic.creation.<group>.include``: comma-separated regular expressions.
 
     Raises:

@@ -9,7 +9,7 @@ from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import capture, values
 from rowtide.topics.filters import Patterns
-from rowtide.topics.java_regex import compile_java
+from rowtide.topics.java_regex import Pattern, compile_java
 
 _COMPARED = 10_000
 """A similar name is looked up among so many names at most, because each comparison takes some microseconds."""
@@ -82,7 +82,7 @@ def _lists(
         yield capture.MESSAGE_KEY_COLUMNS.name, patterns, columns
 
 
-def _message(source: str, compiled: re.Pattern[str], kind: _Kind) -> str:
+def _message(source: str, compiled: Pattern, kind: _Kind) -> str:
     for name, whole in kind.shorter.items():
         if compiled.fullmatch(name):
             return f"{source!r} matches nothing, because it lacks the database: write {kind.form}, such as {whole}"

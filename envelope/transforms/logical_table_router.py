@@ -1,6 +1,5 @@
 """``io.debezium.transforms.ByLogicalTableRouter``: routes the shards of a table to one topic."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from dataclasses import field as attribute
@@ -18,7 +17,7 @@ from rowtide.envelope.transforms.record import (
     with_fields,
 )
 from rowtide.envelope.transforms.routing import routed_name
-from rowtide.topics.java_regex import Replacement
+from rowtide.topics.java_regex import Pattern, Replacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +31,10 @@ class ByLogicalTableRouter:
         adjust: function of ``schema.name.adjustment.mode``.
     """
 
-    pattern: re.Pattern[str]
+    pattern: Pattern
     replacement: Replacement
     key_field: str | None
-    key_pattern: re.Pattern[str] | None
+    key_pattern: Pattern | None
     key_replacement: Replacement | None
     adjust: Callable[[str], str]
     _schemas: SchemaCache[Schema] = attribute(default_factory=SchemaCache, repr=False, compare=False)

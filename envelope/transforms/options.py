@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from rowtide.topics.java_regex import InvalidPatternError, Replacement, compile_java
+from rowtide.topics.java_regex import InvalidPatternError, Pattern, Replacement, compile_java
 
-_NEVER = re.compile(r"(?!)")
+_NEVER = compile_java("(?!)")
 
 
 class Problem(NamedTuple):
@@ -106,7 +106,7 @@ class Options:
         value = self.text(name, "").strip()
         return tuple(item.strip() for item in value.split(",")) if value else ()
 
-    def pattern(self, name: str, default: str | None = None) -> re.Pattern[str]:
+    def pattern(self, name: str, default: str | None = None) -> Pattern:
         """Return a Java regular expression, required if there is no default."""
         value = self.required_text(name) if default is None else self.text(name, default)
         try:
@@ -115,7 +115,7 @@ class Options:
             self.problem(name, str(error))
             return _NEVER
 
-    def replacement(self, name: str, pattern: re.Pattern[str], default: str | None = None) -> Replacement:
+    def replacement(self, name: str, pattern: Pattern, default: str | None = None) -> Replacement:
         """Return a replacement with references to groups of a pattern, required if there is no default."""
         value = self.required_text(name) if default is None else self.text(name, default)
         try:

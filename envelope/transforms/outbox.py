@@ -1,7 +1,6 @@
 """``io.debezium.transforms.outbox.EventRouter``: turns the rows of an outbox table into events."""
 
 import logging
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as attribute
@@ -22,7 +21,7 @@ from rowtide.envelope.transforms.record import (
     value_of,
 )
 from rowtide.envelope.transforms.routing import routed_name
-from rowtide.topics.java_regex import Replacement
+from rowtide.topics.java_regex import Pattern, Replacement
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +71,7 @@ class EventRouter:
     additional: tuple[AdditionalField, ...]
     ignore_missing: bool
     route_by: str
-    pattern: re.Pattern[str]
+    pattern: Pattern
     replacement: Replacement
     tombstone_on_empty: bool
     on_update: str

@@ -1,10 +1,10 @@
 """Kafka Connect's predicates (``org.apache.kafka.connect.transforms.predicates``)."""
 
-import re
 from dataclasses import dataclass
 
 from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import ConnectRecord
+from rowtide.topics.java_regex import Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class HasHeaderKey:
 class TopicNameMatches:
     """Selects records whose whole topic name matches a regular expression."""
 
-    pattern: re.Pattern[str]
+    pattern: Pattern
 
     @classmethod
     def from_options(cls, options: Options) -> "TopicNameMatches":

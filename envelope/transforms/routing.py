@@ -1,14 +1,13 @@
 """``RegexRouter``, which changes topics by their names, and ``Filter``, which drops records."""
 
-import re
 from dataclasses import dataclass, replace
 
 from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import ConnectRecord
-from rowtide.topics.java_regex import Replacement
+from rowtide.topics.java_regex import Pattern, Replacement
 
 
-def routed_name(topic: str, pattern: re.Pattern[str], replacement: Replacement) -> str | None:
+def routed_name(topic: str, pattern: Pattern, replacement: Replacement) -> str | None:
     """Return the new name of a topic, ``None`` if the pattern does not match the whole old name.
 
     As in Java, only the first match is then replaced, which may be a part of the name.
@@ -20,7 +19,7 @@ def routed_name(topic: str, pattern: re.Pattern[str], replacement: Replacement) 
 class RegexRouter:
     """``org.apache.kafka.connect.transforms.RegexRouter``."""
 
-    pattern: re.Pattern[str]
+    pattern: Pattern
     replacement: Replacement
 
     @classmethod

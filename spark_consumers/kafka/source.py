@@ -1,6 +1,5 @@
 """Sources of records: a Kafka cluster, or a DataFrame."""
 
-import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rowtide.spark_consumers.errors import KafkaUnreachableError
 from rowtide.spark_consumers.jvm.driver import java_class
 from rowtide.spark_consumers.kafka.offsets import Range, Ranges, assignment, count, ending_offsets, starting_offsets
+from rowtide.topics.java_regex import compile_java
 
 ANSWER_TIMEOUT_MS = 20_000
 OFFSETS_OF_A_TASK = 20_000
@@ -54,7 +54,7 @@ class KafkaSource:
         """Return the topics that match."""
         with _Consumer(self) as consumer:
             names = [str(name) for name in consumer.call("listTopics").keySet()]
-        expression = re.compile(pattern)
+        expression = compile_java(pattern)
         return sorted(name for name in names if expression.fullmatch(name))
 
     def bounds(self, topics: Collection[str]) -> Mapping[str, Ranges]:
@@ -184,7 +184,7 @@ class FrameSource:
 
     def topics(self, pattern: str) -> list[str]:
         """Return the topics that match."""
-        expression = re.compile(pattern)
+        expression = compile_java(pattern)
         names = (row.topic for row in self.frame.select("topic").distinct().collect())
         return sorted(name for name in names if expression.fullmatch(name))
 

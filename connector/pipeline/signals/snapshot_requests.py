@@ -1,6 +1,5 @@
 """What signals ask of snapshots: ``execute-snapshot`` and ``stop-snapshot``."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +7,7 @@ from typing import Literal
 from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.schema_history.model import TableId
-from rowtide.topics.java_regex import InvalidPatternError, compile_java
+from rowtide.topics.java_regex import InvalidPatternError, Pattern, compile_java, compile_untrusted
 
 SnapshotType = Literal["incremental", "blocking"]
 
@@ -22,7 +21,7 @@ class Collections:
     """
 
     sources: tuple[str, ...]
-    _compiled: tuple[re.Pattern[str], ...]
+    _compiled: tuple[Pattern, ...]
 
     @classmethod
     def parse(cls, sources: Iterable[str]) -> "Collections":
@@ -31,7 +30,18 @@ class Collections:
         try:
             return cls(kept, tuple(compile_java(source, ignore_case=True) for source in kept))
         except InvalidPatternError as error:
-            raise SignalError(f"'data-collections' or a 'data-collection' is no regular expression: {error}") from error
+            raise _invalid(error) from error
+
+    @classmethod
+    def of_signal(cls, signal: Signal) -> "Collections":
+        """Compile ``data-collections``. Raises ``SignalError``: one is invalid, or they take too long to match."""
+        sources = signal.texts("data-collections")
+        conditions = [source for condition in _conditions(signal) for source in condition.collection.sources]
+        try:
+            compile_untrusted([*sources, *conditions])
+        except InvalidPatternError as error:
+            raise _invalid(error) from error
+        return cls.parse(sources)
 
     def select(self, tables: Iterable[TableId]) -> list[TableId]:
         """The tables that are meant: those of the first expression, then those of the next one, each once."""
@@ -102,7 +112,7 @@ class StopRequest:
 
 def snapshot_request(signal: Signal) -> SnapshotRequest:
     """The request of an ``execute-snapshot`` signal. Raises ``SignalError``: it has no tables, or a wrong parameter."""
-    collections = Collections.parse(signal.texts("data-collections"))
+    collections = Collections.of_signal(signal)
     if not collections:
         raise SignalError("'data-collections' is missing in the data: the list of tables, as regular expressions")
     return SnapshotRequest(
@@ -112,7 +122,7 @@ def snapshot_request(signal: Signal) -> SnapshotRequest:
 
 def stop_request(signal: Signal) -> StopRequest:
     """The request of a ``stop-snapshot`` signal. Raises ``SignalError``: a parameter is wrong."""
-    return StopRequest(signal, snapshot_type(signal), Collections.parse(signal.texts("data-collections")))
+    return StopRequest(signal, snapshot_type(signal), Collections.of_signal(signal))
 
 
 def snapshot_type(signal: Signal) -> SnapshotType:
@@ -123,6 +133,10 @@ def snapshot_type(signal: Signal) -> SnapshotType:
     if kind == "blocking":
         return "blocking"
     raise SignalError(f"'type' in the data must be incremental or blocking, not {signal.text('type')!r}")
+
+
+def _invalid(error: InvalidPatternError) -> SignalError:
+    return SignalError(f"'data-collections' or a 'data-collection' is no regular expression: {error}")
 
 
 def _conditions(signal: Signal) -> Iterator[Condition]:

@@ -5,14 +5,13 @@ whole of ``schema.table``, regardless of case. Canal up to 1.1.8 also divides at
 ``a\.\d{1,2}``.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from rowtide.canal.entries.entry import Column
 from rowtide.topics.filters import divided
-from rowtide.topics.java_regex import compile_java
+from rowtide.topics.java_regex import Pattern, compile_java, compile_untrusted
 
 EVERYTHING = r".*\..*"
 """Canal's default of ``canal.instance.filter.regex``."""
@@ -27,7 +26,7 @@ class TablePatterns:
     """
 
     text: str
-    _patterns: tuple[re.Pattern[str], ...]
+    _patterns: tuple[Pattern, ...]
 
     @classmethod
     def parse(cls, text: str) -> "TablePatterns":
@@ -37,6 +36,15 @@ class TablePatterns:
             InvalidPatternError: an expression is invalid; the message has it.
         """
         return cls(text, tuple(compile_java(pattern, ignore_case=True) for pattern in _items(text)))
+
+    @classmethod
+    def of_client(cls, text: str) -> "TablePatterns":
+        """Parse the filter of a subscription.
+
+        Raises:
+            InvalidPatternError: an expression is invalid, or the list takes too long to match.
+        """
+        return cls(text, compile_untrusted(_items(text)))
 
     def __bool__(self) -> bool:
         return bool(self._patterns)

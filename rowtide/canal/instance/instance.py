@@ -133,7 +133,7 @@ class Instance(BaseInstance):
     def _filtered(self, text: str) -> EntryFilter | None:
         """The filter of a subscription; ``None`` if it has none, or an invalid one, which Canal accepts, too."""
         try:
-            return EntryFilter(TablePatterns.parse(text), self._settings.filter.black) if text else None
+            return EntryFilter(TablePatterns.of_client(text), self._settings.filter.black) if text else None
         except InvalidPatternError as error:
             log.warning("destination %s: the filter of a client is ignored: %s", self._name, error)
             return None

@@ -80,3 +80,17 @@ def test_entries_have_the_values_of_the_columns_that_are_left() -> None:
     entry = Entry(Header("f", 4, 1, 1, 1, "shop", "orders"), change)
     assert flattened(entry.encoded())["rows.0.after.2.value"] == "3"
     assert json.loads(flat_message(entry, 1, 0) or "")["data"] == [{"note": "3"}]
+
+
+def test_a_filter_of_a_client_is_matched_however_it_backtracks() -> None:
+    found = EntryFilter(TablePatterns.of_client(r"([\w.]+)+!,shop\..*"), TablePatterns.parse(r"(\w+\.?)+_tmp"))
+    assert found.passes("shop", "a" * 60)
+    assert not found.passes("other", "a" * 60)
+    assert not found.passes("shop", "a" * 60 + "_tmp")
+
+
+def test_a_filter_of_a_client_that_takes_too_long_is_refused() -> None:
+    text = ",".join([r"([\w.]+)+!"] * 100)
+    with pytest.raises(InvalidPatternError, match="too long"):
+        TablePatterns.of_client(text)
+    assert TablePatterns.parse(text)  # the configuration may have it

@@ -39,6 +39,14 @@ def test_conditions_and_surrogate_key() -> None:
         ({"data_collections": []}, "'data-collections' is missing"),
         ({"data_collections": "db.a"}, "must be a list of strings"),
         ({"data_collections": ["db.("]}, "no regular expression"),
+        ({"data_collections": [r"db.(\w+)+!"] * 100}, "too long"),
+        (
+            {
+                "data_collections": ["db.a"],
+                "additional_conditions": [{"data-collection": r"db.(\w+)+!", "filter": "x"}] * 100,
+            },
+            "too long",
+        ),
         ({"data_collections": ["db.a"], "type": "unknown"}, "must be incremental or blocking, not 'unknown'"),
         ({"data_collections": ["db.a"], "type": 5}, "'type' in the data must be a string"),
         ({"data_collections": ["db.a"], "surrogate_key": 5}, "'surrogate-key' in the data must be a string"),
@@ -50,6 +58,11 @@ def test_conditions_and_surrogate_key() -> None:
 def test_what_is_wrong_is_named(data: dict[str, Any], message: str) -> None:
     with pytest.raises(SignalError, match=message):
         snapshot_request(execute(**data))
+
+
+def test_an_expression_that_backtracks_finds_its_tables() -> None:
+    found = snapshot_request(execute(data_collections=[r"([\w.]+)+a"])).collections.select(TABLES)
+    assert found == [TABLES[0], TABLES[3]]
 
 
 @pytest.mark.parametrize("kind", ["incremental", "blocking"])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtide.topics.java_character_classes import category_ranges, complement
 from rowtide.topics.java_regex import InvalidPatternError, Replacement, compile_java
+from rowtide.topics.java_regex.character_classes import category_ranges, complement
 
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("java_regex.json").read_text())
 CASE_INSENSITIVE, DOTALL = 2, 32

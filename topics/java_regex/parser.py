@@ -1,14 +1,14 @@
-r"""Java's regular expressions in Python: Debezium's properties hold patterns written for ``java.util.regex``.
+r"""Parses Java's regular expressions (``java.util.regex``) to parts that have Python's syntax.
 
-Most patterns mean the same in both languages. Other syntax is translated, or is an error if Python has no equivalent.
+Most expressions mean the same in both languages. Other syntax is translated, or is an error if Python has none for it.
 As in Java without further flags, case is ignored for ASCII letters only, and ``\w``, ``\d``, ``\s`` are ASCII.
 """
 
-import functools
 import re
 from collections.abc import Iterable
 
-from rowtide.topics.java_character_classes import family
+from rowtide.topics.java_regex.character_classes import family
+from rowtide.topics.java_regex.parts import Chain, Choice, Group, Look, Part, Piece, Reference, Repetition
 
 _LINE_ENDS = "\\n\\r\\x85\\u2028\\u2029"
 _NOT_LINE_END = f"[^{_LINE_ENDS}]"
@@ -16,55 +16,76 @@ _ANY = "(?s:.)"
 _HORIZONTAL = " \\t\\xa0\\u1680\\u180e\\u2000-\\u200a\\u202f\\u205f\\u3000"
 _VERTICAL = "\\n\\x0b\\f\\r\\x85\\u2028\\u2029"
 _SAME_IN_BOTH = frozenset("dDsSwW")
+_ASSERTIONS = {
+    "A": "\\A",
+    "b": "\\b",
+    "B": "\\B",
+    "z": "\\Z",
+    "Z": f"(?=(?:\\r\\n|[{_LINE_ENDS}])?\\Z)",
+}
+_CLASSES = {
+    "h": f"[{_HORIZONTAL}]",
+    "H": f"[^{_HORIZONTAL}]",
+    "v": f"[{_VERTICAL}]",
+    "V": f"[^{_VERTICAL}]",
+    **{char: f"\\{char}" for char in _SAME_IN_BOTH},
+}
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
-_NO_WIDTH = frozenset({"^", "$", "\\A", "\\Z", "\\b", "\\B"})
-_QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})[+?]?")
+_QUANTIFIER = re.compile(r"([*+?]|\{(\d+)(?:,(\d*))?\})([+?]?)")
+_TIMES = {"*": ("0", ""), "+": ("1", ""), "?": ("0", "1")}
+_FLAGS = re.compile(r"\(\?([a-zA-Z]*)(-[a-zA-Z]+)?\)")
+_NAME = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
+_DEEPEST = 100
+LONGEST = 1 << 20
+"""The longest expression in Python's syntax, in characters."""
 
 
 class InvalidPatternError(ValueError):
     """A pattern is invalid, or has no equivalent in Python; the message has the pattern and the reason."""
 
     def __init__(self, pattern: str, reason: str) -> None:
-        super().__init__(f"invalid regular expression {pattern!r}: {reason}")
+        super().__init__(f"invalid regular expression {pattern!r:.300}: {reason}")
         self.pattern = pattern
         self.reason = reason
 
 
-@functools.lru_cache(maxsize=1024)
-def compile_java(pattern: str, *, ignore_case: bool = False, dot_all: bool = False) -> re.Pattern[str]:
-    """Compile a Java regular expression.
+def parse_java(pattern: str, *, ignore_case: bool = False, dot_all: bool = False, longest: int = LONGEST) -> Part:
+    """Parse a Java regular expression.
 
     Args:
         pattern: in the syntax of ``java.util.regex.Pattern``.
-        ignore_case: ``Pattern.CASE_INSENSITIVE``: ASCII letters match in either case.
-        dot_all: ``Pattern.DOTALL``: a dot matches line ends too.
+        ignore_case: ``Pattern.CASE_INSENSITIVE``; the text of the parts is to be compiled with ``re.IGNORECASE``.
+        dot_all: ``Pattern.DOTALL``.
+        longest: the longest text of the parts, in characters.
 
     Raises:
-        InvalidPatternError: the pattern is invalid in Java, or has no equivalent in Python.
+        InvalidPatternError: the pattern is invalid in Java, has no equivalent in Python, or is too long.
     """
-    flags = re.ASCII | (re.IGNORECASE if ignore_case else re.NOFLAG)
-    translated = _Translator(pattern, ignore_case=ignore_case, dot_all=dot_all).translate()
-    try:
-        return re.compile(translated, flags)
-    except (re.error, OverflowError) as error:
-        raise InvalidPatternError(pattern, str(error)) from None
+    return _Parser(pattern, ignore_case=ignore_case, dot_all=dot_all, longest=longest).parse()
 
 
-class _Translator:
-    """Translates a pattern in one pass; every method consumes what it translates."""
+class _Parser:
+    """Parses a pattern in one pass; every method consumes what it parses."""
 
-    def __init__(self, pattern: str, *, ignore_case: bool, dot_all: bool) -> None:
+    def __init__(self, pattern: str, *, ignore_case: bool, dot_all: bool, longest: int) -> None:
         self.pattern = pattern
         self.at = 0
         self.groups = 0
-        self.ignore_case = ignore_case
+        self.depth = 0
+        self.left = longest
+        self.ignored = frozenset("i") if ignore_case else frozenset[str]()
+        self.flags = self.ignored
         self.dot_all = dot_all
 
-    def translate(self) -> str:
-        text = self.alternatives()
+    @property
+    def ignore_case(self) -> bool:
+        return "i" in self.flags
+
+    def parse(self) -> Part:
+        part = self.alternatives()
         if self.at < len(self.pattern):
             raise self.error("unmatched closing ')'")
-        return text
+        return part
 
     def error(self, reason: str) -> InvalidPatternError:
         return InvalidPatternError(self.pattern, f"{reason} near index {self.at}")
@@ -86,114 +107,127 @@ class _Translator:
         self.at = found + len(end)
         return text
 
-    def alternatives(self) -> str:
-        """Translate up to a closing parenthesis or the end; a flag such as ``(?i)`` applies up to there."""
-        out: list[str] = []
-        flags: list[str] = []
-        outside = self.ignore_case, self.dot_all
+    def alternatives(self) -> Part:
+        """Parse up to a closing parenthesis or the end; a flag such as ``(?i)`` applies up to there."""
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self.error(f"more than {_DEEPEST} groups in one another")
+        outside = self.flags, self.dot_all
+        chains: list[list[Part]] = [[]]
         while self.at < len(self.pattern) and not self.peek(")"):
             if self.peek("|"):
-                out.append(")" * len(flags) + self.take() + "".join(flags))
-            elif match := re.compile(r"\(\?([a-zA-Z]*)(-[a-zA-Z]+)?\)").match(self.pattern, self.at):
-                flag = self.flags(match[1], (match[2] or "")[1:])
+                self.take()
+                chains.append([])
+            elif match := _FLAGS.match(self.pattern, self.at):
+                self.set_flags(match[1], (match[2] or "")[1:])
                 self.at = match.end()
-                if flag:
-                    flags.append(flag)
-                    out.append(flag)
             else:
-                out.append(self.atom())
-        self.ignore_case, self.dot_all = outside
-        return "".join(out) + ")" * len(flags)
+                chains[-1] += self.atom()
+        self.flags, self.dot_all = outside
+        self.depth -= 1
+        return Chain(chains[0]) if len(chains) == 1 else Choice([Chain(chain) for chain in chains])
 
-    def flags(self, on: str, off: str) -> str:
-        """The start of Python's group for Java's flags; ``""`` if they only affect the dot."""
+    def set_flags(self, on: str, off: str) -> None:
         for letter in on + off:
             if letter not in "imsuU":
                 raise self.error(f"the flag ({letter}) is not supported")
         self.dot_all = (self.dot_all or "s" in on) and "s" not in off
-        self.ignore_case = (self.ignore_case or "i" in on) and "i" not in off
-        python_on = "".join(sorted({letter.lower() for letter in on} - {"s"}))
-        python_off = "".join(sorted(set(off) & set("im")))
-        return f"(?{python_on}{'-' if python_off else ''}{python_off}:" if python_on or python_off else ""
+        self.flags = (self.flags | (set(on.lower()) - {"s"})) - (set(off) & set("im"))
 
-    def atom(self) -> str:
+    def piece(self, text: str, width: int = 1, literal: str | None = None) -> Piece:
+        """A piece with the present flags."""
+        return Piece(self.flagged(text), width, literal)
+
+    def flagged(self, text: str) -> str:
+        on, off = "".join(sorted(self.flags - self.ignored)), "".join(sorted(self.ignored - self.flags))
+        text = f"(?{on}{'-' if off else ''}{off}:{text})" if on or off else text
+        self.left -= len(text)
+        if self.left < 0:
+            raise self.error("it is too long")
+        return text
+
+    def characters(self, text: str) -> list[Part]:
+        return [self.piece(re.escape(char), literal=char) for char in text]
+
+    def atom(self) -> list[Part]:
+        """Parse what a quantifier applies to, with the quantifier. A quotation has several parts, or none."""
         char = self.take()
         if char == "\\":
-            text = self.escape()
+            parts = self.escape()
         elif char == "(":
-            text = self.group()
+            parts = [self.group()]
         elif char == "[":
-            text = self.char_class()
+            parts = [self.piece(self.char_class())]
         elif char == ".":
-            text = _ANY if self.dot_all else _NOT_LINE_END
+            parts = [self.piece(_ANY if self.dot_all else _NOT_LINE_END)]
         elif char in "*+?{":
             if char == "{":
                 raise self.error("illegal repetition")
             raise self.error(f"dangling meta character '{char}'")
         elif char in "^$":
-            text = char
+            parts = [self.piece(char, width=0)]
         else:
-            text = re.escape(char)
-        quantifier = self.quantifier()
-        # Java allows a quantifier after a zero-width assertion, Python only after a group.
-        return f"(?:{text}){quantifier}" if quantifier and text in _NO_WIDTH else text + quantifier
-
-    def quantifier(self) -> str:
+            parts = self.characters(char)
         match = _QUANTIFIER.match(self.pattern, self.at)
-        if match is None:
-            return ""
-        self.at = match.end()
-        return match[0]
-
-    def group(self) -> str:
-        outside = self.ignore_case, self.dot_all
-        if match := re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>").match(self.pattern, self.at):
-            self.groups += 1
-            opening = f"(?P<{match[1]}>"
+        if match is not None and parts:
             self.at = match.end()
-        elif match := re.compile(r"\?(?:<?[=!]|[:>])").match(self.pattern, self.at):
+            parts[-1] = self.repetition(parts[-1], match)
+        return parts
+
+    def repetition(self, part: Part, match: re.Match[str]) -> Part:
+        # Java allows a quantifier after a zero-width assertion, Python only after a group.
+        repeated = part if part.width or not isinstance(part, Piece) else Group(part, None, "(?:")
+        low, high = _TIMES.get(match[1], (match[2], match[3] if match[3] is not None else match[2]))
+        found = Repetition(repeated, int(low), int(high) if high else None, match[0])
+        return Look(found, found.text, keeps=True) if match[4] == "+" else found
+
+    def group(self) -> Part:
+        outside = self.flags, self.dot_all
+        number: int | None = None
+        look = ""
+        opening = "(?:"
+        if match := _NAME.match(self.pattern, self.at):
+            self.groups += 1
+            opening, number = f"(?P<{match[1]}>", self.groups
+            self.at = match.end()
+        elif match := re.compile(r"\?(?:<?[=!]|>)").match(self.pattern, self.at):
             opening = f"({match[0]}"
+            look = match[0]
             self.at = match.end()
         elif match := re.compile(r"\?([a-zA-Z]*)(-[a-zA-Z]+)?:").match(self.pattern, self.at):
-            opening = self.flags(match[1], (match[2] or "")[1:]) or "(?:"
+            self.set_flags(match[1], (match[2] or "")[1:])
             self.at = match.end()
         elif self.peek("?"):
             raise self.error("unknown group type")
         else:
             self.groups += 1
-            opening = "("
+            opening, number = "(", self.groups
         inside = self.alternatives()
         if not self.peek(")"):
             raise self.error("unclosed group")
         self.take()
-        self.ignore_case, self.dot_all = outside
-        return f"{opening}{inside})"
+        self.flags, self.dot_all = outside
+        group = Group(inside, number, opening)
+        if not look:
+            return group
+        return Look(inside, group.text, behind="<" in look, negated="!" in look, keeps=">" in look)
 
-    def escape(self) -> str:
-        """Translate what follows a backslash outside a character class."""
+    def escape(self) -> list[Part]:
+        """Parse what follows a backslash outside a character class."""
         char = self.take()
-        simple = {
-            "A": "\\A",
-            "b": "\\b",
-            "B": "\\B",
-            "z": "\\Z",
-            "Z": f"(?=(?:\\r\\n|[{_LINE_ENDS}])?\\Z)",
-            "R": f"(?:\\r\\n|[{_VERTICAL}])",
-            "h": f"[{_HORIZONTAL}]",
-            "H": f"[^{_HORIZONTAL}]",
-            "v": f"[{_VERTICAL}]",
-            "V": f"[^{_VERTICAL}]",
-        }
-        if char in simple:
-            return simple[char]
-        if char in _SAME_IN_BOTH:
-            return f"\\{char}"
+        if char in _ASSERTIONS:
+            return [self.piece(_ASSERTIONS[char], width=0)]
+        if char in _CLASSES:
+            return [self.piece(_CLASSES[char])]
+        if char == "R":
+            choices = [Chain(self.characters("\r\n")), Chain([self.piece(f"[{_VERTICAL}]")])]
+            return [Group(Choice(choices), None, "(?:")]
         if char == "Q":
-            return self.quoted()
+            return self.characters(self.quoted())
         if char == "k":
             if self.take() != "<":
                 raise self.error("\\k is not followed by '<' for a named group")
-            return f"(?P={self.take_until('>', 'group name')})"
+            return [Reference(self.flagged(f"(?P={self.take_until('>', 'group name')})"))]
         if char in "123456789":
             number = int(char)
             while self.at < len(self.pattern) and self.pattern[self.at] in "0123456789":
@@ -202,17 +236,16 @@ class _Translator:
                     break
                 number = longer
                 self.at += 1
-            return f"(?:\\{number})"
+            return [Reference(self.flagged(f"(?:\\{number})"))]
         if char in "pP":
-            return f"[{self.property_class(negated=char == 'P')}]"
-        return re.escape(self.literal(char))
+            return [self.piece(f"[{self.property_class(negated=char == 'P')}]")]
+        return self.characters(self.literal(char))
 
     def quoted(self) -> str:
         end = self.pattern.find("\\E", self.at)
         text = self.pattern[self.at :] if end < 0 else self.pattern[self.at : end]
         self.at = len(self.pattern) if end < 0 else end + 2
-        # A quantifier after a quotation applies to its last character only.
-        return re.escape(text)
+        return text
 
     def literal(self, char: str) -> str:
         """The character of an escape sequence, inside or outside a class."""
@@ -315,73 +348,3 @@ def _union(items: Iterable[str], nested: Iterable[str]) -> str:
     inside = "".join(items)
     choices = [*([f"[{inside}]"] if inside else []), *nested]
     return choices[0] if len(choices) == 1 else f"(?:{'|'.join(choices)})"
-
-
-class Replacement:
-    r"""A replacement for ``java.util.regex.Matcher.replaceAll``: ``$1``, ``${name}``, ``\`` escapes."""
-
-    __slots__ = ("_parts", "pattern", "text")
-
-    def __init__(self, text: str, pattern: re.Pattern[str]) -> None:
-        """Parse the replacement for a pattern.
-
-        Raises:
-            ValueError: a reference is incomplete, or the pattern does not have the group.
-        """
-        self.text = text
-        self.pattern = pattern
-        self._parts = tuple(self._parse())
-
-    def _parse(self) -> Iterable[str | int]:
-        at, text = 0, self.text
-        while at < len(text):
-            char = text[at]
-            at += 1
-            if char == "\\":
-                if at == len(text):
-                    raise ValueError(
-                        f"the replacement {text!r} ends in a backslash: the character to escape is missing"
-                    )
-                yield text[at]
-                at += 1
-            elif char == "$":
-                match = re.compile(r"\{([a-zA-Z][a-zA-Z0-9]*)\}|([0-9])").match(text, at)
-                if match is None:
-                    raise ValueError(
-                        f"illegal group reference in {text!r}: '$' needs a number or a {{name}}, or write '\\$'"
-                    )
-                at = match.end()
-                if match[1]:
-                    yield self._named(match[1])
-                    continue
-                number = int(match[2])
-                while at < len(text) and text[at].isdecimal() and number * 10 + int(text[at]) <= self.pattern.groups:
-                    number = number * 10 + int(text[at])
-                    at += 1
-                if number > self.pattern.groups:
-                    raise ValueError(
-                        f"the replacement {text!r} refers to group {number}, the pattern has {self.pattern.groups}"
-                    )
-                yield number
-            else:
-                yield char
-
-    def _named(self, name: str) -> int:
-        try:
-            return self.pattern.groupindex[name]
-        except KeyError:
-            raise ValueError(
-                f"the replacement {self.text!r} refers to group '{name}', which the pattern does not have"
-            ) from None
-
-    def expand(self, match: re.Match[str]) -> str:
-        """The text for a match; a group that did not take part is empty."""
-        return "".join((match[part] or "") if isinstance(part, int) else part for part in self._parts)
-
-    def replace_all(self, text: str) -> str:
-        """``Matcher.replaceAll``."""
-        return self.pattern.sub(self.expand, text)
-
-    def replace_first(self, text: str) -> str:
-        """``Matcher.replaceFirst``."""
-        return self.pattern.sub(self.expand, text, count=1)
