@@ -1,6 +1,8 @@
 """Edge: the base of TCP servers, whose connections are coroutines."""
 
 import asyncio
+import logging
+import resource
 import ssl
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -8,6 +10,13 @@ from typing import NamedTuple
 
 __all__ = ["Address", "TcpServer"]
 
+log = logging.getLogger(__name__)
+
+_MOST_CONNECTIONS = 1000
+_OTHER_FILES = 150
+"""Files that the process needs for other purposes, with the connections that are accepted at the same time."""
+_REPORT_S = 60.0
+"""How often the log says that there are too many connections."""
 _CLOSE_S = 5.0
 """How long a client may take to read the rest of its answer when its connection is closed."""
 
@@ -22,20 +31,35 @@ class Address(NamedTuple):
 class TcpServer(ABC):
     """A TCP server in an event loop. Each connection is a task, so a client that is slow or silent holds up nobody.
 
+    The number of connections is limited: to half of the files that the process may open, without those that it needs
+    itself. Of too many connections, the oldest one is closed that is not admitted; if all are, the new one is refused.
+
     Args:
         tls: for TLS connections; ``None`` for plain text.
         line_limit: the longest line that ``StreamReader.readuntil`` and ``readline`` accept, in bytes.
+        most: the number of connections; ``None`` to derive it from the limit of open files.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None, line_limit: int = 1 << 16) -> None:
+    def __init__(
+        self, tls: ssl.SSLContext | None = None, line_limit: int = 1 << 16, *, most: int | None = None
+    ) -> None:
         self._tls = tls
         self._line_limit = line_limit
+        self._most = most or _connections_for(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
+        self._waiting: dict[asyncio.Task[None], asyncio.StreamWriter] = {}  # to be admitted, the oldest first
+        self._report_at = 0.0
 
     @abstractmethod
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client. Its connection is closed when this returns, or is cancelled by :meth:`close`."""
+
+    def admit(self) -> None:
+        """Count the client that the current task serves as admitted: it has logged in, or sent its request."""
+        task = asyncio.current_task()
+        if task is not None:
+            self._waiting.pop(task, None)
 
     async def start(self, host: str, port: int) -> Address:
         """Listen.
@@ -71,10 +95,36 @@ class TcpServer(ABC):
         return len(self._connections)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= self._most and not self._make_place():
+            writer.transport.abort()
+            return
         # A task of our own: if this were a coroutine, asyncio would log the CancelledError of each one at a stop.
         task = asyncio.create_task(self._connection(reader, writer))
         self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
+        self._waiting[task] = writer
+        task.add_done_callback(self._forget)
+
+    def _make_place(self) -> bool:
+        """Close the oldest connection that is not admitted. Returns whether there is one."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._report_at:
+            self._report_at = now + _REPORT_S
+            log.warning(
+                "there are %d connections, and no more are accepted: one that is not logged in makes room for others. "
+                "Raise the limit of open files (ulimit -n) if so many clients are expected",
+                len(self._connections),
+            )
+        if not self._waiting:
+            return False
+        task = next(iter(self._waiting))
+        self._waiting.pop(task).transport.abort()
+        self._connections.discard(task)
+        task.cancel()
+        return True
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._connections.discard(task)
+        self._waiting.pop(task, None)
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -90,3 +140,10 @@ async def _end(writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(_CLOSE_S):
             await writer.wait_closed()
     writer.transport.abort()
+
+
+def _connections_for(files: int) -> int:
+    """The number of connections with a limit of open files."""
+    if files == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    return max(4, min(_MOST_CONNECTIONS, (files - _OTHER_FILES) // 2))

@@ -27,6 +27,7 @@ from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.tcp import CanalServer
 from rowtide.connector.config.errors import ConfigurationError, Problem
 from rowtide.connector.errors import ConnectorError
+from rowtide.connector.worker.web.access import is_loopback
 from rowtide.tcp_server import Address
 
 if TYPE_CHECKING:
@@ -152,6 +153,10 @@ class CanalService:
         server = CanalServer(self._destinations, settings.credentials, self._tls)
         metrics = MetricsServer(lambda: [instance.state for instance in self._instances.values()])
         address = None if settings.kafka else await server.start(settings.host, settings.port)
+        if address is not None and not (settings.credentials.required or is_loopback(address.host)):
+            log.warning(
+                "everybody who reaches %s:%d can read all destinations: set canal.user and canal.passwd", *address
+            )
         async with self._in_cluster(f"{host}:{settings.port if address is None else address.port}"):
             try:
                 await self._scan()
@@ -244,8 +249,12 @@ class CanalService:
             await asyncio.wait({stopped, due}, timeout=scan_s, return_when=asyncio.FIRST_COMPLETED)
             due.cancel()
             self._due.clear()
-            if not stop.is_set():
+            if stop.is_set():
+                return
+            try:
                 await self._scan()
+            except OSError as error:  # too many open files, for example
+                log.error("%s cannot be looked through, and is again later: %s", self._folder, error)  # noqa: TRY400
 
     async def _scan(self) -> None:
         """Start the instances that have appeared, restart those that have changed, stop those that have vanished.

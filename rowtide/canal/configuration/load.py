@@ -34,6 +34,7 @@ _NO_INSTANCES = {"spring", "metrics"}
 """Folders of Canal's own beside those of the destinations."""
 _MYSQL_PORT = 3306
 _EVERYWHERE = {"0.0.0.0", "::"}
+_LOOPBACK = "127.0.0.1"
 _SSL_MODES = {"DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"}
 
 
@@ -128,7 +129,7 @@ def _server(reader: PropertyReader, folder: Path) -> ServerSettings:
     flush = "canal.zookeeper.flush.period" if cluster else "canal.file.flush.period"
     return ServerSettings(
         mode.lower() == "kafka",
-        reader.text("canal.ip"),
+        reader.text("canal.ip") or ("" if cluster else _LOOPBACK),
         reader.number("canal.port", 0, 11111),
         Credentials(reader.text("canal.user"), reader.text("canal.passwd")),
         Path(data),

@@ -51,7 +51,7 @@ class ServerSettings:
 
     Attributes:
         kafka: whether messages are sent to Kafka, instead of serving clients over TCP (``canal.serverMode``).
-        host: the address on which it listens; ``""`` for all.
+        host: the address on which it listens; ``""`` for all, as by default in a cluster.
         port: the port; 0 for a free one.
         credentials: which clients are admitted.
         data: the folder of ``meta.dat`` files; each destination has a folder of its own in it.

@@ -24,6 +24,11 @@ class Credentials:
         self._user = user
         self._stored = _stored(password) if password else b""
 
+    @property
+    def required(self) -> bool:
+        """Whether clients need a password."""
+        return bool(self._stored)
+
     def admit(self, request: Authentication, seed: bytes) -> bool:
         """Whether the client may use the server.
 

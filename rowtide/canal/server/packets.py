@@ -43,17 +43,44 @@ class FrameError(ValueError):
     """The bytes of a client are no frames; the connection cannot go on."""
 
 
-class FrameReader:
-    """Cuts the bytes of a connection into frames."""
+class FrameMemory:
+    """The memory that the unfinished frames of all connections share.
 
-    def __init__(self) -> None:
-        self._buffer = bytearray()
+    Args:
+        most: in bytes.
+    """
 
-    def receive(self, data: bytes) -> Iterator[bytes]:
-        """The frames that are complete with these bytes, without their lengths.
+    def __init__(self, most: int = 16 << 20) -> None:
+        self._left = most
+
+    def take(self, count: int) -> None:
+        """Take bytes; a negative number gives them back.
 
         Raises:
-            FrameError: a frame is longer than ``MAX_FRAME``, or has a negative length.
+            FrameError: there are not so many.
+        """
+        if count > self._left:
+            raise FrameError("the memory for unfinished frames is used up by other connections")
+        self._left -= count
+
+
+class FrameReader:
+    """Cuts the bytes of a connection into frames.
+
+    Args:
+        memory: for unfinished frames; ``None`` for its own.
+    """
+
+    def __init__(self, memory: FrameMemory | None = None) -> None:
+        self._buffer = bytearray()
+        self._memory = memory or FrameMemory()
+        self._taken = 0
+
+    def receive(self, data: bytes) -> Iterator[bytes]:
+        """Return the frames that are complete with these bytes, without their lengths.
+
+        Raises:
+            FrameError: a frame is longer than ``MAX_FRAME``, has a negative length, or finds no memory.
         """
         self._buffer += data
         at = 0
@@ -69,6 +96,15 @@ class FrameReader:
                 yield bytes(self._buffer[begin:at])
         finally:
             del self._buffer[:at]
+        self._keep(len(self._buffer))
+
+    def close(self) -> None:
+        """Give the memory of an unfinished frame back."""
+        self._keep(0)
+
+    def _keep(self, size: int) -> None:
+        self._memory.take(size - self._taken)
+        self._taken = size
 
 
 def frame(packet: bytes) -> bytes:

@@ -16,6 +16,7 @@ from rowtide.canal.server.errors import (
 from rowtide.canal.server.packets import (
     Acknowledgement,
     FrameError,
+    FrameMemory,
     FrameReader,
     PacketType,
     Request,
@@ -55,18 +56,20 @@ class Session:
         credentials: of the server.
         seed: ``SEED_BYTES`` random bytes.
         channel: names the connection in errors.
+        memory: for unfinished frames; ``None`` for its own.
 
     Attributes:
+        admitted: whether the client has logged in.
         read_timeout_s: after which a silent client is to be disconnected; the client chooses it.
     """
 
-    def __init__(self, credentials: Credentials, seed: bytes, channel: str) -> None:
+    def __init__(self, credentials: Credentials, seed: bytes, channel: str, memory: FrameMemory | None = None) -> None:
+        self.admitted = False
         self.read_timeout_s = 3600.0
         self._credentials = credentials
         self._seed = seed
         self._channel = channel
-        self._frames = FrameReader()
-        self._admitted = False
+        self._frames = FrameReader(memory)
 
     def greeting(self) -> Answer:
         """What the server sends first."""
@@ -86,6 +89,10 @@ class Session:
         except FrameError:
             yield Closed.MALFORMED
 
+    def close(self) -> None:
+        """Forget an unfinished frame."""
+        self._frames.close()
+
     def _packet(self, content: bytes) -> Iterator[Request | Answer | Closed]:
         try:
             number, body = packets.packet_of(content)
@@ -93,7 +100,7 @@ class Session:
             yield Closed.MALFORMED
             return
         try:
-            if not self._admitted:
+            if not self.admitted:
                 yield from self._authenticate(body)
             elif number in _REQUESTS:
                 yield self._request(PacketType(number), body)
@@ -109,7 +116,7 @@ class Session:
             yield self.refused(BAD_REQUEST, f"auth failed for user:{request.user}")
             yield Closed.REFUSED
             return
-        self._admitted = True
+        self.admitted = True
         self.read_timeout_s = request.read_timeout_ms / 1000
         if request.subscription is None:
             yield self.succeeded()

@@ -9,13 +9,13 @@ import contextlib
 import logging
 import secrets
 import ssl
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.destination import DEFAULT_FETCH_SIZE, Destination
-from rowtide.canal.server.packets import Get, Request, Subscription, Unsubscription
+from rowtide.canal.server.packets import FrameMemory, Get, Request, Subscription, Unsubscription
 from rowtide.canal.server.requests import perform
 from rowtide.canal.server.session import SEED_BYTES, Answer, Closed, Session
 from rowtide.canal.server.waiters import Waiter, Waiters
@@ -35,20 +35,33 @@ class CanalServer(TcpServer):
         destinations: by their names; they may come and go while the server runs.
         credentials: which clients are admitted.
         tls: for TLS connections, which Canal itself does not have; ``None`` for plain text.
+        most: the number of connections; ``None`` to derive it from the limit of open files.
     """
 
     def __init__(
-        self, destinations: Mapping[str, Destination], credentials: Credentials, tls: ssl.SSLContext | None = None
+        self,
+        destinations: Mapping[str, Destination],
+        credentials: Credentials,
+        tls: ssl.SSLContext | None = None,
+        most: int | None = None,
     ) -> None:
-        super().__init__(tls)
+        super().__init__(tls, most=most)
         self._destinations = destinations
         self._credentials = credentials
+        self._memory = FrameMemory()
         self._waiters: WeakKeyDictionary[Destination, Waiters] = WeakKeyDictionary()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client."""
-        with contextlib.suppress(OSError):  # the client has gone; it rolls back when it connects again
-            await _Connection(self._destinations, self._waiters, self._credentials, reader, writer).serve()
+        peer, own = _text(writer.get_extra_info("peername")), _text(writer.get_extra_info("sockname"))
+        channel = f"[id: 0x{secrets.token_hex(4)}, {peer} => {own}]"
+        session = Session(self._credentials, secrets.token_bytes(SEED_BYTES), channel, self._memory)
+        connection = _Connection(self._destinations, self._waiters, session, channel, reader, writer)
+        try:
+            with contextlib.suppress(OSError):  # the client has gone; it rolls back when it connects again
+                await connection.serve(self.admit)
+        finally:
+            session.close()
 
 
 class _Connection:
@@ -58,7 +71,8 @@ class _Connection:
         self,
         destinations: Mapping[str, Destination],
         waiters: MutableMapping[Destination, Waiters],
-        credentials: Credentials,
+        session: Session,
+        channel: str,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
@@ -66,12 +80,19 @@ class _Connection:
         self._waiters = waiters
         self._reader = reader
         self._writer = writer
-        peer, own = _text(writer.get_extra_info("peername")), _text(writer.get_extra_info("sockname"))
-        self._channel = f"[id: 0x{secrets.token_hex(4)}, {peer} => {own}]"
-        self._session = Session(credentials, secrets.token_bytes(SEED_BYTES), self._channel)
+        self._channel = channel
+        self._session = session
         self._received: asyncio.Task[bytes] | None = None
 
-    async def serve(self) -> None:
+    async def serve(self, admit: Callable[[], None]) -> None:
+        """Serve it.
+
+        Args:
+            admit: called when the client has logged in.
+
+        Raises:
+            OSError: the client has gone.
+        """
         await self._send(self._session.greeting())
         timeout = _LOGIN_S
         try:
@@ -84,6 +105,8 @@ class _Connection:
                     if answer is not None:
                         await self._send(answer)
                     timeout = self._session.read_timeout_s
+                if self._session.admitted:
+                    admit()
         except TimeoutError:
             log.info("Canal client %s sent nothing for %.0f s; its connection is closed", self._channel, timeout)
         finally:
@@ -92,7 +115,10 @@ class _Connection:
 
     def _report(self, closed: Closed) -> None:
         if closed is Closed.MALFORMED:
-            log.warning("Canal client %s sent bytes that are no packet; its connection is closed", self._channel)
+            log.warning(
+                "Canal client %s sent bytes that are not a packet, or too many; its connection is closed",
+                self._channel,
+            )
         else:
             log.warning("Canal client %s is not admitted: wrong user or password", self._channel)
 

@@ -219,3 +219,11 @@ def test_properties_of_an_instance_without_effect_in_its_mode_are_listed(tmp_pat
     notes = " ".join(read_folder(folder(tmp_path, KAFKA, example=INSTANCE + more), {}).notes)
     assert "memunit has no effect: canal.instance.memory.batch.mode=ITEMSIZE" in notes
     assert "filter.transaction.entry has no effect here: that of canal.properties counts" in notes
+
+
+@pytest.mark.parametrize(
+    ("server", "host"),
+    [("", "127.0.0.1"), ("canal.ip=0.0.0.0\n", "0.0.0.0"), ("canal.ip=::\n", "::"), ("canal.zkServers=a:1\n", "")],
+)
+def test_others_reach_the_server_only_if_it_is_told_so(tmp_path: Path, server: str, host: str) -> None:
+    assert read_folder(folder(tmp_path, server, example=INSTANCE), {}).server.host == host

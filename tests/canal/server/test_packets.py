@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rowtide.canal.entries import protobuf
 from rowtide.canal.server import packets
 from rowtide.canal.server.authentication import Credentials
-from rowtide.canal.server.packets import MAX_FRAME, FrameError, FrameReader, Get, PacketType, frame
+from rowtide.canal.server.packets import MAX_FRAME, FrameError, FrameMemory, FrameReader, Get, PacketType, frame
 from rowtide.canal.server.session import SEED_BYTES, Answer, Closed, Session
 
 STORED = "e3619321c1a937c46a0d8bd1dac39f93b27d4458"  # of the password "canal"
@@ -32,6 +32,20 @@ def test_frames_are_found_wherever_the_bytes_are_cut(frames: list[bytes], cuts: 
 def test_a_long_frame_is_refused_before_it_is_there(size: int) -> None:
     with pytest.raises(FrameError, match=f"a frame of {size} bytes"):
         list(FrameReader().receive(size.to_bytes(4, "big")))
+
+
+def test_unfinished_frames_share_memory() -> None:
+    memory = FrameMemory(1000)
+    first, second = FrameReader(memory), FrameReader(memory)
+    begun = (900).to_bytes(4, "big")
+    assert list(first.receive(begun + b"x" * 600)) == []
+    with pytest.raises(FrameError, match="used up by other connections"):
+        list(second.receive(begun + b"y" * 600))
+    assert list(first.receive(b"x" * 300)) == [b"x" * 900]  # which gives its memory back
+    third = FrameReader(memory)
+    assert list(third.receive(begun + b"z" * 600)) == []
+    third.close()
+    assert list(FrameReader(memory).receive(begun + b"z" * 800)) == []
 
 
 @given(st.binary(max_size=60))

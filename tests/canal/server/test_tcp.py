@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 from canal_wire import recorded_destination
@@ -13,7 +13,7 @@ from canal_wire import recorded_destination
 from rowtide.canal.entries import protobuf
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.destination import Destination
-from rowtide.canal.server.packets import frame, messages, success
+from rowtide.canal.server.packets import MAX_FRAME, frame, messages, success
 from rowtide.canal.server.stored_entry import BatchMode, LogPosition, StoredEntry
 from rowtide.canal.server.tcp import CanalServer
 from rowtide.connector.delivery.event_store import Store
@@ -329,5 +329,70 @@ def test_a_rollback_after_the_end_of_a_subscription_has_no_answer() -> None:
             client.writer.write(packet(12, WHO))
             assert b"should subscribe first" in await client.ask(get(1, -1))
             assert await client.ask(SUBSCRIBE) == success()
+
+    asyncio.run(run())
+
+
+def test_clients_that_do_not_log_in_make_place_for_others() -> None:
+    async def run() -> None:
+        destination = empty_destination()
+        server = CanalServer({destination.name: destination}, Credentials(), most=4)
+        address = await server.start("127.0.0.1", 0)
+        async with AsyncExitStack() as stack:
+            served = [await stack.enter_async_context(connected(address)) for _ in range(2)]
+            for client in served:
+                await client.log_in()
+            silent = [await stack.enter_async_context(connected(address)) for _ in range(2)]
+            for client in silent:
+                await client.read()
+            other = await stack.enter_async_context(connected(address))
+            await other.log_in()  # instead of the first silent one
+            assert await silent[0].reader.read() == b""
+            assert server.connections == 4
+            for client in served:
+                assert await client.ask(get(1, -1)) == EMPTY
+        await server.close()
+
+    asyncio.run(run())
+
+
+def test_a_server_full_of_clients_refuses_another_one(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        destination = empty_destination()
+        server = CanalServer({destination.name: destination}, Credentials(), most=2)
+        address = await server.start("127.0.0.1", 0)
+        async with AsyncExitStack() as stack:
+            served = [await stack.enter_async_context(connected(address)) for _ in range(2)]
+            for client in served:
+                await client.log_in()
+            for _ in range(20):
+                refused = await stack.enter_async_context(connected(address))
+                with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
+                    await refused.read()
+            for client in served:
+                assert await client.ask(get(1, -1)) == EMPTY
+        await server.close()
+
+    asyncio.run(run())
+    assert len([text for text in caplog.messages if "no more are accepted" in text]) == 1
+
+
+def test_clients_with_unfinished_frames_are_disconnected_when_their_memory_is_used_up() -> None:
+    async def run() -> None:
+        destination = empty_destination()
+        async with serving(destination) as address, AsyncExitStack() as stack:
+            greedy = [await stack.enter_async_context(connected(address)) for _ in range(20)]
+            for client in greedy:
+                await client.read()
+                client.writer.write(MAX_FRAME.to_bytes(4, "big") + b"x" * (MAX_FRAME - 1))
+                with suppress(OSError):
+                    await client.writer.drain()
+            closed = {asyncio.ensure_future(client.reader.read()) for client in greedy}
+            await asyncio.wait(closed, return_when=asyncio.FIRST_COMPLETED)
+            client = await stack.enter_async_context(connected(address))
+            await client.log_in()
+            for task in closed:
+                task.cancel()
+            await asyncio.gather(*closed, return_exceptions=True)
 
     asyncio.run(run())

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import logging
 import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from rowtide_stack.ports import free_port
 
 from rowtide.cli import main
 from rowtide.cli.connectors.canal import _listening
@@ -59,3 +64,40 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         result = run(tmp_path)
     assert result.exit_code == 1
     assert f"cannot listen at canal.ip and canal.port: 127.0.0.1:{port}" in result.output or str(port) in result.output
+
+
+@pytest.mark.parametrize("limit", [128, 300])
+def test_it_survives_more_connections_than_files(tmp_path: Path, limit: int) -> None:
+    """Every connection that is closed makes place, and the server then serves others."""
+    port = free_port()
+    (tmp_path / "canal.properties").write_text(f"canal.port={port}\ncanal.auto.scan.interval=1\n")
+    (tmp_path / "example").mkdir()
+    (tmp_path / "example" / "instance.properties").write_text(
+        "canal.instance.master.address=127.0.0.1:1\ncanal.instance.dbUsername=canal\n"
+    )
+    command = f'ulimit -Sn {limit}; exec "{sys.executable}" -m rowtide canal "{tmp_path}"'
+    with subprocess.Popen(["bash", "-c", command], stderr=subprocess.PIPE) as process:
+        try:
+            _greeting(port)
+            many = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(limit + 120)]
+            time.sleep(3)  # several scans of the folder
+            assert process.poll() is None
+            for one in many:
+                one.close()
+            assert _greeting(port)
+        finally:
+            process.terminate()
+            said = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 0, said
+    assert "no more are accepted" in said
+
+
+def _greeting(port: int) -> bytes:
+    """The server's first bytes; waits until there is one."""
+    deadline = time.monotonic() + 120
+    while True:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 30) as client:
+            if found := client.recv(100):
+                return found
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

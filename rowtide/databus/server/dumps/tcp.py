@@ -19,6 +19,7 @@ Each connection is a coroutine that holds at most a chunk of a dump. A client th
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 
 from rowtide.databus.server.dumps.folder import DumpFolder, StoredDump
@@ -53,7 +54,7 @@ class DumpServer(TcpServer):
         """Serve one client."""
         client = _text(writer.get_extra_info("peername"))
         try:
-            await _Connection(self._folder, reader, writer, client).serve()
+            await _Connection(self._folder, reader, writer, client).serve(self.admit)
         except TimeoutError:
             log.warning("dump client %s sends or reads nothing; it is disconnected", client)
         except OSError as error:
@@ -73,8 +74,11 @@ class _Connection:
         connection = writer.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
-    async def serve(self) -> None:
+    async def serve(self, admit: Callable[[], None]) -> None:
         """Answer the request.
+
+        Args:
+            admit: called when the client has sent its request.
 
         Raises:
             TimeoutError: the client sends no request, or does not read the answer.
@@ -84,6 +88,7 @@ class _Connection:
             request = await self._line()
         if not request.endswith(b"\n"):
             return  # gone before it has sent a name
+        admit()
         name = request.rstrip(b"\r\n").decode(errors="replace")
         try:
             dump = await asyncio.to_thread(self._folder.open, name)
