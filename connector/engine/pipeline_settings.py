@@ -84,6 +84,7 @@ def pipeline_settings(
         notification_topic=None if changes else config.topics.notification_topic,
         log_notifications=config.topics.log_notifications,
         transforms=transforms,
+        exact_values=config.values.exact or form is not None,
         changes=changes,
         form=form,
     )

@@ -109,6 +109,8 @@ class PipelineSettings:
         on_notification: receives every notification, whatever the channels are; called in the thread that sends it.
         transforms: ``transforms``, if there are any; then ``keys`` and ``values`` are
             :data:`LOSSLESS`.
+        exact_values: FLOAT has all digits, and JSON the server's spelling, in snapshot and stream alike. Otherwise both
+            are as Debezium writes them: snapshots have six digits, and the stream spells JSON in its own way.
         changes: rows become :class:`~rowtide.connector.records.change.Change` objects instead of messages.
         form: what rows and statements become instead of Debezium's messages; ``None`` for these. Heartbeats,
             notifications and the schema history are the same in all forms.
@@ -139,5 +141,6 @@ class PipelineSettings:
     log_notifications: bool = False
     on_notification: Callable[[Mapping[str, Any]], None] | None = None
     transforms: Transforms | None = None
+    exact_values: bool = True
     changes: bool = False
     form: MessageForm | None = None

@@ -18,9 +18,10 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.rows.messages import message_bytes, message_parts
 from rowtide.connector.rows.text_protocol_decoder import text_rows
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows
+from rowtide.connector.source.server_queries import selected
 from rowtide.envelope.source import Snapshot, SourceTemplate
 from rowtide.envelope.table import build_table_schema
-from rowtide.schema_history.model import Table
+from rowtide.schema_history.model import Column, Table
 
 Row = TypeVar("Row", bound=Sequence[Any])
 
@@ -30,7 +31,7 @@ class SnapshotTable:
 
     Attributes:
         table: its structure.
-        columns: the names of the columns to read.
+        columns: the columns to read.
     """
 
     def __init__(self, table: Table, settings: PipelineSettings, *, custom_query: bool = False) -> None:
@@ -43,12 +44,23 @@ class SnapshotTable:
         self._source = SourceTemplate(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
         self._key_open, self._key_close = wrapping(self._records.key, settings.keys)
         self._value_open, self._value_close = wrapping(self._records.envelope, settings.values)
-        self.columns = tuple(column.column.name for column in self._records.columns)
+        self.columns: Sequence[Column] = [record.column for record in self._records.columns]
 
     @property
     def topic(self) -> str:
         """The topic of the records."""
         return self._records.topic
+
+    @property
+    def selected(self) -> list[str]:
+        """The expressions that select the columns."""
+        return [selected(column, exact=self._settings.exact_values) for column in self.columns]
+
+    @property
+    def prepared(self) -> bool:
+        """Whether only a prepared statement returns exact values: the query is not rowtide's own."""
+        has_float = any(column.data_type == "float" for column in self.columns)
+        return self._custom_query and self._settings.exact_values and has_float
 
     @property
     def schemas(self) -> Schemas:

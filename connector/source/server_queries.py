@@ -12,7 +12,7 @@ from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.connection import Client
 from rowtide.connector.source.session import Session
-from rowtide.schema_history.model import TableId
+from rowtide.schema_history.model import Column, TableId
 from rowtide.schema_history.server.query_event import Flavor, Server
 
 log = logging.getLogger(__name__)
@@ -68,6 +68,18 @@ def quoted(name: str) -> str:
 def quoted_table(table: TableId) -> str:
     """A table's qualified name in backquotes."""
     return f"{quoted(table.database)}.{quoted(table.table)}"
+
+
+def selected(column: Column, *, exact: bool) -> str:
+    """Return the expression that selects a column, under the column's name.
+
+    Args:
+        column: the column.
+        exact: read FLOAT with all digits: a result set has six of FLOAT, but all of DOUBLE.
+    """
+    name = quoted(column.name)
+    # A product keeps the sign of -0, which a sum with 0e0 loses. CAST AS DOUBLE needs MySQL 8.0.17.
+    return f"{name} * 1e0 AS {name}" if exact and column.data_type == "float" else name
 
 
 def server(session: Session) -> Server:

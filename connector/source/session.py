@@ -13,6 +13,7 @@ from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.rows.text_protocol_rows import Rows, TextRows
 from rowtide.connector.source.connection import Client, connect
+from rowtide.connector.source.connection.prepared_rows import prepared_rows
 from rowtide.connector.source.connection.result_set import result_rows
 from rowtide.schema_history.model import TableId
 
@@ -97,14 +98,22 @@ class Session:
         """A text as a string literal of SQL."""
         return str(self.client.escape(text))
 
-    def rows(self, table: TableId, query: str, reader: Callable[[Sequence[str]], TextRows]) -> Iterator[Rows]:
+    def rows(
+        self, table: TableId, query: str, reader: Callable[[Sequence[str]], TextRows], *, prepared: bool = False
+    ) -> Iterator[Rows]:
         """Yield the rows of a table in batches; the session runs no other statement before the last batch.
+
+        Args:
+            table: the table, for messages.
+            query: one statement that returns a result set.
+            reader: creates the row reader from the names of the columns.
+            prepared: run the query as a prepared statement, whose result has FLOAT with all digits.
 
         Raises:
             SnapshotError: the server refuses the query or aborts it, or a value does not match its column.
         """
         try:
-            yield from result_rows(self.client, query, reader)
+            yield from (prepared_rows if prepared else result_rows)(self.client, query, reader)
         except (pymysql.MySQLError, OSError) as error:
             if lost := self.client.lost(error):
                 raise lost from error

@@ -143,6 +143,7 @@ EDGES = {
     "rowtide.connector.source.connection.kill": "mysql",
     "rowtide.connector.source.connection.login": "mysql",
     "rowtide.connector.source.connection.open_connections": "threads",
+    "rowtide.connector.source.connection.prepared_rows": "mysql",
     "rowtide.connector.source.connection.result_set": "mysql",
     "rowtide.connector.source.connection.tcp": "files network threads",
     "rowtide.connector.source.connection.tls": "files network",

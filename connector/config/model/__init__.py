@@ -96,10 +96,12 @@ class ValuesConfig:
     """The format of values and records.
 
     Attributes:
+        exact: whether values are exact; otherwise they are as Debezium writes them.
         unavailable_placeholder: as configured, including ``hex:``.
         field_name_adjustment: as configured.
     """
 
+    exact: bool
     decimal: DecimalHandling
     bigint_unsigned: BigintUnsignedHandling
     time_precision: TimePrecision

@@ -158,6 +158,7 @@ def values_config(reader: PropertyReader) -> ValuesConfig:
     except ValueError:
         reader.problem(values.UNAVAILABLE_PLACEHOLDER.name, "must have pairs of hexadecimal digits after 'hex:'")
     return ValuesConfig(
+        exact=not (reader[connection.CONNECTOR_CLASS] or "").strip().lower().startswith("io.debezium."),
         decimal=reader[values.DECIMAL_HANDLING],
         bigint_unsigned=reader[values.BIGINT_UNSIGNED_HANDLING],
         time_precision=reader[values.TIME_PRECISION],

@@ -101,8 +101,13 @@ def json_text(data: bytes, style: JsonStyle = STREAM) -> str:
 
 
 def stream_text(data: bytes) -> str | None:
-    """The text in Debezium's style; ``None`` for no bytes, which a row has that is older than its column."""
+    """Return the text in Debezium's style; ``None`` for no bytes, which a row has that is older than its column."""
     return json_text(data, STREAM) if data else None
+
+
+def server_text(data: bytes) -> str | None:
+    """Return the text in the server's style; ``None`` for no bytes."""
+    return json_text(data, SERVER) if data else None
 
 
 def patched_json_text(data: bytes, diffs: bytes, style: JsonStyle = STREAM) -> str:

@@ -64,6 +64,7 @@ class Codecs:
         end = row_end(table)
         current = None if end is None else CurrentRows(columns, end)
         minimal = settings.rules.values.minimal_row_images
+        style = binary.SERVER if settings.exact_values else binary.STREAM
 
         def messages() -> TableCodec:
             return TableCodec(
@@ -75,6 +76,7 @@ class Codecs:
                 skip_unchanged=settings.skip_unchanged and not settings.changes,
                 minimal_images=minimal,
                 current=current,
+                json_style=style,
             )
 
         if not settings.changes:
@@ -86,6 +88,7 @@ class Codecs:
             skip_unchanged=settings.skip_unchanged,
             minimal_images=minimal,
             current=current,
+            json_style=style,
             messages=messages,
         )
 
@@ -113,7 +116,7 @@ class Codecs:
         absent = absent_value(column, record, settings)
         return Column(
             column_layout(mapped.type, mapped.metadata),
-            column_decoding(column, record, mapped),
+            column_decoding(column, record, mapped, exact=settings.exact_values),
             mapped.nullable,
             column_output(record, settings),
             absent_text=record.text(absent, form),
@@ -143,8 +146,15 @@ def python_columns(columns: Sequence[Column], records: TableSchema, *, minimal_i
     ]
 
 
-def column_decoding(column: model.Column, record: RecordColumn, mapped: MappedColumn) -> ColumnDecoding:
-    """How to interpret a column's bytes, from its structure; if the TABLE_MAP states the sign, it takes precedence."""
+def column_decoding(column: model.Column, record: RecordColumn, mapped: MappedColumn, *, exact: bool) -> ColumnDecoding:
+    """Return how to interpret a column's bytes, from its structure; the sign in the TABLE_MAP takes precedence.
+
+    Args:
+        column: its structure.
+        record: its field in the records.
+        mapped: its description in the TABLE_MAP.
+        exact: write JSON as the server does, and not as Debezium does.
+    """
     kind = record.type.kind
     decode: charset.Decoder | None = None
     if kind == "text":
@@ -153,7 +163,8 @@ def column_decoding(column: model.Column, record: RecordColumn, mapped: MappedCo
             decode = _latin1
         elif name is not None and name not in _UTF8:
             decode = charset.charset_decoder(name)
-    json_text = binary.stream_text if mapped.type == JSON else _utf8_or_nothing
+    documents = binary.server_text if exact else binary.stream_text
+    json_text = documents if mapped.type == JSON else _utf8_or_nothing
     return ColumnDecoding(
         kind,
         unsigned=column.unsigned if mapped.unsigned is None else mapped.unsigned,

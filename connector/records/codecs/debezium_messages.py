@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import repeat
 
 from rowtide.connector.protocol.events.classes import Rows
+from rowtide.connector.protocol.json.binary import STREAM, JsonStyle
 from rowtide.connector.records.batch import Batch, Message
 from rowtide.connector.records.codecs.rows import EventContext, RowsCodec
 from rowtide.connector.records.codecs.system_versioning import CurrentRows
@@ -41,11 +42,11 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         skip_unchanged: bool,
         minimal_images: bool = False,
         current: CurrentRows | None = None,
+        json_style: JsonStyle = STREAM,
     ) -> None:
         marked = [_marked(column) for column in columns] if skip_unchanged else columns
-        super().__init__(
-            records, marked, [_with_default(column) for column in marked] if minimal_images else None, current
-        )
+        with_defaults = [_with_default(column) for column in marked] if minimal_images else None
+        super().__init__(records, marked, with_defaults, current, json_style)
         self._marks = marked != columns
         self._tombstones = tombstones
         self._skip_unchanged = skip_unchanged

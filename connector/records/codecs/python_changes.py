@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
+from rowtide.connector.protocol.json.binary import JsonStyle
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import Change, Layout, Op
 from rowtide.connector.records.codecs.debezium_messages import TableCodec
@@ -28,6 +29,7 @@ class ChangeCodec(RowsCodec[Values, Change]):
         skip_unchanged: ``skip.messages.without.change``.
         minimal_images: whether images may lack columns (``binlog.row.image.minimal.allowed``).
         current: finds the current rows of a system-versioned table.
+        json_style: how to write documents that an event changes in part.
         messages: makes the codec of Debezium's messages for the same table; called when one is asked for.
     """
 
@@ -39,9 +41,10 @@ class ChangeCodec(RowsCodec[Values, Change]):
         skip_unchanged: bool,
         minimal_images: bool,
         current: CurrentRows | None,
+        json_style: JsonStyle,
         messages: Callable[[], TableCodec],
     ) -> None:
-        super().__init__(records, columns, columns if minimal_images else None, current)
+        super().__init__(records, columns, columns if minimal_images else None, current, json_style)
         self._skip_unchanged = skip_unchanged
         self._make_messages = messages
         self.layout_of_rows = table_layout(records)

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Generic, NamedTuple, TypeVar
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
+from rowtide.connector.protocol.json.binary import STREAM, JsonStyle
 from rowtide.connector.records.batch import Batch, Headers
 from rowtide.connector.records.change import DebeziumMessage, SourcePosition
 from rowtide.connector.records.codecs.row_images import Row, RowImages
@@ -57,6 +58,7 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
         columns: all columns of the row images.
         insert_columns: the same for images of new rows that may lack columns, ``None`` without minimal images.
         current: finds the current rows of a system-versioned table; ``None`` for other tables.
+        json_style: how to write documents that an event changes in part.
     """
 
     def __init__(
@@ -65,8 +67,9 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
         columns: Sequence[Column],
         insert_columns: Sequence[Column] | None = None,
         current: CurrentRows | None = None,
+        json_style: JsonStyle = STREAM,
     ) -> None:
-        super().__init__(records.table.id, columns, records.key_columns, insert_columns)
+        super().__init__(records.table.id, columns, records.key_columns, insert_columns, json_style)
         self.records = records
         self._current = current
 

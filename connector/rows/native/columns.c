@@ -7,6 +7,7 @@ static const char *const STORED_NAMES[] = {
     [STORED_OTHERWISE] = "otherwise", [SIGNED] = "signed", [UNSIGNED] = "unsigned", [UNSIGNED_BIG] = "big endian",
     [YEAR] = "year", [DECIMAL] = "decimal", [FLOAT32] = "float", [FLOAT64] = "double", [DATE] = "date",
     [DATETIME] = "datetime", [TIMESTAMP] = "timestamp", [TIME] = "time", [BYTES] = "bytes", [BINARY_JSON] = "binary json",
+    [SERVER_JSON] = "binary json in the server's style",
     [TEXT_INTEGER] = "text of integer", [TEXT_DECIMAL] = "text of decimal", [TEXT_FLOAT32] = "text of float",
     [TEXT_FLOAT64] = "text of double", [TEXT_DATE] = "text of date", [TEXT_DATETIME] = "text of datetime",
     [TEXT_TIME] = "text of time",

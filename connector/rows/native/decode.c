@@ -334,7 +334,8 @@ Result decode(const Column *column, const byte *data, size_t size, Value *value,
         value->size = size;
         return DONE;
     case BINARY_JSON:
-        result = write_json(data, size, made);
+    case SERVER_JSON:
+        result = write_json(data, size, column->stored == SERVER_JSON ? SERVER_STYLE : STREAM_STYLE, made);
         value->bytes = (const byte *)made->data;
         value->size = made->size;
         return result;

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from rowtide.connector.protocol.charset import character_table
-from rowtide.connector.protocol.json.binary import stream_text
+from rowtide.connector.protocol.json.binary import server_text, stream_text
 from rowtide.connector.rows.column_output import ColumnOutput, null_text, null_value, value_expression
 from rowtide.connector.rows.layouts import (
     BIT,
@@ -45,6 +45,8 @@ _STORED = {
     TIME2: "time",
     BIT: "big endian",
 }
+_DOCUMENTS = {stream_text: "binary json", server_text: "binary json in the server's style"}
+"""How compiled code names the documents of a column, by the function in Python that converts them."""
 _LARGEST_TABLE = 1024
 """Labels of an ENUM whose texts are prepared; those of a longer list are cached as they come."""
 
@@ -116,8 +118,9 @@ def _value_description(column: Column, *, separate: bool, every: bool, cached: b
     if output is None:
         return _unpublished(column)
     stored, form = _object_form(column, output)
-    if stored == "otherwise" and column.decoding.json_text is stream_text:
-        column = replace(column, decoding=replace(column.decoding, json_text=_compiled_json_text))
+    if stored == "otherwise" and column.decoding.json_text in _DOCUMENTS:
+        text = partial(_compiled_json_text, column.decoding.json_text)
+        column = replace(column, decoding=replace(column.decoding, json_text=text))
     return Description(
         stored,
         form,
@@ -136,11 +139,11 @@ def _value_description(column: Column, *, separate: bool, every: bool, cached: b
     )
 
 
-def _compiled_json_text(stored: bytes) -> str | None:
-    """The same as :func:`stream_text`, which converts what compiled code does not, and reports damages."""
+def _compiled_json_text(in_python: Callable[[bytes], str | None], stored: bytes) -> str | None:
+    """Return the same as a function in Python, which converts what compiled code does not, and reports damages."""
     assert native is not None
-    text: str | None = native.json_text(stored)
-    return stream_text(stored) if text is None else text
+    text: str | None = native.json_text(stored, in_python is server_text)
+    return in_python(stored) if text is None else text
 
 
 def _python(column: Column, lines: Callable[[Any], Sequence[str]], *, cached: bool) -> Stored:
@@ -173,8 +176,8 @@ def _text_form(column: Column, output: ColumnOutput, python: Any) -> tuple[str, 
         return "unsigned", Form("label"), tuple(text.encode() for text in texts)
     if layout.type == SET:
         return "unsigned", Form("labels"), tuple(string_text(label)[1:-1].encode() for label in decoding.labels)
-    if decoding.json_text is stream_text:
-        return "binary json", form, None
+    if decoding.json_text in _DOCUMENTS:
+        return _DOCUMENTS[decoding.json_text], form, None
     if layout.type not in TEXTS - {COMPRESSED_BLOB, COMPRESSED_VARCHAR}:
         return otherwise
     if decoding.kind == "text":
@@ -212,6 +215,6 @@ def _object_form(column: Column, output: ColumnOutput) -> tuple[str, str]:
                 return "bytes", "text object"
             if decoding.kind == "bytes":
                 return "bytes", "bytes object"
-        if decoding.json_text is stream_text:
-            return "binary json", "text object"
+        if decoding.json_text in _DOCUMENTS:
+            return _DOCUMENTS[decoding.json_text], "text object"
     return "otherwise", PYTHON.name

@@ -1,4 +1,4 @@
-/* MySQL's binary JSON to text, in Debezium's style for streamed records.
+/* MySQL's binary JSON to text, in Debezium's style for streamed records or in the server's style.
  *
  * The same steps as rowtide.connector.protocol.json.binary, where the layout is described. Its damaged documents, and
  * values that need more than these files offer, are left to it: IN_PYTHON.
@@ -6,6 +6,7 @@
 #include "native.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LARGE_OBJECT = 1, LARGE_ARRAY = 3 };
@@ -18,6 +19,7 @@ typedef struct {
     const byte *data;
     size_t size;
     size_t left; /* bytes that no value has taken yet, see _Space in the Python path */
+    JsonStyle style;
     Output *out;
 } Document;
 
@@ -79,6 +81,54 @@ static Result write_integer(Document *document, byte kind, size_t pos) {
     return added(output_integer(document->out, (int64_t)(number << unused) >> unused));
 }
 
+/* The server's my_gcvt: shortest digits, with an exponent only beyond 15 digits before or after the point. */
+static Result write_server_number(double x, Output *out) {
+    char *text = PyOS_double_to_string(fabs(x), 'r', 0, 0, NULL), digits[32], made[64], *end = made;
+    if (text == NULL) {
+        return FAILED;
+    }
+    int count = 0, point = 0; /* digits before the decimal point */
+    bool behind = false;
+    for (const char *c = text; *c != 0; c++) {
+        if (*c == '.') {
+            behind = true;
+        } else if (*c == 'e') {
+            point += atoi(c + 1);
+            break;
+        } else if (count > 0 || *c != '0') {
+            digits[count++] = *c;
+            point += !behind;
+        } else {
+            point -= behind;
+        }
+    }
+    PyMem_Free(text);
+    while (count > 1 && digits[count - 1] == '0') {
+        count--;
+    }
+    if (count == 0) {
+        digits[count++] = '0';
+        point = 1;
+    }
+    if (signbit(x)) {
+        *end++ = '-';
+    }
+    if (point < -14 || point > 15) {
+        *end++ = digits[0];
+        if (count > 1) {
+            end += PyOS_snprintf(end, 32, ".%.*s", count - 1, digits + 1);
+        }
+        end += PyOS_snprintf(end, 8, "e%d", point - 1);
+    } else if (point <= 0) {
+        end += PyOS_snprintf(end, 48, "0.%.*s%.*s", -point, "00000000000000", count, digits);
+    } else if (point >= count) {
+        end += PyOS_snprintf(end, 48, "%.*s%.*s.0", count, digits, point - count, "000000000000000");
+    } else {
+        end += PyOS_snprintf(end, 48, "%.*s.%.*s", point, digits, count - point, digits + point);
+    }
+    return added(output_add(out, made, (size_t)(end - made)));
+}
+
 /* Shortest digits between 1e-3 and 1e7, else the exact decimal expansion. */
 static Result write_number(Document *document, size_t pos) {
     double x;
@@ -88,6 +138,9 @@ static Result write_number(Document *document, size_t pos) {
     memcpy(&x, document->data + pos, sizeof x);
     if (!isfinite(x)) {
         return IN_PYTHON;
+    }
+    if (document->style == SERVER_STYLE) {
+        return write_server_number(x, document->out);
     }
     if (is_plain_double(x)) {
         return added(output_plain_double(document->out, x));
@@ -120,7 +173,7 @@ static Result write_decimal(const byte *data, size_t size, Output *out) {
     return added(output_decimal(out, value.number, column.scale));
 }
 
-static Result write_temporal(byte type, const byte *data, size_t size, Output *out) {
+static Result write_temporal(byte type, const byte *data, size_t size, JsonStyle style, Output *out) {
     char text[48];
     if (size != 8) {
         return IN_PYTHON;
@@ -146,9 +199,9 @@ static Result write_temporal(byte type, const byte *data, size_t size, Output *o
             count += PyOS_snprintf(text + count, sizeof text - (size_t)count, " %02u:%02u:%02u", hour, minute, second);
         }
     }
-    if (micros && type != OLD_DATE) {
+    if ((micros || style == SERVER_STYLE) && type != OLD_DATE) {
         count += PyOS_snprintf(text + count, sizeof text - (size_t)count, ".%06u", micros);
-        while (text[count - 1] == '0') {
+        while (style == STREAM_STYLE && text[count - 1] == '0') {
             count--;
         }
     }
@@ -177,10 +230,23 @@ static Result write_opaque(Document *document, size_t pos) {
     case NEW_TIMESTAMP:
     case NEW_DATETIME:
     case NEW_TIME:
-        return write_temporal(type, data, size, document->out);
+        return write_temporal(type, data, size, document->style, document->out);
     default:
+        if (document->style == SERVER_STYLE) {
+            return IN_PYTHON; /* with the type and line breaks */
+        }
         return added(output_base64(document->out, data, size, 0, BASE64));
     }
+}
+
+/* Compiled code has the escapes of the stream, whose hexadecimal digits are others. */
+static Result write_text(Document *document, const byte *data, size_t size) {
+    for (size_t i = 0; document->style == SERVER_STYLE && i < size; i++) {
+        if (data[i] < 0x20 && memchr("\b\f\n\r\t", data[i], 5) == NULL) {
+            return IN_PYTHON;
+        }
+    }
+    return output_string(document->out, data, size, BEYOND_BMP_AS_IT_IS);
 }
 
 static Result write_scalar(Document *document, byte kind, size_t pos) {
@@ -206,7 +272,7 @@ static Result write_scalar(Document *document, byte kind, size_t pos) {
         if (!length_at(document, &pos, &size) || !take(document, pos, size)) {
             return IN_PYTHON;
         }
-        return output_string(document->out, document->data + pos, size, BEYOND_BMP_AS_IT_IS);
+        return write_text(document, document->data + pos, size);
     case OPAQUE:
         return write_opaque(document, pos);
     default:
@@ -227,8 +293,8 @@ static Result write_key(Document *document, size_t base, size_t entry, size_t wi
     if (!take(document, start, size)) {
         return IN_PYTHON;
     }
-    Result result = output_string(document->out, document->data + start, size, BEYOND_BMP_AS_IT_IS);
-    return result == DONE ? added(output_add(document->out, ":", 1)) : result;
+    Result result = write_text(document, document->data + start, size);
+    return result == DONE ? added(output_add(document->out, ": ", document->style == SERVER_STYLE ? 2 : 1)) : result;
 }
 
 /* Layout: number of elements, size, entries of the keys (of an object), entries of the values; then keys and values. */
@@ -246,7 +312,7 @@ static Result write_container(Document *document, byte kind, size_t pos, int dep
         return FAILED;
     }
     for (size_t i = 0; i < count; i++) {
-        if (i > 0 && !output_add(document->out, ",", 1)) {
+        if (i > 0 && !output_add(document->out, ", ", document->style == SERVER_STYLE ? 2 : 1)) {
             return FAILED;
         }
         if (object) {
@@ -270,10 +336,10 @@ static Result write_json_value(Document *document, byte kind, size_t pos, int de
     return kind > LARGE_ARRAY ? write_scalar(document, kind, pos) : write_container(document, kind, pos, depth);
 }
 
-Result write_json(const byte *data, size_t size, Output *out) {
+Result write_json(const byte *data, size_t size, JsonStyle style, Output *out) {
     if (size == 0) {
         return IN_PYTHON; /* no document: the row is older than its column */
     }
-    Document document = {.data = data, .size = size, .left = size, .out = out};
+    Document document = {.data = data, .size = size, .left = size, .style = style, .out = out};
     return write_json_value(&document, data[0], 1, 1);
 }

@@ -6,21 +6,23 @@
 #endif
 
 /* For columns whose values only Python makes, such as Engine's JsonText. */
-static PyObject *json_text(PyObject *module, PyObject *stored) {
-    if (!PyBytes_Check(stored)) {
-        PyErr_SetString(PyExc_TypeError, "a document is bytes");
+static PyObject *json_text(PyObject *module, PyObject *arguments) {
+    PyObject *stored;
+    int server;
+    if (!PyArg_ParseTuple(arguments, "Sp", &stored, &server)) {
         return NULL;
     }
     Output text;
     output_init(&text);
-    Result result = write_json((const byte *)PyBytes_AS_STRING(stored), (size_t)PyBytes_GET_SIZE(stored), &text);
+    Result result = write_json((const byte *)PyBytes_AS_STRING(stored), (size_t)PyBytes_GET_SIZE(stored),
+                               server ? SERVER_STYLE : STREAM_STYLE, &text);
     PyObject *found = result == DONE ? output_unicode(&text, 0) : result == FAILED ? NULL : Py_NewRef(Py_None);
     output_free(&text);
     return found;
 }
 
 static PyMethodDef METHODS[] = {
-    {"json_text", json_text, METH_O, "The text of a document of binary JSON; None: Python has to convert it."},
+    {"json_text", json_text, METH_VARARGS, "The text of a document of binary JSON; None: Python has to convert it."},
     {"message_parts", message_parts, METH_VARARGS, "One text of each row, see rowtide.connector.rows.messages."},
     {"message_bytes", message_bytes, METH_O, "The size of messages, see rowtide.connector.rows.messages."},
     {"message_lines", message_lines, METH_VARARGS, "Messages as JSON, see rowtide.connector.engine.decoding.lines."},

@@ -67,6 +67,7 @@ extern const char BASE64[65], BASE64_URL[65];
 typedef enum {
     STORED_OTHERWISE, /* only its Python function can decode it */
     SIGNED, UNSIGNED, UNSIGNED_BIG, YEAR, DECIMAL, FLOAT32, FLOAT64, DATE, DATETIME, TIMESTAMP, TIME, BYTES, BINARY_JSON,
+    SERVER_JSON,
     TEXT_INTEGER, TEXT_DECIMAL, TEXT_FLOAT32, TEXT_FLOAT64, TEXT_DATE, TEXT_DATETIME, TEXT_TIME,
 } Stored;
 
@@ -125,8 +126,11 @@ int64_t days_from_civil(int year, int month, int day);
 
 /* --- json.c -------------------------------------------------------------------------------------------------------- */
 
+/* Debezium's style of streamed records, and the server's. */
+typedef enum { STREAM_STYLE, SERVER_STYLE } JsonStyle;
+
 /* The text of a document of MySQL's binary JSON; `out` is undefined unless DONE. */
-Result write_json(const byte *data, size_t size, Output *out);
+Result write_json(const byte *data, size_t size, JsonStyle style, Output *out);
 
 /* --- forms.c ------------------------------------------------------------------------------------------------------- */
 

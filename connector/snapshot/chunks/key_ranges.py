@@ -100,16 +100,16 @@ class KeyRanges:
         """
         return f"{self._select(self.where(None, None), condition)} ORDER BY {self._order(reverse=True)} LIMIT 1"
 
-    def rows_query(self, columns: Sequence[str], where: str, condition: str = "") -> str:
-        """The query for the rows of a range, in the order of the key.
+    def rows_query(self, selected: Sequence[str], where: str, condition: str = "") -> str:
+        """Return the query for the rows of a range, in the order of the key.
 
         Args:
-            columns: the names of the columns to select.
+            selected: the expressions that select the columns.
             where: the range: from :meth:`where`, or :attr:`nulls`.
             condition: a further condition, as SQL.
         """
-        selected = ", ".join(map(quoted, columns)) or "1"
-        return f"SELECT {selected} FROM {self._table} WHERE {where}{_more(condition)} ORDER BY {self.order}"
+        expressions = ", ".join(selected) or "1"
+        return f"SELECT {expressions} FROM {self._table} WHERE {where}{_more(condition)} ORDER BY {self.order}"
 
     def bound(self, row: Sequence[Any]) -> Bound:
         """The bound in a row of the result of one of these queries."""
@@ -143,9 +143,9 @@ class KeyRanges:
         return f"SELECT {selected} FROM {self._table} WHERE {where}{_more(condition)}"
 
     def _order(self, *, reverse: bool) -> str:
-        # The names are those of the table's columns: without the table, an alias in the SELECT list has precedence.
+        # With the table, because an alias in the SELECT list has precedence over a column's name alone.
         pairs = zip(self._names, self._descending, strict=True)
-        return ", ".join(f"{name} DESC" if down != reverse else name for name, down in pairs)
+        return ", ".join(f"{self._table}.{name}{' DESC' * (down != reverse)}" for name, down in pairs)
 
     def _literals(self, bound: Bound) -> list[str]:
         if len(bound) != len(self._forms):
@@ -234,13 +234,15 @@ def row_key(table: Table) -> ChunkKey | None:
     return None
 
 
-def resumable_key(table: Table) -> ChunkKey | None:
-    """The key that identifies a table's rows, if its values are the same in a result set and in row events.
+def resumable_key(table: Table, *, exact: bool) -> ChunkKey | None:
+    """Return the key that identifies a table's rows, if its values are the same in a result set and in row events.
 
-    Those of FLOAT are not: a result set has six digits.
+    Args:
+        table: the table's structure.
+        exact: whether FLOAT is read with all digits; otherwise a result set has six.
     """
     key = row_key(table)
-    if key is None or any(column.data_type == "float" for column in key.columns):
+    if key is None or (not exact and any(column.data_type == "float" for column in key.columns)):
         return None
     try:
         key.ranges(table.id)

@@ -169,7 +169,8 @@ class ParallelReading:
         table = part.table
         self._put(PartBegun(part))
         micros = server_queries.now_micros(session)
-        for rows in session.rows(table.listed.id, part.query, table.captured.reader):
+        captured = table.captured
+        for rows in session.rows(table.listed.id, part.query, captured.reader, prepared=captured.prepared):
             self._put(ReadRows(table, micros, rows))
         with self._taking:  # so that the part that completes its table comes behind all others
             self._put(PartRead(part, self._parts.completed(part)))

@@ -167,10 +167,10 @@ class Scan:
 
     def select(self, chunk: Chunk) -> str:
         """The query for the rows of a chunk."""
-        columns = [*self.table.columns]
-        columns += [name for name in self.row_keys.columns if name not in columns]
+        expressions = self.table.selected
+        expressions += [one for one in self.row_keys.selected if one not in expressions]
         where = self.ranges.nulls if chunk.upper is None else self.ranges.where(chunk.lower, chunk.upper)
-        return self.ranges.rows_query(columns, where or "TRUE", self.condition)
+        return self.ranges.rows_query(expressions, where or "TRUE", self.condition)
 
     def next_chunk(self, bound: Bound | None) -> Chunk:
         """Cut the next chunk.

@@ -144,7 +144,9 @@ class TableRows:
 
     def _resumable_key(self, structure: Table) -> ChunkKey | None:
         """The key by which a later start reads a table on; ``None`` if it cannot."""
-        return None if self._has_query(structure.id) else resumable_key(structure)
+        if self._has_query(structure.id):
+            return None
+        return resumable_key(structure, exact=self._settings.exact_values)
 
     def _table(
         self, listed: ListedTable, structure: Table | None, *, parallel: bool, resumable: bool
@@ -153,7 +155,7 @@ class TableRows:
             log.warning("the rows of table %s are not read, because its structure is not known", listed.id)
             return None
         captured = self._form(structure, self._settings, custom_query=self._has_query(listed.id))
-        query = plan.select_statement(listed.id, captured.columns, self._config.select_overrides)
+        query = plan.select_statement(listed.id, captured.selected, self._config.select_overrides)
         ranges: KeyRanges | None = None
         if self._config.cut_tables and not self._has_query(listed.id):
             if resumable:  # whatever the server estimates: that may be wrong by far
@@ -172,7 +174,7 @@ class TableRows:
         done = 0
         try:
             while (part := next_part(parts, session)) is not None:
-                for rows in session.rows(listed.id, part.query, captured.reader):
+                for rows in session.rows(listed.id, part.query, captured.reader, prepared=captured.prepared):
                     done += len(rows)
                     self._report(listed, done)
                     offsets.add(listed.id, len(rows))

@@ -97,15 +97,20 @@ def _name_order(table: TableId) -> bytes:
     return str(table).encode("utf-16-be")
 
 
-def select_statement(table: TableId, columns: Sequence[str], overrides: Mapping[tuple[str, str], str]) -> str:
-    """The query for a table's rows: that of ``snapshot.select.statement.overrides``, or a list of all columns.
+def select_statement(table: TableId, selected: Sequence[str], overrides: Mapping[tuple[str, str], str]) -> str:
+    """Return the query for a table's rows: that of ``snapshot.select.statement.overrides``, or a list of all columns.
 
-    The columns are listed because ``*`` leaves out invisible ones.
+    The columns are listed because ``*`` omits invisible ones.
+
+    Args:
+        table: the table's name.
+        selected: the expressions that select its columns.
+        overrides: the queries of the configuration.
     """
     override = overrides.get((table.database, table.table))
     if override is not None:
         return override
-    expressions = ", ".join(map(quoted, columns)) or "1"
+    expressions = ", ".join(selected) or "1"
     return f"SELECT {expressions} FROM {quoted_table(table)}"
 
 

@@ -169,7 +169,7 @@ class EntryTable(SnapshotTable):
     def __init__(self, table: Table, settings: PipelineSettings, *, custom_query: bool = False) -> None:
         super().__init__(table, settings, custom_query=custom_query)
         self._selected = selected_columns(table)
-        self.columns = tuple(column.name for column in table.columns)
+        self.columns = table.columns
 
     def reader(self, names: Sequence[str]) -> TextRows:
         """Compile a reader of Canal's texts."""

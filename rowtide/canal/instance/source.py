@@ -30,10 +30,6 @@ from rowtide.topics.naming import OneTopic
 
 log = logging.getLogger(__name__)
 
-_CONNECTORS = {
-    False: "io.debezium.connector.mysql.MySqlConnector",
-    True: "io.debezium.connector.mariadb.MariaDbConnector",
-}
 _MARIADB_SSL = {
     "disabled": "disable",
     "preferred": "trust",
@@ -210,7 +206,7 @@ def _configuration(settings: InstanceSettings, *, mariadb: bool) -> Configuratio
     config = from_properties(
         {
             "name": settings.destination,
-            "connector.class": _CONNECTORS[mariadb],
+            "database.flavor": "mariadb" if mariadb else "mysql",
             "topic.prefix": "canal",
             "database.hostname": settings.host,
             "database.port": str(settings.port),

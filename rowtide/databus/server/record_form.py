@@ -102,8 +102,8 @@ class RowsEventCodec(RowsCodec[_Row, Message]):
     def __init__(self, topic: str, records: TableSchema, columns: Sequence[Column]) -> None:
         cells = image_columns(published(records), columns)
         end = row_end(records.table)
-        super().__init__(records, cells, current=None if end is None else CurrentRows(columns, end))
-        self._json_style = SERVER
+        current = None if end is None else CurrentRows(columns, end)
+        super().__init__(records, cells, current=current, json_style=SERVER)
         self._topic = topic
         self._encode = RowsEventEncoder(records)
 

@@ -12,6 +12,7 @@ from rowtide.connector.records.codecs.python_values import python_output
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, TextRows, key_value_rows
+from rowtide.connector.source.server_queries import selected
 from rowtide.envelope.table import RecordRules, build_table_schema
 from rowtide.schema_history.model import Column, Table
 from rowtide.topics.filters import ColumnFilter, Patterns, Selection
@@ -29,13 +30,14 @@ class RowKeys:
         topics: the owners of topics.
 
     Attributes:
-        columns: the names of the columns of the key.
-        exact: whether both sources give the same values. A result set has FLOAT with six digits only.
+        selected: the expressions that select the columns of the key.
+        exact: whether both sources give the same values. Without exact values, a result set has FLOAT with six digits.
     """
 
     def __init__(self, table: Table, columns: Sequence[Column], settings: PipelineSettings, topics: TopicGuard) -> None:
-        self.columns = names = tuple(column.name for column in columns)
-        self.exact = all(column.data_type != "float" for column in columns)
+        names = tuple(column.name for column in columns)
+        self.selected = [selected(column, exact=settings.exact_values) for column in columns]
+        self.exact = settings.exact_values or all(column.data_type != "float" for column in columns)
         self._table = replace(table, debezium=replace(table.debezium, primary_key=names))
         rules = RecordRules(values=settings.rules.values, columns=_NO_COLUMNS)
         self._settings = replace(settings, rules=rules, changes=True)

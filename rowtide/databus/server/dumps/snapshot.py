@@ -64,7 +64,7 @@ class SnapshotSource:
         config = self._config
         snapshot = DumpSnapshot(
             config.database,
-            pipeline_settings(config, "dump", changes=True),
+            replace(pipeline_settings(config, "dump", changes=True), exact_values=True),  # as in the stream
             replace(config.snapshot, resumable=False),
             Decision(structure=True, rows=True, position=None, stream=True),
             time.time_ns,
@@ -126,7 +126,7 @@ class DumpTable(SnapshotTable):
         super().__init__(table, settings, custom_query=custom_query)
         self._published = published(self._records)
         self._encode = RowsEventEncoder(self._records)
-        self.columns = tuple(record.column.name for record in self._published)
+        self.columns = [record.column for record in self._published]
 
     def reader(self, names: Sequence[str]) -> TextRows:
         """Compile a reader of cells."""

@@ -48,20 +48,20 @@ def test_a_key_of_several_columns_is_compared_column_by_column() -> None:
     of_both = ranges("a int, b char(2) character set latin1, primary key (a, b)")
     assert of_both.where(("1", "62"), None) == "`a` >= 1 AND (`a` > 1 OR (`a` = 1 AND `b` > _latin1 x'62'))"
     assert of_both.where(None, ("1", "62")) == "`a` <= 1 AND (`a` < 1 OR (`a` = 1 AND `b` <= _latin1 x'62'))"
-    assert of_both.order == "`a`, `b`"
+    assert of_both.order == "`d`.`t`.`a`, `d`.`t`.`b`"
 
 
 def test_a_descending_column_is_compared_the_other_way_round() -> None:
     of_both = ranges("a int, b int, primary key (a desc, b)")
     assert of_both.where(("5", "1"), None) == "`a` <= 5 AND (`a` < 5 OR (`a` = 5 AND `b` > 1))"
-    assert of_both.order == "`a` DESC, `b`"
-    assert of_both.last_query().endswith("ORDER BY `a`, `b` DESC LIMIT 1")
+    assert of_both.order == "`d`.`t`.`a` DESC, `d`.`t`.`b`"
+    assert of_both.last_query().endswith("ORDER BY `d`.`t`.`a`, `d`.`t`.`b` DESC LIMIT 1")
 
 
 def test_a_bound_and_a_condition_limit_the_search() -> None:
     assert ranges("id int primary key").bound_query(("3",), 10, upto=("99",), condition="x or y") == (
         "SELECT CAST(`id` AS CHAR) FROM `d`.`t` WHERE `id` > 3 AND `id` <= 99 AND (x or y) "
-        "ORDER BY `id` LIMIT 1 OFFSET 9"
+        "ORDER BY `d`.`t`.`id` LIMIT 1 OFFSET 9"
     )
 
 
