@@ -206,6 +206,7 @@ def health(status: Status) -> dict[str, Any]:
         else {
             "records": queue.events,
             "max_records": queue.max_events,
+            "records_in_flight": queue.held_events,
             "bytes": queue.bytes,
             "max_bytes": queue.max_bytes,
         },

@@ -184,6 +184,8 @@ def _queue(status: Status) -> Iterator[Metric]:
         return
     yield Metric("queue_records", "gauge", "Records that wait to be delivered.", one(queue.events))
     yield Metric("queue_max_records", "gauge", "max.queue.size.", one(queue.max_events))
+    in_flight = "Records that were read and are not delivered yet."
+    yield Metric("records_in_flight", "gauge", in_flight, one(queue.held_events))
     yield Metric("queue_bytes", "gauge", "Bytes that are held until they are delivered.", one(queue.bytes))
     yield Metric("queue_max_bytes", "gauge", "max.queue.size.in.bytes.", one(queue.max_bytes))
     help_full = "Seconds that reading waited for room in the queue."

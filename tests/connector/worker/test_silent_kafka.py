@@ -110,7 +110,7 @@ def test_a_second_signal_ends_it_at_once(mysql_db: Database, silent: ProxiedKafk
     with Worker(config).streaming() as worker:
         silent.proxy.frozen.set()
         mysql_db.execute("INSERT INTO t VALUES (2)")
-        eventually(lambda: worker.health()["queue"]["records"], "the change is read")
+        eventually(lambda: worker.health()["queue"]["records_in_flight"], "the change is read")
         worker.signal()
         worker.wait_for_log("SIGTERM: delivering what was read, then stopping")
         assert worker.running

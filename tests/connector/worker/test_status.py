@@ -72,7 +72,7 @@ def test_every_number_has_its_metric() -> None:
             reader=reader,
             delivery=counters,
             stored=OFFSET,
-            queue=use(events=5, max_events=8192, bytes=77, max_bytes=1 << 26, oldest_ts_ms=1_040_000),
+            queue=use(events=5, held_events=12, max_events=8192, bytes=77, max_bytes=1 << 26, oldest_ts_ms=1_040_000),
             snapshot={"db.a": TableRows(10, 12, finished=True), "db.b": TableRows(3)},
             lag_bytes=99,
         )
@@ -94,6 +94,7 @@ def test_every_number_has_its_metric() -> None:
     assert value("gtid_last_number", place="stored", source=UUID) == 9
     assert value("gtid_last_number", place="stored", source=f"{UUID}:red") == 2
     assert value("queue_records") == 5
+    assert value("records_in_flight") == 12
     assert value("snapshot_rows", table="db.b") == 3
     assert value("snapshot_tables_finished") == 1
     assert value("reconnects_total") == 1
