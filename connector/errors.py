@@ -23,7 +23,28 @@ ConnectorError               of all packages (rowtide/errors.py)
 └── SignalError              a signal that cannot be carried out; the connector goes on
 """
 
+import errno
+
 from rowtide.errors import ConnectorError as ConnectorError  # noqa: PLC0414 - for all who import it from here
+
+_NO_MEMORY = (
+    "there is no memory left. Give the process more, or let it hold less: max.queue.size.in.bytes, max.queue.size, "
+    "fewer connectors in the process"
+)
+_REMEDIES = {
+    errno.EMFILE: "too many files are open in this process. Raise its limit: ulimit -n, LimitNOFILE= of the systemd "
+    "unit, --ulimit nofile= of the container",
+    errno.ENFILE: "too many files are open on this machine. Raise fs.file-max",
+    errno.ENOMEM: _NO_MEMORY,
+    errno.ENOSPC: "no space is left on the disk. Free some",
+    errno.EDQUOT: "the disk quota is used up. Free some space, or raise it",
+}
+_NO_THREAD = "can't start new thread"
+"""Python's message for it; the class of the error says less."""
+
+
+class ConnectorError(Exception):
+    """The base class of the connector's errors."""
 
 
 class ProtocolError(ConnectorError):
@@ -134,3 +155,15 @@ class SignalError(ConnectorError):
         super().__init__(message)
         self.signal_id = signal_id
         self.signal_type = signal_type
+
+
+def exhausted(error: BaseException) -> str | None:
+    """What is used up and how to get more of it; ``None`` if an error is another one."""
+    if isinstance(error, MemoryError):
+        return _NO_MEMORY
+    if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        return "no thread can be started. Raise the limit: ulimit -u, TasksMax= of the systemd unit, --pids-limit"
+    if not isinstance(error, OSError) or error.errno not in _REMEDIES:
+        return None
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{_REMEDIES[error.errno]}"

@@ -17,6 +17,7 @@ from rowtide.connector.delivery.counters import DeliveryCounters, Totals
 from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted, SinkUnavailable, TransactionAborted
 from rowtide.connector.delivery.event_store import EventStore, Taken
 from rowtide.connector.delivery.sink import Sink
+from rowtide.connector.errors import exhausted
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.errors import KafkaUnreachable, TopicError
@@ -182,10 +183,14 @@ class Delivery:
         except DeliveryError as failure:
             self._give_up(failure)
         except BaseException as failure:
-            log.exception("delivery has failed")
+            if exhausted(failure) is None:
+                log.exception("delivery has failed")
             self._give_up(failure)
-        finally:
+        try:
             self._sink.close()
+        except BaseException as failure:  # noqa: BLE001 - a failure like any other
+            if self.failure is None:
+                self._give_up(failure)
 
     def _give_up(self, failure: BaseException) -> None:
         self.failure = failure

@@ -160,9 +160,11 @@ class ConnectorRun:
             failure = None if self._connections.interrupted else error
         except BaseException as error:  # noqa: BLE001 - the task decides about every failure
             failure = error
-        finally:
+        try:
             failure = self._finish(self._taken_over or failure)
-            self._done.set()
+        except BaseException as error:  # noqa: BLE001 - as above
+            failure = failure or error
+        self._done.set()
         return failure
 
     def stop(self) -> None:

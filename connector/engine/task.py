@@ -159,6 +159,18 @@ class ConnectorTask:
         )
 
     def _run(self) -> None:
+        failure: BaseException | None
+        try:
+            failure = self._runs()
+        except BaseException as error:  # noqa: BLE001 - whatever it is: nobody would notice that the thread has ended
+            failure = error
+        self.failure = failure
+        self._error = self._error if failure is None else str(failure)
+        self._ended = "STOPPED" if failure is None else "FAILED"
+        self._on_end(failure)
+
+    def _runs(self) -> BaseException | None:
+        """Run until a stop or a failure that is final, which is returned."""
         failure: BaseException | None = None
         wait = _FIRST_WAIT_S
         while True:
@@ -189,10 +201,7 @@ class ConnectorTask:
             self.restarts += 1
             self.current = self._new_run(check=isinstance(failure, CheckFailedError))
             self._waiting = False
-        self.failure = failure
-        self._error = self._error if failure is None else str(failure)
-        self._ended = "STOPPED" if failure is None else "FAILED"
-        self._on_end(failure)
+        return failure
 
     def _passes(self, failure: BaseException) -> bool:
         """Whether a new run may succeed, and is allowed."""

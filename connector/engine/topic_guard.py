@@ -91,6 +91,8 @@ class TopicGuard:
                 self.look()
             except TopicError as failure:  # delivery reports it if it needs Kafka
                 log.debug("the topics cannot be looked up: %s", failure)
+            except Exception as failure:  # noqa: BLE001 - whatever it is: nobody would notice that the thread has ended
+                self.failure = failure
             if self.failure is not None and not self._stop.is_set():
                 self._on_failure(self.failure)
                 return

@@ -1,13 +1,16 @@
-"""Reports a failure of the worker, once, on standard error; an unexpected one with its traceback."""
+"""Edge: notices and reports a failure of the worker, once, on standard error; an unexpected one with its traceback."""
 
+import contextlib
 import errno
 import logging
 import sys
+import threading
 import traceback
+from collections.abc import Callable, Iterator
 
 from rowtide.connector.check.findings import CheckFailedError
 from rowtide.connector.config.errors import ConfigurationError
-from rowtide.connector.errors import ConnectorError
+from rowtide.connector.errors import ConnectorError, exhausted
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.connection.tls import TlsError
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -52,16 +55,46 @@ def report(failure: BaseException, connector: str, *, as_log: bool = False) -> N
     if as_log:
         log.critical("connector %s has failed: %s", connector, describe(failure))
     else:
-        sys.stderr.write(f"\nconnector {connector} has failed: {describe(failure)}\n")
+        with contextlib.suppress(OSError):  # nobody reads it, or the disk is full: the exit code says it all the same
+            sys.stderr.write(f"\nconnector {connector} has failed: {describe(failure)}\n")
 
 
 def describe(failure: BaseException) -> str:
-    """The message of a failure; for an unexpected one, with the traceback and a request to report it."""
+    """Return the message of a failure; of an unexpected one, with the traceback and a request to report it."""
     if isinstance(failure, OSError) and failure.errno == errno.EADDRINUSE:
         return f"the web server cannot listen: {failure.strerror}. Choose another --web-port, or --no-web"
     if isinstance(failure, EXPECTED):
         return str(failure)
+    if (used_up := exhausted(failure)) is not None:
+        log.debug("this was the end", exc_info=failure)
+        return " ".join([used_up, *(f"({note})" for note in getattr(failure, "__notes__", ()))])
     trace = "".join(traceback.format_exception(failure))
     return (
         f"{type(failure).__name__}: {failure}. This is an error in rowtide; please report it with what follows\n{trace}"
     )
+
+
+@contextlib.contextmanager
+def failed_threads(stop: Callable[[BaseException], None]) -> Iterator[None]:
+    """Call ``stop`` in the block, in the thread that ends, with the exception that ends it.
+
+    A process without one of its threads would go on as if nothing had happened: healthy, and without its work.
+
+    Args:
+        stop: lets the process end; it must not wait. It is called once: what follows is a consequence.
+    """
+    once = threading.Lock()
+
+    def failed(thread: threading.ExceptHookArgs) -> None:
+        error = thread.exc_value
+        if error is None or isinstance(error, SystemExit) or not once.acquire(blocking=False):
+            return
+        error.add_note(f"in the thread {thread.thread.name if thread.thread else 'of a library'}")
+        stop(error)
+
+    former = threading.excepthook
+    threading.excepthook = failed
+    try:
+        yield
+    finally:
+        threading.excepthook = former

@@ -16,6 +16,12 @@ _CHATTY = ("aiohttp", "aiokafka", "asyncio", "faust", "mode")
 """Libraries that log their own life cycle at ``info``; only their warnings are shown."""
 
 
+_MINUTE_S = 60.0
+_MOST_REPEATED = 5
+_MOST_SEEN = 1000
+"""Texts that are compared with those before."""
+
+
 class TextFormatter(logging.Formatter):
     """A line of text. The timestamp is ISO 8601 in local time, with the offset from UTC.
 
@@ -72,6 +78,33 @@ class ConsoleHandler(logging.Handler):
             self.handleError(record)
 
 
+class RepeatedLines(logging.Filter):
+    """Omits a warning or an error that repeats unchanged: at most five a minute are written.
+
+    Otherwise an error of something that is tried again and again, such as to accept a connection while too many files
+    are open, fills the disk.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to write a line; the last one of a minute says that others follow."""
+        if record.levelno < logging.WARNING:
+            return True
+        text = record.getMessage()
+        since, count = self._seen.pop((record.name, text), (record.created, 0))
+        if not 0 <= record.created - since < _MINUTE_S:
+            since, count = record.created, 0
+        self._seen[record.name, text] = since, count + 1
+        if len(self._seen) > _MOST_SEEN:
+            del self._seen[next(iter(self._seen))]
+        if count + 1 == _MOST_REPEATED:
+            record.msg, record.args = f"{text} (this line is omitted if it comes again within a minute)", ()
+        return count < _MOST_REPEATED
+
+
 def set_up(
     level: str | int = "info",
     file: str | None = None,
@@ -96,6 +129,7 @@ def set_up(
         handler = ConsoleHandler(console)
     else:
         handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(RepeatedLines())
     handler.setFormatter(JsonFormatter() if as_json else TextFormatter(threads=threads))
     number = level if isinstance(level, int) else logging.getLevelNamesMapping()[level.upper()]
     root = logging.getLogger()

@@ -42,16 +42,16 @@ class MemoryRelease(Service):
         while start and not self.should_stop:
             await self.sleep(self._interval)
             before = resident()
-            if before - start > _GROWTH:
+            if before and before - start > _GROWTH:
                 await asyncio.to_thread(release)
                 log.debug("resident memory: %d MB, %d before free memory was returned", resident() >> 20, before >> 20)
 
 
 def resident() -> int:
-    """Resident memory of this process in bytes; 0 where ``/proc`` is missing."""
+    """Return the resident memory of this process in bytes; 0 if ``/proc`` is missing or cannot be read."""
     try:
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-    except FileNotFoundError:
+    except OSError:  # such as one open file too many, which is no reason to end
         return 0
 
 

@@ -15,7 +15,7 @@ from mode import ServiceT
 
 from rowtide.connector.worker import logs
 from rowtide.connector.worker.connectors import Failure
-from rowtide.connector.worker.failures import StopTimeoutError, report
+from rowtide.connector.worker.failures import StopTimeoutError, failed_threads, report
 from rowtide.connector.worker.standalone_app import App
 
 log = logging.getLogger(__name__)
@@ -51,12 +51,35 @@ class Worker(mode.Worker):
         file = cast("str | None", self.logfile)
         several = len(self.app.connectors.services) > 1
         logs.set_up(self.loglevel or "info", file, console, as_json=self.app.log_format == "json", threads=several)
+        logging.getLogger("mode.rowtide").addFilter(_is_no_crash)
 
     async def on_first_start(self) -> None:
-        """Set up the log and the signals."""
+        """Set up the log, the signals, and what happens when a thread fails."""
         self.app.connectors.on_failure = self._report
         self.app.connectors.on_end = self._all_ended
+        self.add_context(failed_threads(self._thread_failed))
         await super().on_first_start()
+
+    def _thread_failed(self, reason: BaseException) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed already
+            self.loop.call_soon_threadsafe(self._crash, reason)
+
+    def _crash(self, reason: BaseException) -> None:
+        """Stop gracefully: a service, or a thread, has failed."""
+        if not self.crashed:
+            self._limit_stop()
+        super()._crash(reason)
+
+    @property
+    def _failures(self) -> list[Failure]:
+        """The connectors that have failed; or all of them, if another part of the process has failed."""
+        failures = self.app.connectors.failures
+        if not failures and self.crash_reason is not None:
+            return [self._of_all(self.crash_reason)]
+        return failures
+
+    def _of_all(self, reason: BaseException) -> Failure:
+        return ", ".join(self.app.connectors.services), reason
 
     def _all_ended(self) -> None:
         self._stopping = asyncio.ensure_future(self.stop(), loop=self.loop)
@@ -71,10 +94,13 @@ class Worker(mode.Worker):
             log.warning("%s again: stopping at once; undelivered changes are read again at the next start", number.name)
             os._exit(1)
         log.info("%s: delivering what was read, then stopping", number.name)
+        self._limit_stop()
+        self._schedule_shutdown(number)
+
+    def _limit_stop(self) -> None:
         watchdog = threading.Timer(self.app.connectors.stop_timeout_s, self._give_up)
         watchdog.daemon = True
         watchdog.start()
-        self._schedule_shutdown(number)
 
     def _give_up(self) -> NoReturn:
         """End the process: something hangs that cannot be interrupted, such as a thread of a library.
@@ -87,23 +113,23 @@ class Worker(mode.Worker):
             for name, one in connectors.services.items()
             if not (one.connector.ended or one.connector.left_behind)
         }
-        failures = {**late, **dict(connectors.failures)}
+        failures = {**late, **dict(self._failures)}
         for failure in failures.items():
             self._report(failure)
         os._exit(1 if failures else 0)
 
     def execute_from_commandline(self) -> NoReturn:
-        """Run until the end, and exit with 0 after a stop, with 1 if a connector has failed."""
+        """Run until the end, and exit with 0 after a stop, with 1 if a connector or another part has failed."""
         failures: list[Failure] = []
         self._starting_fut = asyncio.ensure_future(self.start(), loop=self.loop)
         try:
             with contextlib.suppress(asyncio.CancelledError):
                 self.loop.run_until_complete(self._starting_fut)
         except Exception as error:  # noqa: BLE001 - every error is reported below
-            failures = [(", ".join(self.app.connectors.services), error)]
+            failures = [self._of_all(error)]
         finally:
             self.stop_and_shutdown()
-        failures = self.app.connectors.failures or failures
+        failures = self._failures or failures
         for failure in failures:
             self._report(failure)
         if not failures and any(one.connector.left_behind for one in self.app.connectors.services.values()):
@@ -125,3 +151,8 @@ class Worker(mode.Worker):
         with contextlib.suppress(asyncio.CancelledError):
             self.loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
         self.loop.close()
+
+
+def _is_no_crash(record: logging.LogRecord) -> bool:
+    """Whether a line of Mode's is not about a service that has failed, which the worker reports at its end."""
+    return "Crashed reason=" not in str(record.msg)

@@ -136,7 +136,11 @@ class ConnectorService(Service):
     async def on_stop(self) -> None:
         """Deliver what was read, store the last offset, and stop."""
         begin = time.monotonic()
-        complete = await asyncio.to_thread(self.connector.stop)
+        try:
+            complete = await asyncio.to_thread(self.connector.stop)
+        except Exception as failure:  # noqa: BLE001 - the worker reports it; Mode would only log it
+            self.failure = failure
+            return
         self._binlog_end.close()
         if complete:
             took = time.monotonic() - begin

@@ -163,6 +163,7 @@ EDGES = {
     "rowtide.connector.worker.standalone_app": "worker",
     "rowtide.connector.worker.connectors": "threads worker",
     "rowtide.connector.worker.faust_app": "files threads",
+    "rowtide.connector.worker.failures": "threads",
     "rowtide.connector.worker.memory_release": "files threads worker",
     "rowtide.connector.worker.process": "files processes threads worker",
     "rowtide.connector.worker.reports.reporter": "worker",

@@ -129,6 +129,11 @@ class Worker:
         self.kill()
 
     @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         """Whether the process runs."""
         return self._process.poll() is None

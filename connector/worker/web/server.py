@@ -1,9 +1,11 @@
 """Edge: the web server of a worker, which serves rowtide's own pages and none of Faust's."""
 
+import asyncio
 import errno
 import logging
 import socket
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
@@ -17,6 +19,10 @@ log = logging.getLogger(__name__)
 
 _UNANSWERED_S = 1.0
 """How long a stop waits for a request that is being answered, or whose body has not come, before it cancels it."""
+_MOST_CONNECTIONS = 100
+"""Connections at the same time. Each takes an open file, of which the connectors need some, too."""
+_SILENT_S = 30
+"""How long a connection may have no complete request, how long a body may take, and how long an answer may wait."""
 _ALL_INTERFACES = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -37,8 +43,10 @@ class WebServer(FaustWeb):
         super().__init__(app)
         self.blueprints = BlueprintManager()
         self.web_app.add_routes(pages)
-        self.web_app.middlewares.append(json_errors)
-        self._runner = web.AppRunner(self.web_app, access_log=None, shutdown_timeout=_UNANSWERED_S)
+        self.web_app.middlewares.extend((json_errors, limited))
+        self._runner = _Runner(
+            self.web_app, access_log=None, shutdown_timeout=_UNANSWERED_S, keepalive_timeout=_SILENT_S
+        )
         self._any_port = any_port
 
     def _new_transport_tcp(self) -> web.BaseSite:
@@ -52,6 +60,43 @@ class WebServer(FaustWeb):
         await super().start_server()
         host, port = self._runner.addresses[0][:2]
         log.info("the state of the connector is at %s/health", url(host, port))
+
+
+class _Runner(web.AppRunner):
+    """Runs a server whose number of connections is limited."""
+
+    async def _make_server(self) -> web.Server:
+        made = await super()._make_server()
+        return _LimitedServer(made.request_handler, request_factory=made.request_factory, **self._kwargs)
+
+
+class _LimitedServer(web.Server):
+    """Closes connections beyond the limit. What a client may take for a request is limited by the runner's settings."""
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Take a connection, or close it."""
+        super().connection_made(handler, transport)
+        if len(self.connections) > _MOST_CONNECTIONS:
+            transport.abort()
+
+
+@web.middleware
+async def limited(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Leave a client that does not send the rest of its request, or does not take its answer."""
+    try:
+        async with asyncio.timeout(_SILENT_S):
+            await request.read()
+    except TimeoutError:
+        return error(HTTPStatus.REQUEST_TIMEOUT, f"the body did not come within {_SILENT_S} s")
+    response = await handler(request)
+    try:
+        async with asyncio.timeout(_SILENT_S):
+            await response.prepare(request)
+            await response.write_eof()
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+    return response
 
 
 @web.middleware

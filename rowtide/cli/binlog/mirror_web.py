@@ -3,8 +3,10 @@
 import contextlib
 import json
 import logging
+import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,11 +18,48 @@ from rowtide.schema_history.position.binlog_position import file_number
 log = logging.getLogger(__name__)
 
 
-_SILENT_S = 30.0
-"""After so long, a client that sends no request is left."""
+_LONGEST_S = 30.0
+"""After so long, a client is left that has not sent its request or not taken its answer."""
+_MOST_CONNECTIONS = 100
+"""Connections at the same time. Each takes a thread and an open file, which the mirror needs, too."""
+_ACCEPT_AGAIN_S = 0.5
 
 
 class _Server(ThreadingHTTPServer):
+    """Serves each connection in a thread, with a limited number of connections and a limited time for each."""
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(address, handler)
+        self._open: dict[socket.socket, float] = {}
+
+    def get_request(self) -> tuple[socket.socket, object]:
+        """Accept a connection. If that is not possible, such as with too many open files, pause before the next try."""
+        try:
+            return super().get_request()
+        except OSError as error:
+            log.warning("the web server cannot accept a connection: %s", error.strerror or error)
+            time.sleep(_ACCEPT_AGAIN_S)
+            raise
+
+    def verify_request(self, request: socket.socket, _address: object) -> bool:  # type: ignore[override]
+        """Whether there is room for a connection."""
+        if len(self._open) >= _MOST_CONNECTIONS:
+            return False
+        self._open[request] = time.monotonic()
+        return True
+
+    def service_actions(self) -> None:
+        """Close the connections that take too long; this is called twice a second."""
+        for connection, begin in list(self._open.items()):
+            if time.monotonic() - begin > _LONGEST_S:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def shutdown_request(self, request: socket.socket) -> None:  # type: ignore[override]
+        """Close a connection."""
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
     def handle_error(self, *_: object) -> None:
         """Leave a client that has gone before its answer. Other errors have a traceback in the log."""
         if not isinstance(sys.exception(), ConnectionError):
@@ -36,8 +75,6 @@ def served(status: MirrorStatus, host: str, port: int) -> Iterator[int]:
     """
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = _SILENT_S
-
         def do_GET(self) -> None:
             page = PAGES.get(self.path.partition("?")[0])
             code, kind, text = (HTTPStatus.NOT_FOUND, "text/plain", "not found\n") if page is None else page(status)

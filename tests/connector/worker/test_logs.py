@@ -88,3 +88,31 @@ def test_libraries_log_their_warnings_only(capsys: pytest.CaptureFixture[str]) -
         "WARNING mode.rowtide: late",
         "INFO    rowtide.x: reading",
     ]
+
+
+def test_a_line_that_repeats_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of something that is tried again and again would fill the disk."""
+    file = tmp_path / "log"
+    logs.set_up("info", str(file))
+    log = logging.getLogger("rowtide.test")
+
+    def lines() -> list[str]:
+        text = file.read_text(encoding="utf-8")
+        file.write_text("", encoding="utf-8")
+        return re.findall(r"rowtide\.test: (.*)", text)
+
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    for number in range(100):
+        log.error("no file can be opened: %s", "limit")
+        log.warning("table t%d is read again", number)
+        log.info("progress")
+    written = lines()
+    same = [line for line in written if line.startswith("no file")]
+    assert same[:-1] == ["no file can be opened: limit"] * 4
+    assert same[-1].startswith("no file can be opened: limit (this line is omitted")
+    assert len([line for line in written if line.startswith("table")]) == 100, "each says something else"
+    assert written.count("progress") == 100
+    now += 61
+    log.error("no file can be opened: %s", "limit")
+    assert lines() == ["no file can be opened: limit"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import itertools
 import threading
 from types import SimpleNamespace
@@ -66,6 +67,16 @@ def test_nothing_is_done_without_proc(monkeypatch: pytest.MonkeyPatch, tmp_path)
     monkeypatch.setattr(memory, "_STATM", tmp_path / "statm")
     assert memory.resident() == 0
     assert released(monkeypatch, 0) == []
+
+
+def test_too_many_open_files_are_no_reason_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_path: object) -> str:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(type(memory._STATM), "read_text", fail)
+    assert memory.resident() == 0
+    monkeypatch.undo()
+    assert released(monkeypatch, 80 * _MB, 0, 80 * _MB) == [], "0 is no size"
 
 
 def test_free_memory_is_returned() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 from collections.abc import Iterator
@@ -75,6 +76,77 @@ def test_a_stop_does_not_wait_for_a_request_that_never_comes() -> None:
     path = f"/connectors/{PROPERTIES['name']}/signals".encode()
     head = b"POST " + path + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"
     asyncio.run(stop_during(head))
+
+
+HALF = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+def test_connections_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes an open file, of which the connectors need some, too."""
+    monkeypatch.setattr("rowtide.connector.worker.web.server._MOST_CONNECTIONS", 3)
+
+    async def connect() -> None:
+        web = server(free_port(), any_port=False)
+        await web.start_server()
+        address = web._runner.addresses[0]
+        kept = [await asyncio.open_connection(*address) for _ in range(3)]
+        for _, writer in kept:
+            writer.write(HALF)
+        refused, left = await asyncio.open_connection(*address)
+        with contextlib.suppress(ConnectionError):
+            assert await refused.read() == b""
+        for reader, writer in kept:
+            writer.write(b"\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200"), "those before are served"
+        for _, writer in [*kept, (refused, left)]:
+            writer.close()
+        await web.stop_server()
+
+    asyncio.run(connect())
+
+
+BODY = (
+    f"POST /connectors/{PROPERTIES['name']}/signals HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n".encode()
+)
+
+
+@pytest.mark.parametrize(("sent", "answer"), [(b"", b""), (HALF, b""), (BODY, b"HTTP/1.1 408 Request Timeout\r\n")])
+def test_a_request_that_does_not_come_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, sent: bytes, answer: bytes
+) -> None:
+    monkeypatch.setattr("rowtide.connector.worker.web.server._SILENT_S", 0.1)
+
+    async def connect() -> bytes:
+        web = server(free_port(), any_port=False)
+        await web.start_server()
+        reader, writer = await asyncio.open_connection(*web._runner.addresses[0])
+        writer.write(sent)
+        line = await asyncio.wait_for(reader.readline(), 60)
+        writer.close()
+        await web.stop_server()
+        return line
+
+    assert asyncio.run(connect()) == answer
+
+
+def test_an_answer_that_is_not_taken_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowtide.connector.worker.web.server._SILENT_S", 0.1)
+    monkeypatch.setattr("rowtide.connector.worker.web.metrics.render", lambda _statuses: "x" * (64 << 20))
+
+    async def connect() -> None:
+        web = server(free_port(), any_port=False)
+        await web.start_server()
+        _, writer = await asyncio.open_connection(*web._runner.addresses[0], limit=1)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        async with asyncio.timeout(60):
+            while not web._runner.server or not web._runner.server.connections:
+                await asyncio.sleep(0.01)
+            while web._runner.server.connections:
+                await asyncio.sleep(0.01)
+        writer.close()
+        await web.stop_server()
+
+    asyncio.run(connect())
 
 
 def test_probes_do_not_wait_for_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
