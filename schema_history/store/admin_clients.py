@@ -10,6 +10,8 @@ from weakref import WeakValueDictionary
 
 from confluent_kafka.admin import AdminClient
 
+from rowtide.schema_history.store.client_limits import CLIENT_LIMITS
+
 _CLIENTS: WeakValueDictionary[frozenset[tuple[str, Any]], AdminClient] = WeakValueDictionary()
 _LOCK = threading.Lock()
 
@@ -20,9 +22,10 @@ def admin_client(settings: Mapping[str, Any]) -> AdminClient:
     Raises:
         KafkaException: librdkafka refuses the settings.
     """
-    key = frozenset(settings.items())
+    limited = {**CLIENT_LIMITS, **settings}
+    key = frozenset(limited.items())
     with _LOCK:
         client = _CLIENTS.get(key)
         if client is None:
-            client = _CLIENTS[key] = AdminClient(dict(settings))
+            client = _CLIENTS[key] = AdminClient(limited)
         return client

@@ -23,6 +23,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from rowtide.schema_history.store.admin_clients import admin_client
+from rowtide.schema_history.store.client_limits import CLIENT_LIMITS
 
 T = TypeVar("T")
 
@@ -64,6 +65,7 @@ _PASSING = {
     KafkaError._TRANSPORT,  # noqa: SLF001
     KafkaError._TIMED_OUT,  # noqa: SLF001
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    KafkaError._NOENT,  # noqa: SLF001 - "No leaders found": the brokers have just started
     -137,  # "Broker handle destroyed without termination", which older versions of the client do not name
 }
 """Transient errors of a partition that was just created or is being moved."""
@@ -132,7 +134,7 @@ class TopicReader:
         timeout: float = 60.0,
         query_timeout: float | None = None,
     ) -> None:
-        self._consumer = {"group.id": "rowtide", "log_level": _ERRORS_ONLY, **consumer, **_CONSUMER}
+        self._consumer = {"group.id": "rowtide", "log_level": _ERRORS_ONLY, **CLIENT_LIMITS, **consumer, **_CONSUMER}
         self._admin = {"log_level": _ERRORS_ONLY, **admin, "allow.auto.create.topics": False}
         self._describing: AdminClient | None = None
         self._timeout = timeout

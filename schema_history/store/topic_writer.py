@@ -5,7 +5,10 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from rowtide.schema_history.store.client_limits import CLIENT_LIMITS
+
 _DEFAULTS: dict[str, Any] = {
+    **CLIENT_LIMITS,
     "linger.ms": 0,
     "batch.size": 32 * 1024,  # as Debezium's; the topic's limit applies to a whole batch
     # The broker limits what a record occupies after compression. Statements and structures shrink to a tenth.

@@ -1,4 +1,4 @@
-"""A proxy between a client and a server that can cut, freeze or damage connections."""
+"""A proxy between a client and a server that can cut, freeze, swallow or damage connections."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class TcpProxy:
         freeze_at: set ``frozen`` when the client sends this text, which is not forwarded before ``frozen`` is cleared.
         frozen: while set, nothing is forwarded in either direction, also on new connections, which are accepted.
         cuts: the number of connections that were cut.
+        vanished: the number of times that the server has vanished.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -38,6 +39,7 @@ class TcpProxy:
         self.freeze_at: bytes | None = None
         self.frozen = threading.Event()
         self.cuts = 0
+        self.vanished = 0
         self._sockets: list[socket.socket] = [self._listener]
 
     def __enter__(self) -> Self:
@@ -49,6 +51,10 @@ class TcpProxy:
         self._server = (host, port)
         for sock in self._sockets[1:]:
             _end(sock)
+
+    def vanish(self) -> None:
+        """Let both sides of all connections hear nothing more, nor of an end; new connections reach the server."""
+        self.vanished += 1
 
     def __exit__(self, *_: object) -> None:
         for sock in self._sockets:
@@ -66,8 +72,11 @@ class TcpProxy:
             threading.Thread(target=self._answer, args=(server, client), daemon=True).start()
 
     def _ask(self, client: socket.socket, server: socket.socket) -> None:
+        before = self.vanished
         with contextlib.suppress(OSError):
             while data := client.recv(65536):
+                if self.vanished > before:
+                    continue
                 if self.freeze_at is not None and self.freeze_at in data:
                     self.freeze_at = None
                     self.frozen.set()
@@ -85,9 +94,11 @@ class TcpProxy:
             time.sleep(0.05)
 
     def _answer(self, server: socket.socket, client: socket.socket) -> None:
-        passed = 0
+        before, passed = self.vanished, 0
         with contextlib.suppress(OSError):
             while data := server.recv(65536):
+                if self.vanished > before:
+                    continue
                 self._wait_while_frozen()
                 begin, passed = passed, passed + len(data)
                 cut, flip = self.cut_after, self.flip_after

@@ -78,7 +78,7 @@ class TopicAdmin:
         auto_create: let the broker create a topic that is looked up, if its ``auto.create.topics.enable`` is set.
     """
 
-    def __init__(self, client: Mapping[str, Any], timeout: float = 30.0, *, auto_create: bool = False) -> None:
+    def __init__(self, client: Mapping[str, Any], timeout: float = 20.0, *, auto_create: bool = False) -> None:
         self._servers = str(client.get("bootstrap.servers", ""))
         self._admin = admin_client({"log_level": _ERRORS_ONLY, **client, "allow.auto.create.topics": auto_create})
         self.timeout = timeout

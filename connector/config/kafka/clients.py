@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.kafka.librdkafka import ALIASES, SETTINGS
+from rowtide.schema_history.store.client_limits import CLIENT_LIMITS
 
 Translated = Mapping[str, str] | str
 """librdkafka's settings for one of Java's, or the reason why there are none."""
@@ -38,8 +39,8 @@ class ClientSettings(dict[str, str]):
         return ClientSettings({**defaults, **self})
 
 
-DEFAULTS = ClientSettings({"reconnect.backoff.ms": "10"})
-"""For all clients: a new one does not look for its broker again before half of this time, which is 50 ms by default.
+DEFAULTS = ClientSettings({"reconnect.backoff.ms": "10", **CLIENT_LIMITS})
+"""For all clients. A new one does not look for its broker again before half of this time, which is 50 ms by default.
 
 The wait doubles with each attempt that fails, up to ``reconnect.backoff.max.ms``.
 """

@@ -7,7 +7,15 @@ is an error.
 from collections.abc import Mapping
 from typing import Any
 
+from rowtide.schema_history.store.client_limits import CLIENT_LIMITS
+
+_ANSWER_MS = int(CLIENT_LIMITS["socket.timeout.ms"])
+_REPLICAS = 0.75
+"""The part of the time for an answer in which the broker may wait for its replicas."""
+
 DEFAULTS: Mapping[str, Any] = {
+    **CLIENT_LIMITS,
+    "request.timeout.ms": round(_ANSWER_MS * _REPLICAS),
     "partitioner": "murmur2_random",  # as Java's producer, so that rows keep their partitions when rowtide takes over
     "message.max.bytes": 1048576,  # Java's max.request.size; librdkafka's default is slightly smaller
     "queue.buffering.max.kbytes": 65536,  # librdkafka's default is 1 GiB; raised for larger messages
@@ -40,6 +48,8 @@ _SPELLINGS = {
 _IN_FLIGHT = ("max.in.flight.requests.per.connection", "max.in.flight")
 _SAME = {"acks": {"all", "-1"}, "enable.idempotence": {"true", "1"}}
 _TRANSACTION_TIMEOUT_MS = 60000
+_ATTEMPTS = 3
+"""Answers that may be waited for in vain while a transaction lasts: of the broker that vanished, and two more."""
 
 
 class ProducerSettingsError(ValueError):
@@ -83,7 +93,11 @@ def transactional_settings(client: Mapping[str, Any], transactional_id: str, int
     defaults = {name: value for name, value in DEFAULTS.items() if name != "message.timeout.ms"}
     defaults["transactional.id"] = transactional_id
     defaults["transaction.timeout.ms"] = _TRANSACTION_TIMEOUT_MS + interval_ms
-    settings = {**_with_defaults(client, defaults), **REQUIRED, **_ONE_IN_FLIGHT, **_NO_NEW_TOPICS}
+    lasts_ms = int(client.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
+    answer_ms = min(_ANSWER_MS, lasts_ms // _ATTEMPTS)
+    defaults |= {"socket.timeout.ms": answer_ms, "request.timeout.ms": round(answer_ms * _REPLICAS)}
+    given = {name: value for name, value in client.items() if CLIENT_LIMITS.get(name) != value}
+    settings = {**_with_defaults(given, defaults), **REQUIRED, **_ONE_IN_FLIGHT, **_NO_NEW_TOPICS}
     if int(settings["transaction.timeout.ms"]) <= interval_ms:
         raise ProducerSettingsError(
             f"producer.override.transaction.timeout.ms={settings['transaction.timeout.ms']} must be longer than "

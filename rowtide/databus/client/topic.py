@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from rowtide.databus.errors import OverflowOffset, TopicError, UnreadableMessage
 from rowtide.databus.events import KafkaKey, Position, QueryEvent, RowsEvent, decode_message
+from rowtide.schema_history.store.client_limits import CLIENT_LIMITS
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
 
 log = logging.getLogger(__name__)
@@ -160,6 +161,7 @@ class EventTopic:
         self.close()
         self._consumer = Consumer(
             {
+                **CLIENT_LIMITS,
                 **self._kafka,
                 "group.id": "rowtide-databus",  # demanded by librdkafka; no offsets are committed
                 "enable.auto.commit": False,

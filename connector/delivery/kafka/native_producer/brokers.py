@@ -21,6 +21,10 @@ others are out of date, and several brokers must be heard before a topic counts 
 """
 
 
+_MORE_THAN_REPLICAS = 4 / 3
+"""The least wait for an answer, beside the time for which the broker may wait for its replicas."""
+
+
 class Brokers:
     """Sends requests to brokers. All methods return at once.
 
@@ -101,7 +105,7 @@ class Brokers:
         request, at_most = translation.request(outgoing.request, self._produce_timeout_ms)
         timeout = self._settings.request_timeout
         if isinstance(outgoing.request, Produce):
-            timeout += self._produce_timeout_ms / 1000
+            timeout = max(timeout, self._produce_timeout_ms / 1000 * _MORE_THAN_REPLICAS)
         received = connection.call(request, at_most=at_most, timeout=timeout)
         found = {number: Address(host, port) for number, host, port in translation.brokers(received)}
         if found:

@@ -4,13 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from configurations import PROPERTIES
 
+from rowtide.connector.config import from_properties
+from rowtide.connector.config.kafka.clients import DEFAULTS
 from rowtide.connector.config.kafka.producer_settings import (
     ProducerSettingsError,
     idempotent_settings,
     transactional_id,
     transactional_settings,
 )
+from rowtide.connector.delivery.kafka.native_producer.connection.settings import connection_settings
+from rowtide.connector.delivery.kafka.producer import RecordProducer
+from rowtide.topics.admin.topic_admin import TopicAdmin
 
 SERVERS = {"bootstrap.servers": "kafka:9092"}
 
@@ -98,3 +104,38 @@ def test_the_largest_message_fits_into_the_buffer_unless_the_user_sets_it(
     assert buffer() == 64 << 20
     assert buffer(message_max_bytes="100000001") >= 100_000_001
     assert buffer(message_max_bytes="100000001", queue_buffering_max_kbytes="7") == 7 * 1024
+
+
+NOTICED_MS = 30_000
+"""A broker that vanished without a word is noticed within this time."""
+
+
+def test_a_broker_that_vanished_is_noticed_before_the_transaction_ends() -> None:
+    config = from_properties({**PROPERTIES, "signal.kafka.topic": "signals", "signal.enabled.channels": "kafka"})
+    kafka, history = config.kafka, config.history
+    clients = [kafka.producer, kafka.consumer, kafka.admin, history.producer, history.consumer, history.admin]
+    transactional = transactional_settings(kafka.producer, "x")
+    for settings in (*clients, config.signals.consumer, idempotent_settings(kafka.producer), transactional):
+        answer_ms = int(settings["socket.timeout.ms"])
+        assert answer_ms < NOTICED_MS
+        assert int(settings["socket.connection.setup.timeout.ms"]) + answer_ms <= NOTICED_MS
+        assert int(settings.get("request.timeout.ms", 0)) < answer_ms
+    assert int(transactional["transaction.timeout.ms"]) >= 2 * NOTICED_MS
+    assert TopicAdmin(kafka.admin).timeout < NOTICED_MS / 1000
+    native = connection_settings(transactional)
+    assert (native.request_timeout, native.connect_timeout) == (20.0, 10.0)
+
+
+@pytest.mark.parametrize("lasts_ms", [1000, 9000, 30_000, 300_000])
+def test_a_short_transaction_waits_for_an_answer_for_less_time(lasts_ms: int) -> None:
+    settings = transactional_settings({**SERVERS, **DEFAULTS, "transaction.timeout.ms": str(lasts_ms)}, "x")
+    assert int(settings["socket.timeout.ms"]) * 3 <= lasts_ms
+    assert int(settings["socket.timeout.ms"]) < NOTICED_MS
+    assert int(settings["request.timeout.ms"]) < int(settings["socket.timeout.ms"])
+    RecordProducer(settings).close()  # librdkafka accepts none that outlasts the transaction
+
+
+def test_the_users_time_limits_hold() -> None:
+    limits = {"socket.timeout.ms": "7000", "request.timeout.ms": "40000", "socket.connection.setup.timeout.ms": "3000"}
+    for settings in (idempotent_settings({**SERVERS, **limits}), transactional_settings({**SERVERS, **limits}, "x")):
+        assert {name: settings[name] for name in limits} == limits

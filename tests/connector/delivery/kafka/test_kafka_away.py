@@ -48,7 +48,9 @@ def test_a_topic_cannot_be_created(error: KafkaError, away: bool, monkeypatch: p
     assert isinstance(caught.value, KafkaUnreachable) is away
 
 
-@pytest.mark.parametrize("code", [KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH, -137])
+@pytest.mark.parametrize(
+    "code", [KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH, KafkaError._NOENT, -137]
+)
 def test_a_read_is_repeated_while_a_broker_starts(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [KafkaException(KafkaError(code)), {0: Extent(0, 5)}]
 

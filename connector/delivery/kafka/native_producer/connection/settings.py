@@ -65,7 +65,7 @@ class ConnectionSettings:
         tls: ``None`` for plain text.
         credentials: ``None`` for no login.
         connect_timeout: seconds for the connection, TLS and the login together.
-        request_timeout: seconds to wait for an answer, besides the time that the broker may take for it itself.
+        request_timeout: seconds to wait for an answer; longer if the broker itself may take longer for it.
         longest_answer: bytes.
         max_idle: seconds after which an idle connection is not used any more: firewalls forget it without a word.
         family: ``any``, ``v4`` or ``v6``: the addresses to use of a host that has several.
@@ -77,8 +77,8 @@ class ConnectionSettings:
     client_id: str = "rdkafka"
     tls: TlsSettings | None = None
     credentials: Password | None = None
-    connect_timeout: float = 30.0
-    request_timeout: float = 60.0
+    connect_timeout: float = 10.0
+    request_timeout: float = 20.0
     longest_answer: int = 100_000_000
     max_idle: float = 540.0
     family: str = "any"
@@ -126,8 +126,8 @@ def connection_settings(settings: Mapping[str, object]) -> ConnectionSettings:
         client_id=read.text("client.id", "rdkafka"),
         tls=_tls(read) if protocol in ("ssl", "sasl_ssl") else None,
         credentials=_credentials(read) if protocol in ("sasl_plaintext", "sasl_ssl") else None,
-        connect_timeout=read.seconds("socket.connection.setup.timeout.ms", 30_000),
-        request_timeout=read.seconds("socket.timeout.ms", 60_000),
+        connect_timeout=read.seconds("socket.connection.setup.timeout.ms", 10_000),
+        request_timeout=read.seconds("socket.timeout.ms", 20_000),
         longest_answer=read.number("receive.message.max.bytes", 100_000_000),
         max_idle=read.seconds("connections.max.idle.ms", 540_000) or math.inf,
         family=read.text("broker.address.family", "any").lower(),

@@ -20,7 +20,12 @@ from rowtide.connector.delivery.kafka.native_producer.brokers import Brokers, Re
 from rowtide.connector.delivery.kafka.native_producer.connection.connection import Connection
 from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed
 from rowtide.connector.delivery.kafka.native_producer.connection.settings import ConnectionSettings, addresses
-from rowtide.connector.delivery.kafka.native_producer.machine.messages import GetMetadata, Metadata, Outgoing
+from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
+    GetMetadata,
+    Metadata,
+    Outgoing,
+    Produce,
+)
 from rowtide.connector.delivery.kafka.native_producer.wire.errors import MalformedAnswer
 from rowtide.connector.delivery.kafka.native_producer.wire.messages.cluster import Broker, MetadataAnswer
 
@@ -248,3 +253,26 @@ def test_a_broker_that_has_moved_is_connected_at_its_new_address() -> None:
                 made.send(outgoing(0, broker))
                 assert result(results) == Metadata({})
         assert [len(peer.requests) for peer in (*old.peers, *new.peers)] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("answer_s", "replicas_ms", "waited_s"), [(20.0, 15_000, 20.0), (20.0, 30_000, 40.0), (20.0, 100, 20.0)]
+)
+def test_the_time_for_an_answer_is_no_sum(answer_s: float, replicas_ms: int, waited_s: float) -> None:
+    """A broker that vanished would be noticed long after both limits."""
+    waited: list[float | None] = []
+
+    class Silent(Connection):
+        def __init__(self) -> None:
+            """Connect to nothing."""
+
+        def call(self, *_request: object, timeout: float | None = None, **_more: object) -> NoReturn:
+            waited.append(timeout)
+            raise ConnectionFailed("it did not respond in time")
+
+    settings = ConnectionSettings(addresses("127.0.0.1:9"), request_timeout=answer_s)
+    brokers = Brokers(settings, None, "1.0", replicas_ms, lambda *_: None)
+    for request in (Produce("", False, ()), GetMetadata(())):
+        with pytest.raises(ConnectionFailed):
+            brokers.exchange(Silent(), Outgoing(1, None, request))
+    assert waited == [waited_s, answer_s]
