@@ -43,10 +43,6 @@ _NO_THREAD = "can't start new thread"
 """Python's message for it; the class of the error says less."""
 
 
-class ConnectorError(Exception):
-    """The base class of the connector's errors."""
-
-
 class ProtocolError(ConnectorError):
     """An error in the replication protocol or in a binlog file.
 
