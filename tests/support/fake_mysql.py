@@ -52,14 +52,14 @@ class Peer:
         self.received.append(self._exactly(int.from_bytes(head[:3], "little")))
         return self.received[-1]
 
-    def greet(self, *, tls: bool = False) -> None:
+    def greet(self, *, tls: bool = False, plugin: bytes = b"mysql_native_password") -> None:
         """Send the greeting."""
         capabilities = _CAPABILITIES | (CLIENT.SSL if tls else 0)
         self._sequence = 0
         self.send(
             b"\x0a8.4.0\x00" + struct.pack("<I", 7) + b"saltsalt\x00" + struct.pack("<H", capabilities & 0xFFFF)
             + b"\x2d" + struct.pack("<H", 2) + struct.pack("<H", capabilities >> 16) + b"\x15" + bytes(10)
-            + b"moresaltmore\x00mysql_native_password\x00"
+            + b"moresaltmore\x00" + plugin + b"\x00"
         )  # fmt: skip
 
     def log_in(self) -> None:

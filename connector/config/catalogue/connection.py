@@ -167,6 +167,27 @@ SSL_TRUSTSTORE = Property(
 SSL_TRUSTSTORE_PASSWORD = Property(
     "database.ssl.truststore.password", optional(secret()), None, "The password of the trust store, if it is PKCS#12."
 )
+SERVER_PUBLIC_KEY = Property(
+    "database.server.public.key.file",
+    optional(text()),
+    None,
+    "The file with the server's RSA public key (PEM), with which the password is encrypted. rowtide's own. Without it, "
+    "the server offers its key itself (caching_sha2_password, sha256_password), and so could a program that only "
+    "pretends to be the server. With a verified certificate (verify_ca, verify_identity) it is not needed.",
+)
+PUBLIC_KEY_RETRIEVAL = Property(
+    "database.allowPublicKeyRetrieval",
+    boolean(),
+    False,
+    "Whether the password may be encrypted with a key that the server offers without TLS. As in MySQL's JDBC driver, "
+    "it may not: whoever answers in the server's place could read the password. At a loopback address, it may.",
+)
+DRIVER_PUBLIC_KEY_RETRIEVAL = Property(
+    "driver.allowPublicKeyRetrieval",
+    boolean(),
+    False,
+    "Debezium's other name of database.allowPublicKeyRetrieval.",
+)
 CONNECT_TIMEOUT = Property(
     "connect.timeout.ms", integer(1), 30000, "The timeout for connecting to the server, in milliseconds."
 )
@@ -245,7 +266,7 @@ JDBC_OPTIONS = Family(
 )
 JDBC_DATABASE_OPTIONS = Family(
     "database.<option of the JDBC driver>",
-    r"database\.(?:allowPublicKeyRetrieval|autoReconnect|cachePrepStmts|characterEncoding|characterSetResults"
+    r"database\.(?:autoReconnect|cachePrepStmts|characterEncoding|characterSetResults"
     r"|defaultFetchSize|enabledTLSProtocols|forceConnectionTimeZoneToSession|noDatetimeStringSync|nullCatalogMeansCurrent"
     r"|preserveInstants|rewriteBatchedStatements|serverRsaPublicKeyFile|sessionVariables|socketTimeout|tcpKeepAlive"
     r"|tinyInt1isBit|tlsVersions|useBulkStmts|useCompression|useCursorFetch|useInformationSchema|useServerPrepStmts"

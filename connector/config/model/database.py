@@ -43,6 +43,8 @@ class DatabaseConfig:
     """The connection to the database. The binlog connection's net timeouts are in seconds.
 
     Attributes:
+        server_public_key: the file with the server's RSA key; ``None`` if it is not pinned.
+        takes_public_key: whether the password may be encrypted with a key that the server offers without TLS.
         initial_statements: split into single statements.
         time_zone: for connections that run queries; ``None`` for the server's.
         keep_alive_interval_ms: 0 if the binlog connection is not monitored.
@@ -55,6 +57,8 @@ class DatabaseConfig:
     server_id: int
     replica: ReplicaConfig
     tls: Tls
+    server_public_key: str | None
+    takes_public_key: bool
     query_timeout_ms: int
     initial_statements: tuple[str, ...]
     time_zone: str | None

@@ -55,6 +55,8 @@ def database_config(reader: PropertyReader) -> DatabaseConfig:
             reader[connection.SSL_TRUSTSTORE],
             reader[connection.SSL_TRUSTSTORE_PASSWORD],
         ),
+        server_public_key=reader[connection.SERVER_PUBLIC_KEY],
+        takes_public_key=reader[connection.PUBLIC_KEY_RETRIEVAL] or reader[connection.DRIVER_PUBLIC_KEY_RETRIEVAL],
         query_timeout_ms=reader[connection.QUERY_TIMEOUT],
         initial_statements=split_statements(reader[connection.INITIAL_STATEMENTS]),
         time_zone=next((reader[name] for name in zone if reader[name]), None),

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import ipaddress
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ from rowtide.connector.source.connection.open_connections import (
 )
 from rowtide.connector.source.connection.socket_reader import SocketReader
 from rowtide.connector.source.connection.tcp import open_tcp
-from rowtide.connector.source.connection.tls import TlsError, tls_context
+from rowtide.connector.source.connection.tls import TlsError, pinned_key, tls_context
 from rowtide.connector.source.connection.tls_socket import Socket, TlsSocket
 
 _TLS_OPTIONAL = frozenset({SslMode.DISABLED, SslMode.PREFERRED})
@@ -48,12 +49,14 @@ _PyMySQL: Any = Connection  # what is overridden below is private, and has no ty
 class Client(_PyMySQL):  # type: ignore[misc]
     """A connection to the database, logged in.
 
-    It differs from PyMySQL's in four points:
+    It differs from PyMySQL's in five points:
 
     * Each step of the log-in is limited by ``connect.timeout.ms``, and not only the TCP connection.
     * While a query is silent, a second log-in checks after each ``connect.timeout.ms`` that the server still answers. A
       server that hangs is noticed long before ``database.query.timeout.ms``.
     * The password is sent in a readable form over verified TLS only. A mode that requires TLS never uses plain text.
+    * The password is encrypted with the server's key that the configuration names, and with one that the server offers
+      only if the connection is encrypted, or leaves the machine not, or the configuration allows it.
     * A lost connection raises :class:`DatabaseUnreachableError`: a ``pymysql.MySQLError`` is the server's answer. A
       packet that cannot be parsed ends the connection, too.
 
@@ -75,12 +78,56 @@ class Client(_PyMySQL):  # type: ignore[misc]
         arguments = connection_arguments(config, timeout_ms)
         self._query_timeout: float | None = arguments["read_timeout"]
         self._logged_in = False
+        self._encrypted = False
+        self._offered: bytes | None = None
+        self._pinned = None if config.server_public_key is None else pinned_key(config.server_public_key)
         try:
             register(self)
             super().__init__(**arguments)
         except ConnectionsInterrupted:
             self.abort()
             raise connection_lost(InterruptedError("the connector stops"), config) from None
+
+    @property
+    def _verified(self) -> bool:
+        """Whether the server has proved that it is the right one, as far as the configuration demands it."""
+        return self._config.tls.mode in _TLS_VERIFIED
+
+    @property
+    def _secure(self) -> bool:
+        """Whether the password may be sent as it is. With a pinned key, only to a server that is verified."""
+        return self._encrypted and (self._pinned is None or self._verified)
+
+    @_secure.setter
+    def _secure(self, encrypted: bool) -> None:
+        self._encrypted = encrypted
+
+    @property
+    def server_public_key(self) -> bytes | None:
+        """The key with which the password is encrypted."""
+        return self._pinned or self._offered
+
+    @server_public_key.setter
+    def server_public_key(self, offered: bytes | None) -> None:
+        """Take the key that the server offers, unless one is pinned."""
+        if offered is not None and self._pinned is None and not self._config.takes_public_key and self._is_remote():
+            raise TlsError(
+                "database.ssl.mode",
+                f"the server {self.host}:{self.port} offers its own key for the password of {self._config.user!r}, "
+                "without TLS: whoever answers in its place could read the password. Set database.ssl.mode=required, or "
+                "verify_identity, or name the server's key in database.server.public.key.file; or allow it: "
+                "database.allowPublicKeyRetrieval=true",
+            )
+        self._offered = offered
+
+    def _is_remote(self) -> bool:
+        return not ipaddress.ip_address(self._sock.getpeername()[0].partition("%")[0]).is_loopback
+
+    def _get_server_information(self) -> None:
+        super()._get_server_information()
+        if self._pinned is not None and not self._verified and self._auth_plugin_name == "sha256_password":
+            # PyMySQL would send the password as it is with TLS; when it is asked to switch, it encrypts it.
+            self._auth_plugin_name = "mysql_native_password"
 
     def connect(self, sock: socket.socket | None = None) -> None:
         """Connect and log in; PyMySQL calls this from its constructor."""
@@ -231,7 +278,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
         return _TlsSockets(context)
 
     def _process_auth(self, plugin_name: bytes, *arguments: Any) -> Any:
-        if plugin_name in _READABLE_PLUGINS and self._config.tls.mode not in _TLS_VERIFIED:
+        if plugin_name in _READABLE_PLUGINS and not self._verified:
             raise pymysql.err.OperationalError(
                 CR.CR_SSL_CONNECTION_ERROR,
                 f"the server requests the password in clear text or nearly so ({plugin_name.decode()}), which is "
@@ -244,7 +291,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
         """Raise one error, without a number, for packets that PyMySQL cannot parse: it raises errors of many kinds."""
         try:
             yield
-        except (pymysql.MySQLError, OSError, RuntimeError, DatabaseUnreachableError):
+        except (pymysql.MySQLError, OSError, RuntimeError, DatabaseUnreachableError, TlsError):
             raise
         except Exception as error:
             self._force_close()

@@ -47,6 +47,26 @@ def tls_context(tls: Tls) -> ssl.SSLContext | None:
     return context
 
 
+def pinned_key(path: str) -> bytes:
+    """Read the server's RSA public key, with which the password is encrypted.
+
+    Raises:
+        TlsError: the file cannot be read, or has no such key.
+    """
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey  # noqa: PLC0415 - takes memory
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key  # noqa: PLC0415
+
+    name = "database.server.public.key.file"
+    content = _read(name, path)
+    try:
+        key = load_pem_public_key(content)
+    except ValueError as error:
+        raise TlsError(name, f"{path} holds no public key as PEM: {error}") from None
+    if not isinstance(key, RSAPublicKey):
+        raise TlsError(name, f"{path} holds a key of another kind than RSA")
+    return content
+
+
 def _trust(context: ssl.SSLContext, tls: Tls) -> None:
     name = "database.ssl.truststore"
     if tls.truststore is None:

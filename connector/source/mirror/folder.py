@@ -74,7 +74,7 @@ class MirrorFolder:
         self._current: int | None = None
         self._unsynced = False
         with usable(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(0o750, parents=True, exist_ok=True)
             self._lock = (folder / _LOCK).open("a")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

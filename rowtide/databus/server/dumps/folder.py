@@ -26,6 +26,12 @@ _MARKER = re.compile(rb'^\{"End":true,"Rows":(\d+)(?:,"Offset":\d+)?\}\n\Z', re.
 _LONGEST_MARKER = 96
 _CHUNK = 1 << 18
 _ROWS = b'"Rows":[['
+_FOLDER_MODE, _FILE_MODE = 0o750, 0o640
+"""As MySQL's own files: dumps have the rows of the tables, which other users of the machine may not read."""
+
+
+def _open_for_group(path: str, flags: int) -> int:
+    return os.open(path, flags, _FILE_MODE)
 
 
 class StoredDump:
@@ -92,7 +98,7 @@ class DumpWriter:
     def __init__(self, folder: Path, name: str) -> None:
         self._path = folder / name
         self._part = folder / f"{name}{_PART}"
-        self._file = self._part.open("xb")
+        self._file = open(self._part, "xb", opener=_open_for_group)  # noqa: SIM115 - Path has no opener
         self.rows = 0
 
     def __enter__(self) -> Self:
@@ -147,7 +153,7 @@ class DumpFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
 
     def new_name(self) -> str:
         """A name for a dump, which no other server gives."""
