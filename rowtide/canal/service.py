@@ -146,13 +146,14 @@ class CanalService:
             listening: called when the instances are started, with the address for clients; ``None`` in the Kafka mode.
 
         Raises:
-            OSError: the server cannot listen.
+            ConnectorError: the server cannot listen.
+            OSError: the folder cannot be read.
         """
         settings = self._config.server
         host = await self._own_host()
         server = CanalServer(self._destinations, settings.credentials, self._tls)
         metrics = MetricsServer(lambda: [instance.state for instance in self._instances.values()])
-        address = None if settings.kafka else await server.start(settings.host, settings.port)
+        address = None if settings.kafka else await self._listen(server)
         if address is not None and not (settings.credentials.required or is_loopback(address.host)):
             log.warning(
                 "everybody who reaches %s:%d can read all destinations: set canal.user and canal.passwd", *address
@@ -172,6 +173,14 @@ class CanalService:
     def instances(self) -> Mapping[str, BaseInstance]:
         """The instances, by destination."""
         return self._instances
+
+    async def _listen(self, server: CanalServer) -> Address:
+        settings = self._config.server
+        try:
+            return await server.start(settings.host, settings.port)
+        except OSError as error:
+            place = f"canal.ip={settings.host} and canal.port={settings.port}"
+            raise ConnectorError(f"cannot listen at {place}: {error.strerror or error}") from error
 
     async def _offer_metrics(self, metrics: MetricsServer) -> None:
         settings = self._config.server

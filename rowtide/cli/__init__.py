@@ -101,7 +101,7 @@ class LazyGroup(click.Group):
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. A package that turns out to be missing only now is reported like one missing at import."""
+        """Run a command, and report in one line what is missing: a package, or memory, open files, or disk space."""
         end_at_sigterm()
         try:
             return super().invoke(ctx)
@@ -110,6 +110,13 @@ class LazyGroup(click.Group):
             if command is None or (error.name or "").startswith("rowtide"):
                 raise
             raise missing(error, str(ctx.invoked_subcommand), command.extra) from error
+        except (MemoryError, OSError, RuntimeError) as error:
+            from rowtide.connector.errors import exhausted  # noqa: PLC0415 - few calls need it
+
+            used_up = exhausted(error)
+            if used_up is None:
+                raise
+            raise click.ClickException(used_up) from error
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The commands that start with a text, without importing them."""

@@ -1,5 +1,6 @@
 """The command line without the extras, and after typing errors."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -174,3 +175,32 @@ def test_all_errors_of_a_configuration_are_reported(tmp_path: Path) -> None:
     assert "did you mean database.hostname" in text
     assert "use no_data" in text
     assert "topic.prefix: is required" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (MemoryError(), "there is no memory left"),
+        (OSError(errno.EMFILE, "Too many open files"), "too many files are open in this process"),
+        (OSError(errno.ENOSPC, "No space left on device", "/x"), "/x: no space is left on the disk"),
+        (RuntimeError("can't start new thread"), "no thread can be started"),
+    ],
+)
+def test_what_is_used_up_is_one_line(error: Exception, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setitem(main.commands, "fails", click.Command("fails", callback=fail))
+    status, output = run("fails")
+    assert status == 1
+    assert output.startswith(f"Error: {text}")
+    assert output.count("\n") == 1
+
+
+def test_another_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise RuntimeError("an error in rowtide")
+
+    monkeypatch.setitem(main.commands, "fails", click.Command("fails", callback=fail))
+    result = CliRunner().invoke(main, ["fails"])
+    assert str(result.exception) == "an error in rowtide"

@@ -72,6 +72,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
     """
 
     _rfile: io.BufferedReader
+    _auth_plugin_name: str
 
     def __init__(self, config: DatabaseConfig, timeout_ms: int | None = None) -> None:
         self._config = config

@@ -15,6 +15,7 @@ from rowtide.connector.source.mirror.folder import MirrorFolder, Retention
 from rowtide.connector.source.mirror.mirror import Mirror, MirrorSettings, as_mirror
 from rowtide.connector.source.mirror.start import start_file
 from rowtide.connector.worker import logs
+from rowtide.connector.worker.failures import describe, failed_threads
 
 _NEEDLESS = (connection.NAME, connection.TOPIC_PREFIX, connection.SERVER_ID, connect.BOOTSTRAP_SERVERS)
 _UNNEEDED = frozenset(entry.name for entry in (*_NEEDLESS, history.TOPIC, history.FILE_NAME))
@@ -119,17 +120,32 @@ def mirror(
         Retention(keep_size, None if keep_days is None else keep_days * _DAY_S),
         once=once,
     )
+    failures: list[BaseException] = []
     try:
-        with MirrorFolder(folder) as opened, contextlib.ExitStack() as web:
+        with MirrorFolder(folder) as opened, contextlib.ExitStack() as parts:
             running = Mirror(database, opened, settings, mariadb=mariadb)
-            if web_port is not None:
-                from rowtide.cli.binlog.mirror_web import served  # noqa: PLC0415 - slow to import
 
-                web.enter_context(served(running.status, web_bind, web_port))
+            def failed(error: BaseException) -> None:
+                failures.append(error)
+                running.stop()
+
+            parts.enter_context(failed_threads(failed))
+            if web_port is not None:
+                _serve(parts, running, web_bind, web_port)
             for received in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(received, lambda *_: running.stop())
             running.run()
     except ConnectorError as error:
         raise click.ClickException(str(error)) from None
+    if failures:
+        raise click.ClickException(describe(failures[0]))
+
+
+def _serve(parts: contextlib.ExitStack, running: Mirror, host: str, port: int) -> None:
+    """Serve the state of a mirror as long as its other parts run."""
+    from rowtide.cli.binlog.mirror_web import served  # noqa: PLC0415 - slow to import
+
+    try:
+        parts.enter_context(served(running.status, host, port))
     except OSError as error:
-        raise click.ClickException(f"cannot listen at {web_bind}:{web_port}: {error.strerror}") from None
+        raise click.ClickException(f"cannot listen at {host}:{port}: {error.strerror}") from None

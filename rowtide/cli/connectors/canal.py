@@ -11,6 +11,7 @@ from rowtide.canal.service import CanalService
 from rowtide.cli.connectors import log_options
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.worker import logs
+from rowtide.connector.worker.failures import describe, failed_threads
 from rowtide.tcp_server import Address
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,8 @@ def canal(folder: Path, *, log_level: str, log_format: str) -> None:
     the servers of the cluster take over from each other. Destinations that appear, change or vanish are started,
     restarted and stopped (canal.auto.scan).
 
-    The exit code is 0 after SIGTERM or Ctrl-C, 1 if the configuration is invalid or the server cannot listen.
+    The exit code is 0 after SIGTERM or Ctrl-C, 1 if the configuration is invalid, the server cannot listen, or a part
+    of the process has failed.
     """
     logs.set_up(log_level, as_json=log_format == "json", threads=True)
     try:
@@ -38,15 +40,21 @@ def canal(folder: Path, *, log_level: str, log_format: str) -> None:
         asyncio.run(_serve(service))
     except ConnectorError as error:
         raise click.ClickException(str(error)) from error
-    except OSError as error:
-        raise click.ClickException(f"cannot listen at canal.ip and canal.port: {error}") from error
 
 
 async def _serve(service: CanalService) -> None:
-    stop = asyncio.Event()
+    loop, stop, failures = asyncio.get_running_loop(), asyncio.Event(), list[BaseException]()
+
+    def failed(error: BaseException) -> None:
+        failures.append(error)
+        loop.call_soon_threadsafe(stop.set)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await service.run(stop, _listening)
+        loop.add_signal_handler(number, stop.set)
+    with failed_threads(failed):
+        await service.run(stop, _listening)
+    if failures:
+        raise click.ClickException(describe(failures[0]))
     log.info("stopped")
 
 

@@ -1,6 +1,9 @@
 """``rowtide mirror``: its options, and its pages."""
 
+import contextlib
+import errno
 import json
+import signal
 import socket
 import struct
 import threading
@@ -14,9 +17,10 @@ import pytest
 from click.testing import CliRunner
 
 from rowtide.cli import main
+from rowtide.cli.binlog import mirror_web
 from rowtide.cli.binlog.mirror import SizeText
 from rowtide.cli.binlog.mirror_web import PAGES, Page, served
-from rowtide.connector.source.mirror.mirror import MirrorStatus
+from rowtide.connector.source.mirror.mirror import Mirror, MirrorStatus
 
 
 @pytest.mark.parametrize(
@@ -91,3 +95,59 @@ def test_a_client_that_goes_away_leaves_nothing_in_the_log(
             thread.join(20)
         assert threads
     assert (capfd.readouterr().err, caplog.messages) == ("", [])
+
+
+def half_request(port: int) -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", port), 60)
+    client.sendall(b"GET /health HTTP/1.0\r\n")
+    return client
+
+
+def test_connections_to_the_pages_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes a thread and an open file, which the mirror needs, too."""
+    monkeypatch.setattr(mirror_web, "_MOST_CONNECTIONS", 2)
+    with served(MirrorStatus(), "127.0.0.1", 0) as port:
+        kept = [half_request(port) for _ in range(2)]
+        with half_request(port) as refused, contextlib.suppress(ConnectionError):
+            assert refused.recv(1) == b""
+        for client in kept:
+            client.sendall(b"\r\n")
+            assert client.recv(12) == b"HTTP/1.0 503"
+            client.close()
+
+
+def test_a_request_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mirror_web, "_LONGEST_S", 0.1)
+    with served(MirrorStatus(), "127.0.0.1", 0) as port, half_request(port) as client:
+        assert client.recv(1) == b""
+
+
+def test_what_ends_a_part_of_a_mirror_ends_it_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise MemoryError
+
+    def run(running: Mirror) -> None:
+        threading.Thread(target=fail).start()
+        assert running._stop.wait(60), "it is told to stop"
+
+    config = tmp_path / "c.properties"
+    config.write_text("database.flavor=mysql\ndatabase.user=u\ndatabase.hostname=127.0.0.1\n")
+    monkeypatch.setattr(Mirror, "run", run)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    result = CliRunner().invoke(main, ["mirror", str(config), "--to", str(tmp_path / "m")])
+    assert result.exit_code == 1
+    assert "there is no memory left" in result.output
+
+
+def test_an_error_of_the_disk_is_not_one_of_the_web_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_running: Mirror) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/archive/binlog.000001")
+
+    config = tmp_path / "c.properties"
+    config.write_text("database.flavor=mysql\ndatabase.user=u\ndatabase.hostname=127.0.0.1\n")
+    monkeypatch.setattr(Mirror, "run", run)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    result = CliRunner().invoke(main, ["mirror", str(config), "--to", str(tmp_path / "m")])
+    assert result.exit_code == 1
+    assert "/archive/binlog.000001: no space is left on the disk" in result.output
+    assert "listen" not in result.output

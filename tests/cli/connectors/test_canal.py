@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import logging
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rowtide_stack.ports import free_port
 
+from rowtide.canal.service import CanalService
 from rowtide.cli import main
 from rowtide.cli.connectors.canal import _listening
 from rowtide.connector.worker import logs
@@ -63,7 +67,27 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         )
         result = run(tmp_path)
     assert result.exit_code == 1
-    assert f"cannot listen at canal.ip and canal.port: 127.0.0.1:{port}" in result.output or str(port) in result.output
+    assert f"cannot listen at canal.ip=127.0.0.1 and canal.port={port}: " in result.output
+
+
+def test_what_ends_a_part_of_it_ends_it_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def serve(_service: CanalService, stop: asyncio.Event, _listening: object) -> None:
+        threading.Thread(target=fail, name="canal-meta-example").start()
+        await asyncio.wait_for(stop.wait(), 60)
+
+    monkeypatch.setattr(CanalService, "run", serve)
+    (tmp_path / "canal.properties").write_text("")
+    (tmp_path / "example").mkdir()
+    (tmp_path / "example" / "instance.properties").write_text(
+        "canal.instance.master.address=127.0.0.1:1\ncanal.instance.dbUsername=canal\n"
+    )
+    result = run(tmp_path)
+    assert result.exit_code == 1
+    assert "too many files are open in this process" in result.output
+    assert "in the thread canal-meta-example" in result.output
 
 
 @pytest.mark.parametrize("limit", [128, 300])
