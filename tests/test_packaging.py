@@ -53,7 +53,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ROOT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "golden")
         )
     target = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "build", "--outdir", str(target), str(source)]
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(target), str(source)]
     done = subprocess.run(build, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return target

@@ -197,7 +197,10 @@ def test_rowtide_accepts_the_configuration_of_the_compose_file() -> None:
     assert configuration.kafka.bootstrap_servers in services["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
 
 
-@pytest.mark.parametrize("name", ["docker/demo", "docker/lock", "docker/setup", "docker/stack", ".ci/audit", ".ci/run"])
+SCRIPTS = [f"docker/{name}" for name in ("demo", "lock", "setup", "stack", "test")] + [".ci/audit", ".ci/run"]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_scripts_can_be_run_and_stop_at_the_first_error(name: str) -> None:
     path: Path = ROOT / name
     assert path.stat().st_mode & stat.S_IXUSR

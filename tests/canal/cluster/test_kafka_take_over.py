@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,11 +32,7 @@ def reading(process: CanalProcess) -> int:
     ("flavor", "exactly_once"),
     [
         ("mysql", True),
-        pytest.param(
-            "mariadb",
-            False,
-            marks=pytest.mark.skipif("ROWTIDE_CAMPAIGN" not in os.environ, reason="ROWTIDE_CAMPAIGN=1 runs it by hand"),
-        ),
+        pytest.param("mariadb", False, marks=pytest.mark.nightly),
     ],
 )
 def test_another_server_goes_on_in_order(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,12 +23,7 @@ pytestmark = pytest.mark.servers
 ROWS = 500  # also the first version of a row under load: what the tests write before is older
 READ = "the incremental snapshot has read"
 NEW = "new among the captured tables"
-BY_HAND = pytest.param(
-    "mariadb",
-    marks=pytest.mark.skipif(
-        "ROWTIDE_CAMPAIGN" not in os.environ, reason="ROWTIDE_CAMPAIGN=1 runs both servers by hand"
-    ),
-)
+MARIADB = pytest.param("mariadb", marks=pytest.mark.nightly)
 
 
 class Connector(ChangingRows):
@@ -116,7 +110,7 @@ def test_the_list_grows_under_load(database: Database, kafka: Kafka, tmp_path: P
     assert [connector.reads(table) for table in ("created", "later1")] == [0, 0]
 
 
-@pytest.mark.parametrize("flavor", ["mysql", BY_HAND])
+@pytest.mark.parametrize("flavor", ["mysql", MARIADB])
 def test_a_table_leaves_and_comes_back(database: Database, kafka: Kafka, tmp_path: Path) -> None:
     connector = Connector(database, kafka, tmp_path, snapshot_max_threads="2")
     connector.create("a")
@@ -210,7 +204,7 @@ def test_tables_that_are_not_read_are_named_at_each_start(mysql_db: Database, ka
     assert connector.reads("added") == 2
 
 
-@pytest.mark.parametrize("flavor", ["mysql", BY_HAND])
+@pytest.mark.parametrize("flavor", ["mysql", MARIADB])
 def test_a_signal_changes_the_list_without_a_restart(database: Database, kafka: Kafka, tmp_path: Path) -> None:
     """The list outlives a crash, until that of the configuration is changed."""
     connector = Connector(database, kafka, tmp_path)
@@ -240,7 +234,7 @@ def test_a_signal_changes_the_list_without_a_restart(database: Database, kafka: 
     connector.check_rows("b")
 
 
-@pytest.mark.parametrize("flavor", ["mysql", BY_HAND])
+@pytest.mark.parametrize("flavor", ["mysql", MARIADB])
 def test_a_table_gets_a_captured_name_by_a_rename(database: Database, kafka: Kafka, tmp_path: Path) -> None:
     """The rows that it had are read beside the stream, also after a crash; those without a key are named as missing."""
     connector = Connector(database, kafka, tmp_path)

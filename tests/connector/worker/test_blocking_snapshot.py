@@ -20,7 +20,6 @@ KILLS = 4 if CAMPAIGN else 1
 THREADS = {"mysql": 1, "mariadb": 2}
 READING_S = 4.0
 """How long a snapshot reads at least, if it is not interrupted."""
-BY_HAND = pytest.mark.skipif(not CAMPAIGN, reason="takes a minute; ROWTIDE_CAMPAIGN=30 runs it on both servers")
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def add(table: Refilled, key: int) -> None:
     eventually(lambda: any(found == key for found, _ in table.records()), "the stream goes on")
 
 
-@pytest.mark.parametrize("flavor", ["mysql", pytest.param("mariadb", marks=BY_HAND)])
+@pytest.mark.parametrize("flavor", ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)])
 def test_a_killed_worker_begins_again(table: Refilled) -> None:
     """All changes arrive, and no record has an older state of a row than a record before it."""
     with table.load():
@@ -69,7 +68,7 @@ def test_a_killed_worker_begins_again(table: Refilled) -> None:
     assert "begins again" not in log, "the signal is done once"
 
 
-@pytest.mark.parametrize("flavor", [pytest.param("mysql", marks=BY_HAND), "mariadb"])
+@pytest.mark.parametrize("flavor", [pytest.param("mysql", marks=pytest.mark.nightly), "mariadb"])
 def test_a_snapshot_is_paused_and_stopped(table: Refilled) -> None:
     """A pause lets the stream go on and outlives a restart; then the snapshot begins again, until it is stopped."""
     with Worker(table.config).streaming() as worker:

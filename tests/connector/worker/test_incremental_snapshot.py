@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,11 +27,6 @@ WATERMARKS = {
 }
 
 
-BY_HAND = pytest.mark.skipif(
-    "ROWTIDE_CAMPAIGN" not in os.environ, reason="takes a minute; ROWTIDE_CAMPAIGN=30 runs all ways of watermarks"
-)
-
-
 @pytest.fixture
 def database(request: pytest.FixtureRequest, flavor: str) -> Database:
     """A database of the server."""
@@ -42,10 +36,10 @@ def database(request: pytest.FixtureRequest, flavor: str) -> Database:
 @pytest.mark.parametrize(
     ("flavor", "watermarks"),
     [
-        pytest.param("mysql", "positions", marks=BY_HAND),
+        pytest.param("mysql", "positions", marks=pytest.mark.nightly),
         ("mysql", "insert_delete"),
-        pytest.param("mysql", "read_only", marks=BY_HAND),
-        pytest.param("mariadb", "insert_insert", marks=BY_HAND),
+        pytest.param("mysql", "read_only", marks=pytest.mark.nightly),
+        pytest.param("mariadb", "insert_insert", marks=pytest.mark.nightly),
         ("mariadb", "read_only"),
     ],
 )

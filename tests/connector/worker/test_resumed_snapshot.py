@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import random
 import signal
 import threading
@@ -27,7 +26,6 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(3600)]
 
 ROWS, KILLS = 60_000, 3
 MANY_ROWS, MANY_KILLS = 5_000_000, 20
-CAMPAIGN = "ROWTIDE_CAMPAIGN" in os.environ
 TAKING = "the position of the snapshot is"
 GOES_ON, COMPLETE = "goes on behind its last chunk", "the initial snapshot is complete"
 EXACTLY_ONCE = {"exactly.once.source.support": "enabled", "exactly.once.support": "required"}
@@ -274,7 +272,7 @@ def test_a_killed_worker_reads_the_missing_rows(
     assert len(killed.states) > last + 1
 
 
-@pytest.mark.skipif(not CAMPAIGN, reason="takes an hour; ROWTIDE_CAMPAIGN=1 runs it by hand")
+@pytest.mark.nightly
 @pytest.mark.parametrize(("flavor", "more", "exactly_once"), WAYS)
 def test_a_worker_is_killed_many_times_during_one_large_snapshot(
     database: Database, kafka: Kafka, tmp_path: Path, more: dict[str, str], *, exactly_once: bool

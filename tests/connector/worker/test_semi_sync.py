@@ -158,7 +158,7 @@ def test_what_is_committed_is_in_kafka_when_the_worker_is_killed(
             worker.stop()
 
 
-@pytest.mark.skipif("ROWTIDE_CAMPAIGN" not in os.environ, reason="ROWTIDE_CAMPAIGN=30 kills so many workers by hand")
+@pytest.mark.nightly
 @each_server
 def test_no_commit_is_lost_when_a_worker_that_acknowledges_on_receipt_is_killed(
     database: Database, semi_sync: SemiSync, config: WorkerConfig, in_kafka: InKafka, *, exactly_once: bool

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ pytestmark = pytest.mark.servers
 
 Configured = Callable[..., WorkerConfig]
 
-BY_HAND = pytest.mark.skipif("ROWTIDE_CAMPAIGN" not in os.environ, reason="as with one connection")
 SILENT = "SLEEP(600) = 0"
 
 
@@ -37,7 +35,7 @@ def stopped(worker: Worker, database: Database, text: str) -> str:
     return log
 
 
-@pytest.mark.parametrize("threads", ["1", pytest.param("2", marks=BY_HAND)])
+@pytest.mark.parametrize("threads", ["1", pytest.param("2", marks=pytest.mark.nightly)])
 def test_the_rows_of_a_snapshot(mysql_db: Database, topics: Topics, configured: Configured, threads: str) -> None:
     table = f"{mysql_db.name}.t"
     config = configured(notification_enabled_channels="sink", snapshot_max_threads=threads)

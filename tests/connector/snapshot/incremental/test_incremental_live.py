@@ -238,9 +238,9 @@ def test_the_rows_of_a_table_that_is_renamed_are_read_under_its_new_name(databas
     assert read == {f'{{"id":{number}}}' for number in range(31)}
 
 
-@pytest.mark.skipif("ROWTIDE_CAMPAIGN" not in os.environ, reason="ROWTIDE_CAMPAIGN=30 runs so many by hand")
+@pytest.mark.nightly
 @pytest.mark.timeout(7200)
 def test_campaign(database: Database) -> None:
-    for seed in range(int(os.environ["ROWTIDE_CAMPAIGN"])):
+    for seed in range(int(os.environ.get("ROWTIDE_CAMPAIGN", "30"))):
         with database.server.database() as one:
             campaign(one, seed, ddl=seed % 3 > 0, kills=seed % 2 > 0, crashes=seed % 4, threads=1 + seed % 3)
