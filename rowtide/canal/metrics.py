@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from rowtide.canal.instance.state import InstanceState
+from rowtide.connector.worker.web import process_metrics
 from rowtide.connector.worker.web.metrics import CONTENT_TYPE, Metric, one, rendered
 from rowtide.tcp_server import TcpServer
 
@@ -109,7 +110,8 @@ class MetricsServer(TcpServer):
         with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             async with asyncio.timeout(_REQUEST_S):
                 await reader.readuntil(b"\r\n\r\n")
-                body = render(self._states(), time.time_ns() // 1_000_000).encode()
+                text = render(self._states(), time.time_ns() // 1_000_000) + process_metrics.render()
+                body = text.encode()
                 head = f"HTTP/1.1 200 OK\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {len(body)}\r\n"
                 writer.write(head.encode() + b"Connection: close\r\n\r\n" + body)
                 await writer.drain()

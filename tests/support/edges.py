@@ -172,6 +172,7 @@ EDGES = {
     "rowtide.connector.worker.web.address": "files network",
     "rowtide.connector.worker.web.connect_rest": "network",
     "rowtide.connector.worker.web.pages": "network threads",
+    "rowtide.connector.worker.web.process_metrics": "clock files",
     "rowtide.connector.worker.web.server": "network threads worker",
     "rowtide.connector.worker.web.signals": "network",
     "rowtide.schema_history.compaction.kafka_summary_store": "kafka",

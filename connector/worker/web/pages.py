@@ -7,7 +7,7 @@ from typing import Protocol
 from aiohttp import web
 
 from rowtide.connector.worker.status import Status, combined_health, probe
-from rowtide.connector.worker.web import jmx_metrics, metrics
+from rowtide.connector.worker.web import jmx_metrics, metrics, process_metrics
 
 
 class Source(Protocol):
@@ -33,7 +33,7 @@ def pages(sources: Sequence[Source]) -> list[web.RouteDef]:
         return web.json_response(combined_health(now), status=200 if all(one.healthy for one in now) else 503)
 
     async def page_metrics(_request: web.Request) -> web.Response:
-        return _text(metrics.render(await statuses()))
+        return _text(metrics.render(await statuses()) + process_metrics.render())
 
     async def page_jmx_metrics(_request: web.Request) -> web.Response:
         return _text(jmx_metrics.render(await statuses()))

@@ -12,6 +12,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from rowtide.connector.source.mirror.mirror import MirrorStatus
+from rowtide.connector.worker.web import process_metrics
 from rowtide.connector.worker.web.metrics import CONTENT_TYPE, Metric, rendered
 from rowtide.schema_history.position.binlog_position import file_number
 
@@ -135,7 +136,7 @@ def metrics(status: MirrorStatus) -> Page:
             [({}, status.event_at)],
         ),
     )
-    return HTTPStatus.OK, CONTENT_TYPE, rendered("rowtide_mirror_", [({}, found)])
+    return HTTPStatus.OK, CONTENT_TYPE, rendered("rowtide_mirror_", [({}, found)]) + process_metrics.render()
 
 
 PAGES: dict[str, Callable[[MirrorStatus], Page]] = {"/health": health, "/metrics": metrics}
