@@ -13,10 +13,10 @@
     config    properties, read once, as one tree of values       engine    wires all of this together and runs it
     check     is everything as the connector needs it?           worker    the process: Faust, status, metrics
 
-A room imports only from rooms that stand below it in this list (a test holds the order):
+A package imports only from the packages listed after it (a test holds the order):
 
-    worker  engine  check  snapshot  source  delivery  pipeline  records  rows  protocol  config  errors
+    worker  engine  check  snapshot  source  delivery  pipeline  records  rows  protocol  config  kafka_producer  errors
 
-``protocol``, ``rows``, ``records`` and ``pipeline`` do no input or output. Sockets, files, clocks and threads are in
-the other rooms, in modules that ``tests/support/edges.py`` names.
+``protocol``, ``rows``, ``records`` and ``pipeline`` do no input or output: sockets, files, clocks and threads are in
+the other packages. ``kafka_producer`` imports nothing else of rowtide.
 """

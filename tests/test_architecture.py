@@ -1,7 +1,4 @@
-"""The structure of the code: the direction of imports, the modules that do input and output, the length of files.
-
-The modules that do input and output are listed in `tests/support/edges.py`.
-"""
+"""The structure of the code: imports go down, and whole packages do no input or output."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from edges import EDGES, WORLD, allowed, touched
+from edges import WORLD, touched
 from source_tree import PARTS, ROOT, TOOLS, Module, modules, packages, tool_modules
 
 BELOW: dict[str, set[str]] = {
@@ -25,10 +22,12 @@ BELOW: dict[str, set[str]] = {
 }
 """The folders that each folder may import besides itself."""
 
-ROOMS = {
+LAYERS = {
     "rowtide.canal": "service metrics cluster instance configuration mq server replay entries",
     "rowtide.cluster": "candidate fence session",
-    "rowtide.connector": "worker engine check snapshot source delivery pipeline records rows protocol config errors",
+    "rowtide.connector": (
+        "worker engine check snapshot source delivery pipeline records rows protocol config kafka_producer errors"
+    ),
     "rowtide.databus": "server client zookeeper discovery sql events tables errors",
     "rowtide.schema_history": (
         "queries compaction recovery store catalog debezium_form structure ddl server position errors model"
@@ -36,21 +35,44 @@ ROOMS = {
     "rowtide_demo": "__main__ scenario steps connector_properties topic_watch checksums shop runtime errors",
     "rowtide_stack": "__main__ servers runners programs ports errors",
 }
-"""The rooms of a package from top to bottom. Each may import those that follow it."""
-MOST_ROOMS = 12
-"""The maximum number of modules and folders at one level of a folder."""
+"""The modules and packages right under a package, from top to bottom. Each may import those that follow it."""
 
-LONGEST = 400
-"""The maximum number of lines of a file, unless it is one of `TABLES`."""
-TABLES = {
-    "schema_history/ddl/statements.py": "the forms of all statements: one small class for each",
+PURE = (
+    "rowtide.connector.kafka_producer.batches",
+    "rowtide.connector.kafka_producer.machine",
+    "rowtide.connector.kafka_producer.wire",
+    "rowtide.connector.pipeline",
+    "rowtide.connector.protocol",
+    "rowtide.connector.records",
+    "rowtide.connector.rows",
+    "rowtide.envelope",
+    "rowtide.schema_history",
+    "rowtide.topics",
+)
+"""Packages without input and output: bytes, rows and statements go in, records and structures come out."""
+
+OUTSIDE = (
+    "rowtide.schema_history.compaction",
+    "rowtide.schema_history.store",
+    "rowtide.topics.admin",
+)
+"""Packages in `PURE` that connect them to Kafka and files."""
+
+LOADERS = {
+    "rowtide.connector.kafka_producer.batches.native.implementation",
+    "rowtide.connector.protocol.native.compiled",
 }
-"""Longer files, and the reason."""
+"""Modules that look for compiled code and its sources."""
 
 
 def offenders(wrong: Mapping[str, set[str]]) -> dict[str, list[str]]:
     """The modules that violate a rule, and how."""
     return {name: sorted(parts) for name, parts in wrong.items() if parts}
+
+
+def within(name: str, found: tuple[str, ...]) -> bool:
+    """Whether a module is one of some packages, or inside of one."""
+    return any(name == package or name.startswith(f"{package}.") for package in found)
 
 
 def tree_of(package: str) -> tuple[Module, ...]:
@@ -64,8 +86,8 @@ def all_packages() -> list[Module]:
 
 
 def children(package: str) -> list[str]:
-    """The names of the modules and folders right under a package."""
-    found = {room_of(module.name, package) for module in tree_of(package)} - {""}
+    """The names of the modules and packages right under a package."""
+    found = {child_of(module.name, package) for module in tree_of(package)} - {""}
     return sorted(found - set(PARTS)) if package == "rowtide" else sorted(found)
 
 
@@ -73,19 +95,19 @@ def imports_between(package: str) -> dict[tuple[str, str], set[str]]:
     """The imports between the children of a package, by importing and imported child."""
     tree = tree_of(package)
     known = {module.name for module in tree}
-    rooms = set(children(package))
+    names = set(children(package))
     found: dict[tuple[str, str], set[str]] = {}
     for module in tree:
-        room = room_of(module.name, package)
+        child = child_of(module.name, package)
         for name in module.imports():
             target = name if name in known else name.rpartition(".")[0]
-            other = room_of(target, package)
-            if room in rooms and other in rooms and room != other:
-                found.setdefault((room, other), set()).add(f"{module.name} imports {target}")
+            other = child_of(target, package)
+            if child in names and other in names and child != other:
+                found.setdefault((child, other), set()).add(f"{module.name} imports {target}")
     return found
 
 
-def room_of(module: str, package: str) -> str:
+def child_of(module: str, package: str) -> str:
     """The child of a package that contains a module; empty if none does."""
     return module.removeprefix(f"{package}.").split(".")[0] if module.startswith(f"{package}.") else ""
 
@@ -99,23 +121,23 @@ def test_imports_go_one_way() -> None:
     assert offenders(wrong) == {}
 
 
-@pytest.mark.parametrize("package", ROOMS)
-def test_imports_go_down_from_room_to_room(package: str) -> None:
-    rooms = ROOMS[package].split()
-    assert set(children(package)) == set(rooms)
+@pytest.mark.parametrize("package", LAYERS)
+def test_imports_go_down_from_layer_to_layer(package: str) -> None:
+    layers = LAYERS[package].split()
+    assert set(children(package)) == set(layers)
     wrong = {}
-    for (room, other), imports in imports_between(package).items():
-        if rooms.index(other) < rooms.index(room):
-            wrong[f"{room} imports {other}"] = imports
+    for (child, other), imports in imports_between(package).items():
+        if layers.index(other) < layers.index(child):
+            wrong[f"{child} imports {other}"] = imports
     assert offenders(wrong) == {}
 
 
-def test_no_folder_has_an_import_cycle() -> None:
+def test_no_package_has_an_import_cycle() -> None:
     wrong = {}
     for package in all_packages():
-        below: dict[str, set[str]] = {room: set() for room in children(package.name)}
-        for room, other in imports_between(package.name):
-            below[room].add(other)
+        below: dict[str, set[str]] = {child: set() for child in children(package.name)}
+        for child, other in imports_between(package.name):
+            below[child].add(other)
         try:
             graphlib.TopologicalSorter(below).prepare()
         except graphlib.CycleError as error:
@@ -123,20 +145,21 @@ def test_no_folder_has_an_import_cycle() -> None:
     assert offenders(wrong) == {}
 
 
-def test_no_folder_has_too_many_children() -> None:
-    sizes = {package.name: len(children(package.name)) for package in all_packages()}
-    assert {name: size for name, size in sizes.items() if size > MOST_ROOMS} == {}
+def test_pure_packages_do_no_input_and_output() -> None:
+    pure = [one for one in modules() if within(one.name, PURE) and not within(one.name, OUTSIDE)]
+    assert offenders({module.name: touched(module) for module in pure if module.name not in LOADERS}) == {}
+    assert {package for package in PURE if package not in {module.name for module in pure}} == set()
 
 
-def test_only_edges_do_input_and_output_and_only_of_the_listed_kinds() -> None:
-    # Either move the input or output to an edge, or list the new edge in tests/support/edges.py.
-    assert offenders({module.name: touched(module) - allowed(module.name) for module in modules()}) == {}
-
-
-def test_every_listed_edge_is_one() -> None:
-    found = {module.name: touched(module) for module in modules()}
-    named = {name: set(parts.split()) for name, parts in EDGES.items() if "*" not in name}
-    assert {name: found.get(name, set()) for name in named} == named
+def test_the_kafka_producer_imports_nothing_else_of_rowtide() -> None:
+    own = "rowtide.connector.kafka_producer"
+    wrong = {
+        module.name: {name for name in module.imports() if name.startswith("rowtide") and not within(name, (own,))}
+        for module in modules()
+        if within(module.name, (own,))
+    }
+    assert wrong
+    assert offenders(wrong) == {}
 
 
 def test_code_for_spark_executors_imports_only_the_standard_library() -> None:
@@ -144,8 +167,8 @@ def test_code_for_spark_executors_imports_only_the_standard_library() -> None:
     for module in modules():
         if module.part in ("envelope", "schema_history", "topics"):
             roots = {name.split(".")[0] for name in module.imports(for_types=False)} - {"rowtide"}
-            edge = set().union(*(WORLD[part] for part in allowed(module.name)))
-            wrong[module.name] = roots - edge - sys.stdlib_module_names
+            kafka = WORLD["kafka"] if within(module.name, OUTSIDE) else set()
+            wrong[module.name] = roots - kafka - sys.stdlib_module_names
     assert offenders(wrong) == {}
 
 
@@ -170,15 +193,6 @@ def test_the_public_names_of_a_package_are_listed_and_exist() -> None:
         if ours and not listed:
             wrong[package.name].add("__all__ is missing")
     assert offenders(wrong) == {}
-
-
-def test_files_are_short() -> None:
-    files = [module.path for module in (*modules(), *tool_modules())]
-    lengths = {path.relative_to(ROOT).as_posix(): len(path.read_text().splitlines()) for path in files}
-    assert {place: length for place, length in lengths.items() if length > LONGEST and place not in TABLES} == {}
-    assert {place for place, length in lengths.items() if length > LONGEST} == set(TABLES), (
-        "TABLES lists a file that is short"
-    )
 
 
 @pytest.mark.parametrize("part", PARTS)

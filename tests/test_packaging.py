@@ -111,7 +111,7 @@ def test_an_empty_environment_can_import_what_needs_no_extras(wheel: Path, tmp_p
     assert Path(origin).is_relative_to(tmp_path)
     code = (
         "from rowtide.connector.rows.native.implementation import NAME\n"
-        "from rowtide.connector.delivery.kafka.native_producer.batches.native.implementation import native\n"
+        "from rowtide.connector.kafka_producer.batches.native.implementation import native\n"
         "from rowtide.connector.protocol.native.usual_events import reader\n"
         "print(NAME, native is not None, reader is not None)"
     )

@@ -20,6 +20,7 @@ from rowtide.connector.delivery.kafka.second_writer import SecondWriterWatch, st
 from rowtide.connector.delivery.kafka.writer import Writer
 from rowtide.connector.delivery.offset_store import OffsetStore
 from rowtide.connector.delivery.sinks import RecordSink
+from rowtide.connector.engine.heartbeat import Heartbeat
 from rowtide.connector.engine.reader import Reader
 from rowtide.connector.engine.signals.signalling import Signalling, new_signal_id
 from rowtide.connector.engine.start.demanded_position import resume_position
@@ -38,7 +39,6 @@ from rowtide.connector.engine.start.table_lookup import StartTables, new_tables_
 from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.connector.engine.wiring import Components, build_components, heartbeat_action, topic_guard
 from rowtide.connector.errors import ConnectorError
-from rowtide.connector.records.heartbeat import Heartbeat
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables

@@ -166,7 +166,7 @@ def missing(error: ModuleNotFoundError, command: str, extra: str) -> click.Click
 def show_version(ctx: click.Context, _option: click.Parameter, value: bool) -> None:
     """Print the version, and whether events, rows and Kafka's record batches are handled by compiled code or Python."""
     if value:
-        from rowtide.connector.delivery.kafka.native_producer.batches.native import (  # noqa: PLC0415 - only for this
+        from rowtide.connector.kafka_producer.batches.native import (  # noqa: PLC0415 - only for this
             implementation as batches,
         )
         from rowtide.connector.protocol.native import usual_events  # noqa: PLC0415

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from rowtide import __version__
 from rowtide.cli import COMMANDS, main
 from rowtide.connector.config.catalogue import PROPERTIES
-from rowtide.connector.delivery.kafka.native_producer.batches.native import implementation as batches
+from rowtide.connector.kafka_producer.batches.native import implementation as batches
 from rowtide.connector.protocol.native import usual_events
 from rowtide.connector.rows.native import implementation
 

@@ -11,9 +11,9 @@ from typing import Any, Self
 
 from kafka_wire import answer_bytes
 
-from rowtide.connector.delivery.kafka.native_producer.wire.apis import APIS
-from rowtide.connector.delivery.kafka.native_producer.wire.frames import SentRequest
-from rowtide.connector.delivery.kafka.native_producer.wire.messages.opening import ApiRange, ApiVersionsAnswer
+from rowtide.connector.kafka_producer.wire.apis import APIS
+from rowtide.connector.kafka_producer.wire.frames import SentRequest
+from rowtide.connector.kafka_producer.wire.messages.opening import ApiRange, ApiVersionsAnswer
 
 __all__ = ["VERSIONS", "FakeBroker", "Peer"]
 

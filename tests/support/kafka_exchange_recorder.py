@@ -24,8 +24,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from kafka_listeners import PASSWORD, USER, listening, token
 from kafka_wire import GOLDEN
 
-from rowtide.connector.delivery.kafka.native_producer.connection.settings import addresses
-from rowtide.connector.delivery.kafka.native_producer.wire.apis import (
+from rowtide.connector.kafka_producer.connection.settings import addresses
+from rowtide.connector.kafka_producer.wire.apis import (
     ADD_PARTITIONS_TO_TXN,
     API_VERSIONS,
     END_TXN,
@@ -36,34 +36,34 @@ from rowtide.connector.delivery.kafka.native_producer.wire.apis import (
     SASL_AUTHENTICATE,
     Api,
 )
-from rowtide.connector.delivery.kafka.native_producer.wire.errors import AuthenticationFailed
-from rowtide.connector.delivery.kafka.native_producer.wire.frames import decode_answer, encode_request
-from rowtide.connector.delivery.kafka.native_producer.wire.messages.cluster import (
+from rowtide.connector.kafka_producer.wire.errors import AuthenticationFailed
+from rowtide.connector.kafka_producer.wire.frames import decode_answer, encode_request
+from rowtide.connector.kafka_producer.wire.messages.cluster import (
     FindCoordinatorRequest,
     MetadataRequest,
     MetadataTopicName,
 )
-from rowtide.connector.delivery.kafka.native_producer.wire.messages.opening import (
+from rowtide.connector.kafka_producer.wire.messages.opening import (
     ApiVersionsRequest,
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
-from rowtide.connector.delivery.kafka.native_producer.wire.messages.produce import (
+from rowtide.connector.kafka_producer.wire.messages.produce import (
     PartitionData,
     ProduceRequest,
     TopicData,
 )
-from rowtide.connector.delivery.kafka.native_producer.wire.messages.transactions import (
+from rowtide.connector.kafka_producer.wire.messages.transactions import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
     InitProducerIdRequest,
     TransactionTopic,
 )
-from rowtide.connector.delivery.kafka.native_producer.wire.sasl.mechanisms import (
+from rowtide.connector.kafka_producer.wire.sasl.mechanisms import (
     Password,
     start,
 )
-from rowtide.connector.delivery.kafka.native_producer.wire.schema import Request
+from rowtide.connector.kafka_producer.wire.schema import Request
 
 _NONCE = "fyko+d2lbbFgONRv9qkxdawL"
 _TRANSACTION = "payments"

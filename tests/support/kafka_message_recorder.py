@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "docker"))
 from kafka_wire import GOLDEN
 from rowtide_stack.programs import catalogue
 
-from rowtide.connector.delivery.kafka.native_producer.wire.apis import APIS
+from rowtide.connector.kafka_producer.wire.apis import APIS
 
 _SOURCE = Path(__file__).parent / "KafkaMessages.java"
 _STYLES = ("some", "null", "empty")

@@ -16,11 +16,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rowtide.connector.delivery.kafka.native_producer.wire import schema
-from rowtide.connector.delivery.kafka.native_producer.wire.apis import APIS, Api
-from rowtide.connector.delivery.kafka.native_producer.wire.frames import SentRequest
-from rowtide.connector.delivery.kafka.native_producer.wire.primitives import Codec, Writer
-from rowtide.connector.delivery.kafka.native_producer.wire.schema import codec
+from rowtide.connector.kafka_producer.wire import schema
+from rowtide.connector.kafka_producer.wire.apis import APIS, Api
+from rowtide.connector.kafka_producer.wire.frames import SentRequest
+from rowtide.connector.kafka_producer.wire.primitives import Codec, Writer
+from rowtide.connector.kafka_producer.wire.schema import codec
 
 __all__ = [
     "EXCHANGES",
@@ -35,7 +35,7 @@ __all__ = [
     "written_by_kafka",
 ]
 
-GOLDEN = Path(__file__).parent.parent / "connector/delivery/kafka/native_producer/wire/golden"
+GOLDEN = Path(__file__).parent.parent / "connector/kafka_producer/wire/golden"
 _PLAIN = str.maketrans("-_", "+/")
 """Kafka writes bytes in Base64, and topic ids in its form for URLs without padding."""
 _OLD = re.compile(r"^v3AndBelow|V3AndBelow$")

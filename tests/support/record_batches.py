@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rowtide.connector.delivery.kafka.native_producer.batches import crc32c, partitions, python_records
-from rowtide.connector.delivery.kafka.native_producer.batches.native.implementation import native
-from rowtide.connector.records.batch import Headers, Message
+from rowtide.connector.kafka_producer.batches import crc32c, partitions, python_records
+from rowtide.connector.kafka_producer.batches.native.implementation import native
+from rowtide.connector.kafka_producer.records import Headers, Record
 
 __all__ = ["IMPLEMENTATIONS", "messages"]
 
@@ -33,7 +33,7 @@ def _headers() -> st.SearchStrategy[Headers]:
 
 
 @st.composite
-def messages(draw: st.DrawFn, least: int = 0) -> list[Message]:
+def messages(draw: st.DrawFn, least: int = 0) -> list[Record]:
     """Messages of a batch; several may share the object of their headers."""
     shared = draw(st.lists(_headers(), min_size=1, max_size=2))
     message = st.tuples(_blobs(200), _blobs(700), st.sampled_from(shared) | _headers())

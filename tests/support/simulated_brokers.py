@@ -1,4 +1,4 @@
-"""The brokers of a `NativeProducer`, in a thread of a test: a `SimulatedKafka`, and what happens to each request.
+"""The brokers of a producer, in a thread of a test: a `SimulatedKafka`, and what happens to each request.
 
 The values of messages are numbers in decimal; those are the records in the simulated cluster.
 """
@@ -16,14 +16,14 @@ from typing import Any
 from aiokafka.record.default_records import DefaultRecordBatch
 from simulated_kafka import SimulatedKafka
 
-from rowtide.connector.delivery.kafka.native_producer.brokers import Result
-from rowtide.connector.delivery.kafka.native_producer.connection.errors import ConnectionFailed
-from rowtide.connector.delivery.kafka.native_producer.machine.messages import Outgoing, Produce, SentBatch
-from rowtide.connector.delivery.kafka.native_producer.producer import NativeProducer
-from rowtide.connector.delivery.kafka.native_producer.settings import producer_settings
+from rowtide.connector.kafka_producer.brokers import Result
+from rowtide.connector.kafka_producer.connection.errors import ConnectionFailed
+from rowtide.connector.kafka_producer.machine.messages import Outgoing, Produce, SentBatch, TopicPartition
+from rowtide.connector.kafka_producer.producer import Producer
+from rowtide.connector.kafka_producer.settings import producer_settings
 
-__all__ = ["QUICK", "Fate", "SimulatedBrokers", "made_producer", "numbers"]
-
+PATIENCE = 60.0
+"""Seconds that a test waits for what must come."""
 QUICK: Mapping[str, object] = {
     "linger.ms": 0,
     "retry.backoff.ms": 1,
@@ -132,7 +132,7 @@ def made_producer(
     clock: Callable[[], float] = time.monotonic,
     wall_clock: Callable[[], float] = time.time,
     **settings: object,
-) -> tuple[NativeProducer, SimulatedBrokers]:
+) -> tuple[Producer, SimulatedBrokers]:
     """A producer with a simulated cluster; settings with ``_`` instead of dots are of librdkafka."""
     named: dict[str, Any] = {**QUICK, **{name.replace("_", "."): value for name, value in settings.items()}}
     found: list[SimulatedBrokers] = []
@@ -141,7 +141,7 @@ def made_producer(
         found.append(SimulatedBrokers(kafka, done, fates, fate))
         return found[0]
 
-    return NativeProducer(producer_settings(named), brokers, clock, wall_clock), found[0]
+    return Producer(producer_settings(named), brokers, clock, wall_clock), found[0]
 
 
 def numbers(batch: SentBatch) -> list[int]:
@@ -158,3 +158,58 @@ def _readable(batch: SentBatch) -> SentBatch:
     records: Sequence[int] = numbers(batch)
     transactional = bool(data[22] & 0x10)
     return batch._replace(data=json.dumps([producer_id, epoch, sequence, transactional, records]).encode())
+
+
+def cluster(**topics: int) -> SimulatedKafka:
+    kafka = SimulatedKafka()
+    for name, partitions in (topics or {"orders": 1}).items():
+        kafka.create(name, partitions)
+    return kafka
+
+
+def stored(kafka: SimulatedKafka, topic: str = "orders", partition: int = 0) -> list[int]:
+    log = kafka.log(TopicPartition(topic, partition))
+    assert log is not None
+    return log.stored()
+
+
+def committed(kafka: SimulatedKafka, topic: str = "orders", partition: int = 0) -> list[int]:
+    log = kafka.log(TopicPartition(topic, partition))
+    assert log is not None
+    return log.committed()
+
+
+def holding(*requests: type) -> Callable[[Outgoing], Fate]:
+    """Holds requests of these types."""
+    return lambda outgoing: Fate.HELD if isinstance(outgoing.request, requests) else Fate.ANSWERED
+
+
+def sent(brokers: SimulatedBrokers, request: type) -> bool:
+    """Whether a request of a type was sent."""
+    return any(isinstance(outgoing.request, request) for outgoing in brokers.outgoing)
+
+
+def in_thread(call: Callable[[], object]) -> tuple[threading.Thread, list[BaseException | None]]:
+    """Call something in a thread; its error, or ``None``, is in the list at the end."""
+    ended: list[BaseException | None] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 - for the test
+            ended.append(error)
+        else:
+            ended.append(None)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, ended
+
+
+def until(reached: Callable[[], object]) -> None:
+    waited = threading.Event()
+    for _ in range(int(PATIENCE / 0.005)):
+        if reached():
+            return
+        waited.wait(0.005)
+    raise AssertionError("not reached")

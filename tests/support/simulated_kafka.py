@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from simulated_log import Log
 
-from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
+from rowtide.connector.kafka_producer.machine.messages import (
     AddPartitionsToTxn,
     AddPartitionsToTxnAnswer,
     Answer,
@@ -33,7 +33,7 @@ from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
     TopicMetadata,
     TopicPartition,
 )
-from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
+from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode
 
 
 @dataclass

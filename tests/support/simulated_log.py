@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from rowtide.connector.delivery.kafka.native_producer.machine.messages import Producer
-from rowtide.connector.delivery.kafka.native_producer.wire.error_codes import ErrorCode
+from rowtide.connector.kafka_producer.machine.messages import Producer
+from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode
 
 _REMEMBERED = 5
 """The batches of a producer by which a broker recognizes a duplicate."""

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from simulated_kafka import SimulatedKafka
 from simulated_log import Log, Records
 
-from rowtide.connector.delivery.kafka.native_producer.machine.messages import (
+from rowtide.connector.kafka_producer.machine.messages import (
     Answer,
     Outgoing,
     Produce,
     Request,
     TopicPartition,
 )
-from rowtide.connector.delivery.kafka.native_producer.machine.sender import Sender
-from rowtide.connector.delivery.kafka.native_producer.machine.transactions import State
+from rowtide.connector.kafka_producer.machine.sender import Sender
+from rowtide.connector.kafka_producer.machine.transactions import State
 
 MOST_ROUNDS = 2000
 """So many rounds without faults are enough to deliver everything."""

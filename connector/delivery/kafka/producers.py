@@ -9,14 +9,15 @@ from rowtide._version import __version__
 from rowtide.connector.config.choices import ProducerKind
 from rowtide.connector.config.kafka import native_producer
 from rowtide.connector.delivery.errors import DeliveryError
-from rowtide.connector.delivery.kafka.native_producer.batches.native import implementation
-from rowtide.connector.delivery.kafka.native_producer.brokers import Brokers
-from rowtide.connector.delivery.kafka.native_producer.connection.settings import connection_settings
-from rowtide.connector.delivery.kafka.native_producer.connection.tls import tls_context
-from rowtide.connector.delivery.kafka.native_producer.producer import NativeProducer
-from rowtide.connector.delivery.kafka.native_producer.settings import producer_settings
+from rowtide.connector.delivery.kafka.native import NativeProducer
 from rowtide.connector.delivery.kafka.producer import RecordProducer
 from rowtide.connector.delivery.kafka.sink import Producer
+from rowtide.connector.delivery.kafka.tls import tls_context
+from rowtide.connector.kafka_producer.batches.native import implementation
+from rowtide.connector.kafka_producer.brokers import Brokers
+from rowtide.connector.kafka_producer.connection.settings import connection_settings
+from rowtide.connector.kafka_producer.producer import Producer as KafkaProducer
+from rowtide.connector.kafka_producer.settings import producer_settings
 
 log = logging.getLogger(__name__)
 
@@ -92,8 +93,11 @@ def _native_producer(settings: Mapping[str, Any], *, show_keys: bool) -> NativeP
     for problem in native_producer.problems(settings):
         raise DeliveryError(str(problem))
     try:
-        made, connection = producer_settings(settings, show_keys=show_keys), connection_settings(settings)
+        made, connection = producer_settings(settings), connection_settings(settings)
         context = None if connection.tls is None else tls_context(connection.tls)
+        producer = KafkaProducer(
+            made, lambda done: Brokers(connection, context, __version__, made.request_timeout_ms, done)
+        )
     except ValueError as error:  # those of files for TLS are among them
         raise DeliveryError(f"the Kafka producer cannot be created: {error}") from error
-    return NativeProducer(made, lambda done: Brokers(connection, context, __version__, made.request_timeout_ms, done))
+    return NativeProducer(producer, show_keys=show_keys)

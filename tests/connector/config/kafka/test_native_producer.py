@@ -9,9 +9,10 @@ from configurations import PROPERTIES
 
 from rowtide.connector.config import ConfigurationError, from_properties
 from rowtide.connector.config.kafka.librdkafka import SETTINGS
-from rowtide.connector.config.kafka.native_producer import ONLY_LIBRDKAFKA, WITHOUT_EFFECT, problems
-from rowtide.connector.delivery.kafka.native_producer.connection.settings import connection_settings
-from rowtide.connector.delivery.kafka.native_producer.settings import producer_settings
+from rowtide.connector.config.kafka.native_producer import problems
+from rowtide.connector.kafka_producer.connection.settings import connection_settings
+from rowtide.connector.kafka_producer.librdkafka_settings import ONLY_LIBRDKAFKA, WITHOUT_EFFECT
+from rowtide.connector.kafka_producer.settings import producer_settings
 
 NATIVE = {"rowtide.producer": "native"}
 PROMISED = {"acks", "allow.auto.create.topics", "enable.idempotence", "max.in.flight.requests.per.connection"}

@@ -14,8 +14,8 @@ from rowtide.connector.config.kafka.producer_settings import (
     transactional_id,
     transactional_settings,
 )
-from rowtide.connector.delivery.kafka.native_producer.connection.settings import connection_settings
 from rowtide.connector.delivery.kafka.producer import RecordProducer
+from rowtide.connector.kafka_producer.connection.settings import connection_settings
 from rowtide.topics.admin.topic_admin import TopicAdmin
 
 SERVERS = {"bootstrap.servers": "kafka:9092"}

@@ -14,12 +14,12 @@ from rowtide.connector.config.choices import ProducerKind
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings
 from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.connector.delivery.kafka import producers
-from rowtide.connector.delivery.kafka.native_producer.batches import compression
-from rowtide.connector.delivery.kafka.native_producer.batches.native import implementation
-from rowtide.connector.delivery.kafka.native_producer.producer import NativeProducer
+from rowtide.connector.delivery.kafka.native import NativeProducer
 from rowtide.connector.delivery.kafka.producer import RecordProducer
 from rowtide.connector.delivery.kafka.producers import new_producer
 from rowtide.connector.delivery.kafka.sink import Producer
+from rowtide.connector.kafka_producer.batches import compression
+from rowtide.connector.kafka_producer.batches.native import implementation
 
 CLIENT = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
 NEEDS_LIBRDKAFKA = [
