@@ -157,16 +157,19 @@ class QueryEvent:
         table: its structure behind the statement; without columns if it was dropped.
         action: ``alter``, ``create``, ``drop`` or ``truncate``.
         query: the statement, which names the database of each table.
+        sql_mode: what it needs in the session that executes it; usually nothing.
     """
 
     table: Table
     action: str
     query: str
+    sql_mode: str = ""
 
     def encoded(self) -> bytes:
         """The event as JSON."""
-        query = base64.b64encode(self.query.encode()).decode()
-        return _json({"Table": self.table.fields(), "Action": self.action, "Query": query})
+        query = base64.b64encode(self.query.encode(errors="surrogateescape")).decode()
+        fields = {"Table": self.table.fields(), "Action": self.action, "Query": query}
+        return _json(fields | {"SqlMode": self.sql_mode} if self.sql_mode else fields)
 
     @classmethod
     def decode(cls, text: bytes | None) -> "QueryEvent":
@@ -179,7 +182,8 @@ class QueryEvent:
         query = _cell(fields.get("Query"))
         if query is None:
             raise ValueError("it has no statement")
-        return cls(Table.of(fields.get("Table")), str(fields.get("Action")), query.decode(errors="replace"))
+        mode = fields.get("SqlMode") or ""
+        return cls(Table.of(fields.get("Table")), str(fields.get("Action")), query.decode(errors="replace"), str(mode))
 
 
 @dataclass(frozen=True, slots=True)

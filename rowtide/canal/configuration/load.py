@@ -223,6 +223,7 @@ def _instance(
         BatchMode(counts_entries, 1 if counts_entries else unit),
         reader.number("canal.instance.memory.buffer.size", 1, 16384),
         reader.flag("canal.instance.get.ddl.isolation"),
+        reader.flag("canal.instance.ddl.executable"),
         reader.flag("canal.instance.filter.table.error"),
         _snapshot(reader),
         kafka_settings(server, common, reader, name) if kafka else None,

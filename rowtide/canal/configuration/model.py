@@ -139,6 +139,7 @@ class InstanceSettings:
         mode: what fetch sizes count.
         buffer_size: how many entries are kept for clients.
         isolate_ddl: whether DDL has a batch of its own.
+        executable_ddl: whether it is written so that other sessions can execute it (``canal.instance.ddl.executable``).
         skip_broken_tables: leave out rows that do not fit the structure of their table, with a warning.
         snapshot: whether it begins with a snapshot of all rows (``canal.instance.snapshot=initial``).
         kafka: where entries go in the Kafka mode; ``None`` for clients over TCP.
@@ -160,6 +161,7 @@ class InstanceSettings:
     mode: BatchMode
     buffer_size: int
     isolate_ddl: bool
+    executable_ddl: bool
     skip_broken_tables: bool
     snapshot: bool
     kafka: KafkaSettings | None

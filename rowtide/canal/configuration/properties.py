@@ -54,6 +54,7 @@ INSTANCE: Mapping[str, str] = {
     "canal.instance.filter.dml.delete": "false",
     "canal.instance.filter.table.error": "false",
     "canal.instance.get.ddl.isolation": "false",
+    "canal.instance.ddl.executable": "false",
     "canal.instance.snapshot": "never",
     "canal.instance.memory.buffer.size": "16384",
     "canal.instance.memory.buffer.memunit": "1024",

@@ -46,6 +46,7 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.ddl.parser import parse
 from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.queries.executable_statement import executable, required_mode
 from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.store.history_record import history_record
 from rowtide.schema_history.structure.context import context_of, statement_text
@@ -81,6 +82,7 @@ class EntryPipeline:
         current: the server, to look up the structure of a table whose rows do not fit the schema history.
         captures: which tables' rows are decoded, by database and name; by default those of ``settings``.
         columns: which of their columns entries have.
+        executable_ddl: whether statements are written so that other sessions can execute them.
 
     Attributes:
         tables: every table's structure.
@@ -99,6 +101,7 @@ class EntryPipeline:
         current: CurrentStructures | None = None,
         captures: Callable[[str, str], bool] | None = None,
         columns: ColumnFilter | None = None,
+        executable_ddl: bool = False,
     ) -> None:
         self.tables = tables
         self.progress = Progress(start)
@@ -106,6 +109,7 @@ class EntryPipeline:
         self._settings = settings
         self._captures = captures or settings.tables.captures
         self._columns = columns or ColumnFilter()
+        self._executable_ddl = executable_ddl
         self._clock = clock
         self._structures = Structures(settings, tables, clock, current)
         self._table_ids: dict[int, TableStructure] = {}
@@ -327,7 +331,12 @@ class EntryPipeline:
         sql = event.text
         found = classify(body, sql, event.database) if body is not None else classify_dml(sql, event.database)
         if found is not None:
-            content = Statement(found.type, sql, not found.dml, event.database)
+            props: Pairs = ()
+            if self._executable_ddl and not found.dml:
+                dialect = context_of(statement, self.tables.server).dialect
+                sql, mode = executable(sql, dialect), required_mode(dialect)
+                props = (("sqlMode", mode),) if mode else ()
+            content = Statement(found.type, sql, not found.dml, event.database, props)
             self._emit(event, content, found.database, found.table)
 
     def _rows_query(self, event: events.RowsQuery) -> None:

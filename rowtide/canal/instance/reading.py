@@ -281,6 +281,7 @@ class EntryReader(StreamReader[EntryPipeline]):
             current=CurrentStructure(source.config.database, mariadb=source.mariadb),
             captures=self._captured,
             columns=source.settings.columns,
+            executable_ddl=source.settings.executable_ddl,
         )
 
     def _captured(self, database: str, table: str) -> bool:

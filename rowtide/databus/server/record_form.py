@@ -11,7 +11,7 @@ what is not behind the last message. It is where the event begins, plus
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import orjson
@@ -33,6 +33,7 @@ from rowtide.databus.server.structure import described, dropped
 from rowtide.databus.tables import Table
 from rowtide.envelope.table import RecordColumn, TableSchema
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
+from rowtide.schema_history.queries.executable_statement import executable, required_mode
 from rowtide.schema_history.server.query_event import QueryEvent as ExecutedStatement
 from rowtide.schema_history.server.query_event import Server
 from rowtide.schema_history.structure.context import context_of
@@ -75,13 +76,15 @@ class DatabusForm:
     ) -> Batch | None:
         """The messages of a statement, one for each table."""
         dialect = context_of(statement, server).dialect
+        plain, mode = replace(dialect, sql_mode=0), required_mode(dialect)
         messages: list[Message] = []
         for change, records in changes:
             action = _ACTIONS.get(change.kind)
             if action is None or change.table_id is None or not change.ddl:
                 continue
             table = dropped(change.table_id) if records is None else structure(records)
-            event = QueryEvent(table, action, with_database(change.ddl, statement.database, dialect))
+            query = with_database(executable(change.ddl, dialect), statement.database, plain)
+            event = QueryEvent(table, action, query, mode)
             messages.append((_key(position, len(messages), DDL), event.encoded(), ()))
         return _batch(self.topic, messages, offset, position.ts_us // 1000) if messages else None
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from golden import Case
 
-from rowtide.canal.entries.entry import EntryType, RowChange
+from rowtide.canal.entries.entry import EntryType, RowChange, Statement
 from rowtide.canal.entries.pipeline import EntryBatch, EntryPipeline, Output
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -106,3 +106,29 @@ def test_rows_with_another_number_of_columns_than_their_table_map_are_refused() 
     pipeline._table_ids[7] = structure  # type: ignore[assignment]
     with pytest.raises(RemoteProtocolError, match=r"rows of table shop\.t with 3 columns, but the TABLE_MAP .* has 2"):
         pipeline._row_event(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "executable"),
+    [
+        ("transactions", " START TRANSACTION", ""),
+        ("no-backslash-escapes", "\\", "\\\\"),
+        ("fails-ansi-quotes", '"', "`"),
+    ],
+)
+def test_statements_are_those_of_the_binlog_or_executable(name: str, written: str, executable: str) -> None:
+    def statements(*, executable_ddl: bool) -> list[str]:
+        case = Case(name)
+        found = settings(case)
+
+        def make(tables: Tables, offset: SourceOffset, _packets: ReadPrepared) -> EntryPipeline:
+            return EntryPipeline(found, tables, offset, lambda: 0, executable_ddl=executable_ddl)
+
+        made = (output for outputs in replay_through(make, case.binlog, found, None) for output in outputs)
+        contents = (e.content for output in made if isinstance(output, EntryBatch) for e in output.entries)
+        return [content.sql for content in contents if isinstance(content, Statement) and content.ddl]
+
+    before, after = statements(executable_ddl=False), statements(executable_ddl=True)
+    changed = [pair for pair in zip(before, after, strict=True) if pair[0] != pair[1]]
+    assert changed
+    assert [one.replace(written, executable) for one, _ in changed] == [other for _, other in changed]
