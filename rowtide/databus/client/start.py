@@ -4,7 +4,7 @@
 Offset file  firstload  mastername, masterpos   Start
 ===========  =========  ======================  ==============================================================
 exists       any        any                     behind the event in the file; everything else is ignored
-missing      false      both                    at the event with this key
+missing      false      both                    at the event with this key, or else at the next one
 missing      false      one is missing          an error, ``Wrong MasterName or MasterPos``
 missing      true       ignored                 the dump that ZooKeeper names, then the events behind it
 ===========  =========  ======================  ==============================================================
@@ -58,12 +58,13 @@ def find_start(settings: ClientSettings, topic: EventTopic) -> Progress | DumpSt
         )
     wanted = Position(settings.master_name, settings.master_pos)
     try:
-        offset = topic.find(wanted)
+        event = topic.find(wanted)
     except OverflowOffset as error:
         raise OverflowOffset(f"Can Not Get Offset by Configuration: {error}") from error
     except DatabusError as error:
         raise StartError(f"Can Not Get Offset by Configuration: {error}") from error
-    return Progress(wanted, offset, inclusive=settings.start == "inclusive")
+    exact = event.position == wanted
+    return Progress(event.position, event.offset, inclusive=settings.start == "inclusive" or not exact)
 
 
 def _verify(found: Progress, topic: EventTopic, settings: ClientSettings) -> None:

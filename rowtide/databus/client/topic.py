@@ -90,14 +90,17 @@ class EventTopic:
         except TopicReadError as error:
             raise TopicError(str(error)) from error
 
-    def find(self, wanted: Position) -> int:
-        """The offset of the event with a position (``SearchAsc``).
+    def find(self, wanted: Position) -> Place:
+        """Find the event with a position (``SearchAsc``), or else the first one after it.
+
+        A position between two events is usually the end of a transaction, as in SHOW BINARY LOG STATUS: the next
+        event does not begin there, but after a GTID, a BEGIN and the description of its table.
 
         The positions of one server ascend, and those that a server has repeated after a crash do so, too: a binary
-        search finds the event. Only behind a fail-over, and if there is no such event, are all keys read.
+        search finds the event. Only after a fail-over, and if there is no such event, are all keys read.
 
         Raises:
-            OverflowOffset: there is none; the message says why.
+            OverflowOffset: the position is before the first event, or after the last one; the message says which.
             TopicError: the topic cannot be read.
         """
         extent = self.extent()
@@ -116,45 +119,46 @@ class EventTopic:
             elif found.position.before(wanted):
                 low = found.offset + 1
             elif found.position == wanted:
-                return found.offset
+                return found
             else:
                 high = middle
         return self._searched(wanted, extent)
 
-    def _searched(self, wanted: Position, extent: Extent) -> int:
-        before: Place | None = None
-        behind: Place | None = None
+    def _searched(self, wanted: Position, extent: Extent) -> Place:
+        following: Place | None = None
+        first: Place | None = None
+        last: Place | None = None
         servers = set()
         for place in self.keys(extent.low, extent.high):
             if place.position == wanted:
-                return place.offset
+                return place
             servers.add(place.position.server)
             if place.position.server == wanted.server:
-                if place.position.before(wanted):
-                    before = place
-                else:
-                    behind = behind or place
-        raise self._overflow(wanted, before, behind, servers)
+                if last is not None and last.position.before(wanted) and not place.position.before(wanted):
+                    following = following or place
+                first, last = first or place, place
+        if following is None:
+            raise self._overflow(wanted, first, last, servers)
+        log.info("topic %s: no event has the position %s; the next one has %s", self.name, wanted, following)
+        return following
 
-    def _overflow(
-        self, wanted: Position, before: Place | None, behind: Place | None, servers: set[str]
-    ) -> OverflowOffset:
+    def _overflow(self, wanted: Position, first: Place | None, last: Place | None, servers: set[str]) -> OverflowOffset:
         start = f"Overflow Offset: topic {self.name} has no event with the position {wanted}"
-        if before is None and behind is None:
+        if first is None or last is None:
             files = ", ".join(f"{server}.*" for server in sorted(servers))
             return OverflowOffset(f"{start}: its events come from the binlog files {files}. Use a position of theirs")
-        if behind is None:
+        if last.position.before(wanted):
             return OverflowOffset(
-                f"{start}: it is not in Kafka yet. The last event has {before}. SHOW BINARY LOG STATUS shows the "
-                "position behind the last event, which is the next event's only if it follows at once. Use the last "
-                "event's position with start='exclusive'"
+                f"{start}: it is not in Kafka yet. The last event has {last}. Two starts lose nothing: this position, "
+                "as soon as a change after it is published, which begins with that change; or now, mastername="
+                f"{last.position.file}, masterpos={last.position.pos} and start='exclusive', which begins with what is "
+                "published next"
             )
-        if before is None:
-            return OverflowOffset(
-                f"{start}: it has expired, or was never published. The first event has {behind}. Events before it "
-                "cannot be had from Kafka; begin with firstload=true"
-            )
-        return OverflowOffset(f"{start}: it is between two events, {before} and {behind}. Use one of them")
+        return OverflowOffset(
+            f"{start}: it has expired, or was never published. The first event has {first}. Two starts are possible: "
+            f"firstload=true reads a dump, and loses nothing; mastername={first.position.file} and masterpos="
+            f"{first.position.pos} lose the changes before that event"
+        )
 
     def read_from(self, offset: int) -> None:
         """Begin to read at an offset."""

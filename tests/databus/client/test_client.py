@@ -82,6 +82,27 @@ def test_an_explicit_position_is_inclusive_or_exclusive(topic: Topic, start: str
         assert numbers(client, 1) == [first]
 
 
+@pytest.mark.parametrize("start", ["inclusive", "exclusive"])
+@pytest.mark.parametrize(
+    ("file", "pos", "first"),
+    [(FILE, 101, "2"), (FILE, 299, "3"), (FILE, 450, "5"), (FILE, 550, "6"), ("binlog.000004", 4, "6")],
+)
+def test_a_position_between_two_events_is_that_of_the_next_one(
+    topic: Topic, file: str, pos: int, first: str, start: str
+) -> None:
+    topic.send(message("binlog.000004", 200, 6))
+    with Client(topic.at(file, pos, start)) as client:
+        assert numbers(client, 1) == [first]
+
+
+def test_a_position_between_repeats_and_servers_begins_where_nothing_is_lost(topic: Topic) -> None:
+    topic.send(*[message(FILE, 100 * number, number) for number in (4, 5, 6)])  # the server was killed
+    topic.send(message("binlog.000001", 4, 7), message("binlog.000001", 90, 8))  # a fail-over
+    for file, pos, rest in ((FILE, 350, ["4", "5", "6", "7", "8"]), ("binlog.000001", 50, ["8"])):
+        with Client(topic.at(file, pos)) as client:
+            assert numbers(client, len(rest), ack=False) == rest
+
+
 def test_an_acknowledged_event_does_not_come_again_and_others_do(topic: Topic) -> None:
     with Client(topic.at(FILE, 200)) as client:
         assert numbers(client, 2) == ["2", "3"]
@@ -116,10 +137,19 @@ def test_a_start_without_position_is_refused(topic: Topic) -> None:
 @pytest.mark.parametrize(
     ("file", "pos", "cause"),
     [
-        (FILE, 600, r"it is not in Kafka yet. The last event has binlog.000003:500 \(offset 4\)"),
+        (
+            FILE,
+            600,
+            r"it is not in Kafka yet. The last event has binlog.000003:500 \(offset 4\). Two starts lose nothing",
+        ),
+        (FILE, 600, r"or now, mastername=binlog.000003, masterpos=500 and start='exclusive'"),
         ("binlog.000004", 4, "it is not in Kafka yet"),
         (FILE, 50, r"it has expired, or was never published. The first event has binlog.000003:100 \(offset 0\)"),
-        (FILE, 250, r"it is between two events, binlog.000003:200 \(offset 1\) and binlog.000003:300 \(offset 2\)"),
+        (
+            FILE,
+            50,
+            r"firstload=true .* loses nothing; mastername=binlog.000003 and masterpos=100 lose the changes before",
+        ),
         ("mysql-bin.000003", 100, r"its events come from the binlog files binlog\.\*"),
     ],
 )
