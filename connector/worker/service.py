@@ -47,6 +47,7 @@ class ConnectorService(Service):
         connector: the task that runs the connector.
         failure: the error if the service could not stop in time.
         on_end: called in the event loop when the connector ends by itself.
+        obstacle: why it cannot end standing by; ``None`` if it can.
     """
 
     logger = logging.getLogger("mode.rowtide")
@@ -57,6 +58,7 @@ class ConnectorService(Service):
         self._form = form
         self.on_end: Callable[[], None] = lambda: None
         self.failure: BaseException | None = None
+        self.obstacle: str | None = None
         self._binlog_end = BinlogEnd(config)
         self._signalling = Signalling()
         self._held: str | None = None
@@ -99,7 +101,7 @@ class ConnectorService(Service):
     @property
     def ended(self) -> bool:
         """Whether the connector has ended by itself, and is not held."""
-        return self._held is None and self.connector.ended
+        return self._held is None and (self.connector.ended or self.failure is not None)
 
     def stand_by(self) -> None:
         """Do not start the connector before :meth:`begin`, because another process runs it."""
@@ -116,6 +118,9 @@ class ConnectorService(Service):
         """Stop the connector, and let the process fail; may be called in any thread."""
         self.failure = failure
         self.connector.stop()
+        if self._held == _STANDBY:  # it has no thread that reports its end
+            self._held = None
+            self._ended(self._tasks_made, failure)
 
     async def on_start(self) -> None:
         """Log the configuration, and start the connector in its thread."""
@@ -230,6 +235,8 @@ class ConnectorService(Service):
 
     def _status(self, behind: int | None) -> Status:
         status = status_of(self.connector, time.time(), behind)
+        if self._held == _STANDBY and self.obstacle is not None:
+            return replace(status, state="RECONNECTING", error=self.obstacle)
         return status if self._held is None else replace(status, state=self._held)
 
     def _ended(self, task: int, _failure: BaseException | None) -> None:

@@ -83,6 +83,8 @@ class Registration:
 
     Attributes:
         on_end: called in the polling thread when the term has ended that :meth:`wait` has waited for.
+        problem: why ZooKeeper cannot be asked at present; ``None`` if it can.
+        failures: how often in a row it could not be asked.
     """
 
     def __init__(
@@ -106,7 +108,8 @@ class Registration:
         self._kept: tuple[int, float] | None = None  # the term of the last keep-alive, and when it is due again
         self._seen: tuple[bytes, float] | None = None  # the keep-alive of an original server, and since when
         self._polling = threading.Lock()
-        self._away = False
+        self.problem: str | None = None
+        self.failures = 0
         self.on_end: Callable[[], None] = lambda: None
         self._running = threading.Event()
         self._stop = threading.Event()
@@ -160,11 +163,11 @@ class Registration:
         with self._polling:
             try:
                 self._look()
-                self._away = False
+                self.problem, self.failures = None, 0
             except ZooKeeperError as error:
-                if not self._away:
+                if self.problem is None:
                     log.warning("%s. If this server runs, it goes on for up to %.0f s", error, self._session.timeout_s)
-                self._away = True
+                self.problem, self.failures = str(error), self.failures + 1
 
     def release(self) -> None:
         """End the term. Another server, or after a while this one, begins the next."""

@@ -101,6 +101,14 @@ class DumpService:
         assert self._registration is not None, "it is started"
         return self._registration.wait(seconds)
 
+    @property
+    def problem(self) -> tuple[str, int] | None:
+        """Why ZooKeeper cannot be asked whether this server may run, and how often that failed; ``None`` if it can."""
+        registration = self._registration
+        if registration is None or registration.problem is None:
+            return None
+        return registration.problem, registration.failures
+
     def stop(self) -> None:
         """End: another server can run. To be called when nothing is published any more."""
         if self._registration is not None:

@@ -111,10 +111,16 @@ class DatabusServer(Service):
         await asyncio.to_thread(self._dumps.stop)
 
     async def _begin(self) -> None:
+        limit = self._connector.config.failure.max_retries
         while not self.should_stop:
             if await asyncio.to_thread(self._dumps.wait, _WAIT_S):
                 log.info("no other server runs: publishing begins")
                 await self._connector.begin()
+                return
+            problem = self._dumps.problem
+            self._connector.obstacle = None if problem is None else problem[0]
+            if problem is not None and 0 <= limit < problem[1]:
+                await asyncio.to_thread(self._connector.give_up, _unreachable(*problem))
                 return
 
     def _reading(self) -> Reading | None:
@@ -130,6 +136,13 @@ class DatabusServer(Service):
 
     def _give_up(self, failure: ConnectorError) -> None:
         self.add_future(asyncio.to_thread(self._connector.give_up, failure))
+
+
+def _unreachable(reason: str, attempts: int) -> ConnectorError:
+    return ConnectorError(
+        f"this server cannot find out whether another one runs: {reason}, after {attempts} attempts. Check "
+        "databus.zkpath, and that ZooKeeper is running; errors.max.retries=-1 waits for it"
+    )
 
 
 def _refuse(_signal: Signal) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from rowtide_stack.ports import free_port
 from tcp_proxy import TcpProxy
 from topic_tools import Topics
 from worker_process import Worker, WorkerConfig, eventually
@@ -326,3 +327,39 @@ def test_a_server_that_loses_zookeeper_ends_before_another_may_run(
             assert worker.wait() == 1
             assert f"connector {config.name} has failed: ZooKeeper has ended the session of this server" in worker.log
             assert "Traceback" not in worker.log
+
+
+def without_zookeeper(folder: Path, database: Database, kafka: Kafka, port: int, retries: int) -> WorkerConfig:
+    more = {
+        "database.include.list": database.name,
+        "databus.zkpath": f"127.0.0.1:{port}",
+        "errors.max.retries": str(retries),
+    }
+    config = WorkerConfig(folder, database.server, kafka.bootstrap, more)
+    config.properties["databus.topic"] = f"{config.name}-databus"
+    return config
+
+
+def test_a_server_is_down_until_zookeeper_answers(
+    mysql_db: Database, kafka: Kafka, zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    with TcpProxy(zookeeper.host, zookeeper.port) as proxy:
+        proxy.frozen.set()
+        with server(without_zookeeper(tmp_path, mysql_db, kafka, proxy.port, -1)).wait_for_log("standing by") as worker:
+            eventually(lambda: worker.health()["status"] == "DOWN", "the status")
+            health = worker.health()
+            assert health["state"] == "RECONNECTING"
+            assert health["error"] == f"no connection to ZooKeeper at 127.0.0.1:{proxy.port} (databus.zkpath)"
+            proxy.frozen.clear()
+            worker.streaming()
+            assert (worker.health()["status"], worker.health()["error"]) == ("UP", None)
+            worker.stop()
+
+
+def test_a_server_without_zookeeper_ends_after_its_retries(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
+    port = free_port()
+    with server(without_zookeeper(tmp_path, mysql_db, kafka, port, 2)) as worker:
+        assert worker.wait() == 1
+        reason = f"no connection to ZooKeeper at 127.0.0.1:{port} (databus.zkpath), after"
+        assert reason in worker.log
+        assert "Traceback" not in worker.log
