@@ -20,7 +20,7 @@ from rowtide.canal.configuration.model import (
     StartPosition,
     TlsFiles,
 )
-from rowtide.canal.configuration.properties import INSTANCE, SERVER, idle_by_mode, problems_and_notes
+from rowtide.canal.configuration.properties import INSTANCE, NO_MANAGER, SERVER, idle_by_mode, problems_and_notes
 from rowtide.canal.configuration.reader import PropertyReader, read_properties
 from rowtide.canal.entries.filters import ColumnFilter, EntryFilter, TablePatterns, parse_fields
 from rowtide.canal.entries.sink import EntryKinds
@@ -123,6 +123,11 @@ def _server(reader: PropertyReader, folder: Path) -> ServerSettings:
     mode = reader.text("canal.serverMode")
     if mode.lower() not in ("tcp", "kafka"):
         reader.problem("canal.serverMode", f"only tcp and kafka are supported, not {mode!r}")
+    instances = reader.text("canal.instance.global.mode").lower()
+    if instances == "manager":
+        reader.problem("canal.instance.global.mode", NO_MANAGER + "set spring")
+    elif instances != "spring":
+        reader.problem("canal.instance.global.mode", f"must be spring, not {instances!r}")
     interval = float(reader.number("canal.auto.scan.interval", 1, 5))
     data = reader.text("canal.file.data.dir").replace("../conf", str(folder)) or str(folder)
     cluster = _cluster(reader)
@@ -186,6 +191,9 @@ def _instance(
     if ssl_mode not in _SSL_MODES:
         reader.problem("canal.instance.master.sslMode", f"must be one of {', '.join(sorted(_SSL_MODES))}")
     unit = reader.number("canal.instance.memory.buffer.memunit", 1, 1024)
+    size = reader.number("canal.instance.memory.buffer.size", 1, 16384)
+    if size & (size - 1):
+        reader.problem("canal.instance.memory.buffer.size", f"must be a power of 2, as in Canal, not {size}")
     counts_entries = mode == "ITEMSIZE"
     if counts_entries and own.get("canal.instance.memory.buffer.memunit"):
         notes.append("canal.instance.memory.buffer.memunit has no effect: canal.instance.memory.batch.mode=ITEMSIZE")
@@ -221,7 +229,7 @@ def _instance(
             reader.flag("canal.instance.filter.dml.delete"),
         ),
         BatchMode(counts_entries, 1 if counts_entries else unit),
-        reader.number("canal.instance.memory.buffer.size", 1, 16384),
+        size,
         reader.flag("canal.instance.get.ddl.isolation"),
         reader.flag("canal.instance.ddl.executable"),
         reader.flag("canal.instance.filter.table.error"),

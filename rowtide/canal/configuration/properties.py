@@ -20,6 +20,7 @@ SERVER: Mapping[str, str] = {
     "canal.file.data.dir": "",
     "canal.file.flush.period": "1000",
     "canal.serverMode": "tcp",
+    "canal.instance.global.mode": "spring",
     "canal.metrics.pull.port": "",
     "canal.tls.certificate": "",
     "canal.tls.key": "",
@@ -66,7 +67,7 @@ _OWN_HISTORY = "rowtide keeps a schema history of its own beside the positions"
 _ALWAYS = "rowtide does not need it"
 WITHOUT_EFFECT: Mapping[str, str] = {
     r"canal\.id|canal\.withoutNetty|canal\.instance\.global\..*|canal\.conf\.dir": _ALWAYS,
-    r"canal\.admin\..*": "there is no administration server",
+    r"canal\.admin\.(?!manager).*": "there is no administration server",
     r"canal\.auto\.reset\.latest\.pos\.mode": "rowtide never skips to the latest position by itself",
     r"canal\.instance\.tsdb\..*": _OWN_HISTORY,
     r"canal\.instance\.parser\..*|canal\.instance\.transaction\.size|canal\.instance\.memory\.rawEntry": _ALWAYS,
@@ -87,7 +88,12 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 _OF_KAFKA = r"canal\.mq\..*|kafka\..*"
 _PREFIXES = ("canal.", "kafka.", "rocketmq.", "rabbitmq.", "pulsarmq.")
 
+NO_MANAGER = (
+    "there is no administration server (canal-admin): the files of this folder would be served instead of its "
+    "configuration. Export that to canal.properties and NAME/instance.properties, and "
+)
 REFUSED: Mapping[str, str] = {
+    r"canal\.admin\.manager": NO_MANAGER + "remove this property",
     r"canal\.instance\.standby\..*": "a standby server is not supported; give the address that follows the fail-over",
     r"canal\.instance\.pwdPublicKey": "encrypted passwords are not supported; use canal.instance.dbPassword",
 }

@@ -227,3 +227,23 @@ def test_properties_of_an_instance_without_effect_in_its_mode_are_listed(tmp_pat
 )
 def test_others_reach_the_server_only_if_it_is_told_so(tmp_path: Path, server: str, host: str) -> None:
     assert read_folder(folder(tmp_path, server, example=INSTANCE), {}).server.host == host
+
+
+@pytest.mark.parametrize(
+    ("server", "problem"),
+    [
+        ("canal.instance.global.mode = manager\n", "canal.instance.global.mode: there is no administration server"),
+        ("canal.instance.global.mode = Manager\n", "canal.instance.global.mode: there is no administration server"),
+        ("canal.instance.global.mode = sprung\n", "canal.instance.global.mode: must be spring, not 'sprung'"),
+        ("canal.admin.manager = 127.0.0.1:8089\n", "canal.admin.manager: there is no administration server"),
+        ("canal.instance.memory.buffer.size = 1000\n", "canal.instance.memory.buffer.size: must be a power of 2"),
+    ],
+)
+def test_what_canal_would_do_in_another_way_is_refused(tmp_path: Path, server: str, problem: str) -> None:
+    assert any(problem in found for found in problems(folder(tmp_path, SERVER + server, example=INSTANCE)))
+
+
+@pytest.mark.parametrize("server", ["canal.instance.global.mode = spring\n", "canal.admin.port = 11110\n", ""])
+def test_the_modes_that_need_no_administration_server_are_accepted(tmp_path: Path, server: str) -> None:
+    text = server + "canal.instance.memory.buffer.size = 8\n"
+    assert read_folder(folder(tmp_path, SERVER + text, example=INSTANCE), {}).instances["example"].buffer_size == 8
