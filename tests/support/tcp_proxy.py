@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import Self
 
 __all__ = ["TcpProxy"]
@@ -26,6 +27,9 @@ class TcpProxy:
         freeze_at: set ``frozen`` when the client sends this text, which is not forwarded before ``frozen`` is cleared.
         frozen: while set, nothing is forwarded in either direction, also on new connections, which are accepted.
         cuts: the number of connections that were cut.
+        hold: holds the first data of a client for which it is true, and what follows on that connection.
+        held: set while something is held; cleared, it is forwarded.
+        answered: set when the server has answered what was held.
         vanished: the number of times that the server has vanished.
     """
 
@@ -40,6 +44,10 @@ class TcpProxy:
         self.frozen = threading.Event()
         self.cuts = 0
         self.vanished = 0
+        self.hold: Callable[[bytes], bool] = lambda _data: False
+        self.held = threading.Event()
+        self.answered = threading.Event()
+        self._holding: socket.socket | None = None
         self._sockets: list[socket.socket] = [self._listener]
 
     def __enter__(self) -> Self:
@@ -64,9 +72,13 @@ class TcpProxy:
         while True:
             try:
                 client, _ = self._listener.accept()
-                server = socket.create_connection(self._server)
             except OSError:
                 return
+            try:
+                server = socket.create_connection(self._server)
+            except OSError:
+                client.close()
+                continue
             self._sockets += [client, server]
             threading.Thread(target=self._ask, args=(client, server), daemon=True).start()
             threading.Thread(target=self._answer, args=(server, client), daemon=True).start()
@@ -85,6 +97,14 @@ class TcpProxy:
                     self.cut_at = None
                     self.cuts += 1
                     break
+                if self._holding is None and self.hold(data):
+                    self._holding = server
+                    self.held.set()
+                    while self.held.is_set():
+                        time.sleep(0.05)
+                    server.sendall(data)
+                    self.answered.wait()  # the client may have gone
+                    continue
                 server.sendall(data)
         _end(server)
         _end(client)
@@ -99,6 +119,8 @@ class TcpProxy:
             while data := server.recv(65536):
                 if self.vanished > before:
                     continue
+                if server is self._holding:
+                    self.answered.set()
                 self._wait_while_frozen()
                 begin, passed = passed, passed + len(data)
                 cut, flip = self.cut_after, self.flip_after

@@ -11,8 +11,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -28,7 +28,7 @@ from rowtide.connector.delivery.kafka.errors import (
     partition_gone,
 )
 from rowtide.connector.delivery.kafka.lingering import FLUSH_S, Lingering
-from rowtide.connector.delivery.kafka.refusals import severity
+from rowtide.connector.delivery.kafka.refusals import producer_failed, severity
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.records.batch import Batch, Headers
 
@@ -101,6 +101,9 @@ class RecordProducer:
         self._failure: DeliveryError | None = None
         self._failure_severity = (-1, -1)
         self._interrupted = threading.Event()
+        self._client_errors = 0
+        self._answer_s = int(settings.get("socket.timeout.ms", 60_000)) / 1000
+        self._end_repeated = False
         self._unserved = 0
         self._logged_wait_s = 0.0
         self._lingering = Lingering(settings, clock)
@@ -261,9 +264,18 @@ class RecordProducer:
     def begin_transaction(self) -> None:
         """Open a transaction.
 
+        librdkafka keeps its epoch. If it has sent the end of the transaction before twice, because no answer came, the
+        first request may still arrive, and would end the new transaction before its time: records of an open
+        transaction would become visible. Only a new producer has another epoch.
+
         Raises:
-            DeliveryError: an earlier transaction has failed.
+            DeliveryError: an earlier transaction has failed, or its end may have been sent twice.
         """
+        if self._end_repeated:
+            raise producer_failed(
+                "Kafka did not answer while a transaction was ended, so its end may have been sent twice, and the late "
+                "request would end the next transaction"
+            )
         try:
             self.client.begin_transaction()
         except KafkaException as failure:
@@ -276,7 +288,8 @@ class RecordProducer:
             DeliveryError: it has failed, or ``interrupt`` was called.
         """
         self.drain()
-        self._until_done("commit the transaction", self.client.commit_transaction)
+        with self._noting_repetition():
+            self._until_done("commit the transaction", self.client.commit_transaction)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
         """Abort the open transaction.
@@ -288,12 +301,22 @@ class RecordProducer:
             DeliveryError: it has failed, or ``interrupt`` was called.
         """
         if timeout is None:
-            self._until_done("abort the transaction", self.client.abort_transaction)
+            with self._noting_repetition():
+                self._until_done("abort the transaction", self.client.abort_transaction)
             return
         try:
             self.client.abort_transaction(timeout)
         except KafkaException as failure:
             raise call_failed("abort the transaction", failure.args[0], self.transactional_id) from failure
+
+    @contextmanager
+    def _noting_repetition(self) -> Iterator[None]:
+        """Note whether the client may have repeated a request in the block: after an error, or without an answer."""
+        self.poll()
+        errors, begin = self._client_errors, time.monotonic()
+        yield
+        self.poll()
+        self._end_repeated |= self._client_errors > errors or time.monotonic() - begin >= self._answer_s
 
     def _until_done(self, what: str, call: Callable[[float], None], timeout: float = math.inf) -> None:
         end = time.monotonic() + timeout
@@ -356,6 +379,7 @@ class RecordProducer:
 
     def _on_client_error(self, error: KafkaError) -> None:
         """An error of the client that does not belong to a message."""
+        self._client_errors += 1
         if error.fatal():
             self._keep_worst(call_failed("send", error, self.transactional_id))
         else:
