@@ -12,6 +12,7 @@ ConnectorError               of all packages (rowtide/errors.py)
 │   ├── UnknownTable           rows of a table that is not in the schema history
 │   ├── ColumnCountMismatch    rows with another number of columns than in the schema history
 │   └── UnparsedDdl            a statement that may change a structure and could not be parsed
+├── TransactionNotHeld       no room to hold a transaction until its end
 ├── MirrorError              a mirror of the binlog that cannot be continued
 ├── TopicClash               two tables whose names lead to the same topic
 ├── OffsetError              a stored position that cannot be resumed from
@@ -97,6 +98,10 @@ class ColumnCountMismatch(SchemaError):
 
 class UnparsedDdl(SchemaError):
     """A statement that may change a structure and could not be parsed."""
+
+
+class TransactionNotHeld(ConnectorError):
+    """There is no room for a transaction until its end shows whether it was rolled back."""
 
 
 class MirrorError(ConnectorError):

@@ -32,6 +32,7 @@ from rowtide.connector.pipeline.transaction_metadata import (
 from rowtide.connector.pipeline.xa_transactions import FL_PREPARED_XA, ReadXa, XaTransactions, first_part
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.event_groups import EventGroups
 from rowtide.connector.protocol.events.classes import Event, RowsKind
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES
@@ -70,6 +71,7 @@ class Pipeline:
         progress: the position in the stream.
         gtids: the transactions of the stream.
         decoder: of the events.
+        groups: holds transactions that may be rolled back.
         xa: the XA transactions of the stream.
         signals: carries out signals, if it is given.
     """
@@ -87,6 +89,7 @@ class Pipeline:
         self.tables = tables
         self.progress = Progress(start, settings.published_sources)
         self.decoder = EventDecoder(start.file)
+        self.groups = EventGroups()
         self._settings = settings
         self._clock = clock
         self._captured = CapturedTables(settings, tables, clock) if captured is None else captured
@@ -139,13 +142,22 @@ class Pipeline:
         """Process one event, and return its outputs in steps.
 
         Most events are one step. Each event in a compressed transaction is one, and so is each batch of an XA
-        transaction or of a very large row event. After a step, :meth:`offset` is the position behind the outputs that
-        were yielded. Iterate to the end before the next event, or do not use the pipeline any further.
+        transaction or of a very large row event. The events of a transaction that may be rolled back are processed
+        with its last event. After a step, :meth:`offset` is the position after the outputs that were yielded. Iterate
+        to the end before the next event, or do not use the pipeline any further.
 
         Raises:
             ConnectorError: the event cannot be handled; the message names file and position. :meth:`offset` is then
                 the position behind the last step. Do not use the pipeline any further: resume with a new one.
         """
+        return self.receive_settled(packet) if self.groups.passes(packet) else self._group(packet)
+
+    def _group(self, packet: bytes) -> Iterator[Sequence[Output]]:
+        for event in self.groups.add(packet, self.decoder.format):
+            yield from self.receive_settled(event)
+
+    def receive_settled(self, packet: bytes) -> Iterable[Sequence[Output]]:
+        """Process one event of a transaction that is not rolled back; see :meth:`receive`."""
         try:
             event = self.decoder.decode(packet)
         except ProtocolError as error:
@@ -164,14 +176,16 @@ class Pipeline:
         Returns:
             The steps, and the place behind the events.
         """
-        progress = self.progress
-        if not progress.in_transaction and self._monitor is None and progress.passed_start:
+        progress, groups = self.progress, self.groups
+        if not progress.in_transaction and self._monitor is None and progress.passed_start and not groups.holding:
             opening = self.decoder.opening(packets, at)
-            if opening is not None:
+            if opening is not None and not opening[0].may_have_statements:
                 progress.opened(*opening, self.gtids.add(opening[0]))
                 self._table_map(opening[2])
                 return NO_OUTPUTS, at + 3
-        return self.receive(packets[at]), at + 1
+        packet = packets[at]
+        settled = groups.passes(packet) or groups.commits_within(packets, at)
+        return self.receive_settled(packet) if settled else self._group(packet), at + 1
 
     def _payload(self, payload: events.TransactionPayload) -> Iterator[Sequence[Output]]:
         header = payload.header

@@ -245,6 +245,10 @@ PHANTOMS: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {
         "Debezium writes the rows of XA transactions that are rolled back",
         {"xr.t": (1, 2, 3, 4), "xr.u": (0,)},
     ),
+    "mariadb-values-of-statements": (
+        "Debezium writes the rows of transactions that are rolled back, wholly or to a savepoint",
+        {"vs.t2": (3,)},
+    ),
 }
 """The records that only Debezium writes in the stream of a case, by topic without prefix and index."""
 

@@ -95,13 +95,23 @@ class ParallelPipeline(Generic[T]):
         """
         if self._processes is None:
             return map(self._form.direct, filter(None, self.pipeline.receive(packet)))
+        return self._settled(packet) if self.pipeline.groups.passes(packet) else self._group(packet)
+
+    def _group(self, packet: bytes) -> Iterator[T]:
+        """Take an event that begins or continues a transaction that may be rolled back."""
+        pipeline = self.pipeline
+        for event in pipeline.groups.add(packet, pipeline.decoder.format):
+            yield from self._settled(event)
+
+    def _settled(self, packet: bytes) -> Iterable[T]:
         pieces = self._splitter.add(packet)
         return self._processed(pieces) if pieces or self._held else ()
 
     def receive_next(self, packets: list[bytes], at: int) -> tuple[Iterable[T], int]:
         """As :meth:`receive` for ``packets[at]``, or for several events at once; returns the place behind them, too."""
         if self._processes is not None:
-            return self.receive(packets[at]), at + 1
+            committed = self.pipeline.groups.commits_within(packets, at)
+            return self._settled(packets[at]) if committed else self.receive(packets[at]), at + 1
         steps, behind = self.pipeline.receive_next(packets, at)
         return () if steps is NO_OUTPUTS else map(self._form.direct, filter(None, steps)), behind
 
@@ -121,6 +131,7 @@ class ParallelPipeline(Generic[T]):
 
     def finish(self) -> Iterator[T]:
         """The outputs of all events."""
+        self.pipeline.groups.abandon("the events end there")
         if not self._failed:
             yield from self._processed(self._splitter.finish())
             yield from self._drained()
@@ -198,7 +209,7 @@ class ParallelPipeline(Generic[T]):
     def _inline(self, packets: Iterable[bytes]) -> Iterator[T]:
         try:
             for packet in packets:
-                for outputs in self.pipeline.receive(packet):
+                for outputs in self.pipeline.receive_settled(packet):
                     if outputs:
                         yield self._form.direct(outputs)
         except ConnectorError:

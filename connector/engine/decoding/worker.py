@@ -147,7 +147,7 @@ class Worker:
         pipeline = Pipeline(setup.settings, self._tables, request.start, setup.clock, self._captured)
         pipeline.decoder = decoder
         for packet in request.head:
-            if any(pipeline.receive(packet)):
+            if any(pipeline.receive_settled(packet)):
                 raise _Unusual
         return pipeline
 
@@ -161,7 +161,7 @@ class Worker:
         for number, (begin, end) in enumerate(pairwise(accumulate(request.sizes, initial=0)), 1):
             packet = bytes(packets[begin:end])
             only_rows = only_rows and packet[4] in ROWS_TYPES
-            for outputs in pipeline.receive(packet):
+            for outputs in pipeline.receive_settled(packet):
                 if outputs:
                     filled += self._write(memory[filled:], outputs, pieces)
             # The parent's pipeline does not count the records of a transaction, so it can only continue behind one.

@@ -178,6 +178,11 @@ class Gtid(NamedTuple):
         return not self.gno
 
     @property
+    def may_have_statements(self) -> bool:
+        """Whether the transaction may contain changes logged as statements (FLAG_MAY_HAVE_SBR)."""
+        return bool(self.flags & 1)
+
+    @property
     def text(self) -> str:
         """``uuid:gno`` or ``uuid:tag:gno``; meaningless if `anonymous`."""
         return f"{self.uuid}:{self.tag}:{self.gno}" if self.tag else f"{self.uuid}:{self.gno}"

@@ -36,6 +36,7 @@ from rowtide.connector.pipeline.statements import is_begin, is_end, query_event
 from rowtide.connector.pipeline.structures.lookup import CurrentStructures, RowsPosition, Structures
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.event_groups import EventGroups
 from rowtide.connector.protocol.events.classes import Event
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import EventType as BinlogEventType
@@ -106,6 +107,7 @@ class EntryPipeline:
         self.tables = tables
         self.progress = Progress(start)
         self.decoder = EventDecoder(start.file)
+        self._groups = EventGroups()
         self._settings = settings
         self._captures = captures or settings.tables.captures
         self._columns = columns or ColumnFilter()
@@ -142,6 +144,7 @@ class EntryPipeline:
             name: of the file.
             decoder: a decoder that has read the file's FORMAT_DESCRIPTION, if the next event is behind it.
         """
+        self._groups.abandon("its file ends there")
         if decoder is not None:
             self.decoder = decoder
         else:
@@ -156,6 +159,8 @@ class EntryPipeline:
     def receive(self, packet: bytes) -> Iterator[list[Output]]:
         """Process one event, and yield its outputs in steps: each event in a compressed transaction is one.
 
+        The events of a transaction that may be rolled back are processed with its last event.
+
         After a step, :meth:`offset` is the position behind the outputs that were yielded. Iterate to the end before the
         next event, or do not use the pipeline any further.
 
@@ -163,6 +168,10 @@ class EntryPipeline:
             ConnectorError: the event cannot be handled; the message names file and position. :meth:`offset` is then
                 the position behind the last step. Do not use the pipeline any further: resume with a new one.
         """
+        for event in self._groups.add(packet, self.decoder.format):
+            yield from self._receive_settled(event)
+
+    def _receive_settled(self, packet: bytes) -> Iterator[list[Output]]:
         event = self.decoder.decode(packet)
         header = event.header
         repeated = packet[4] in _HEAD and not header.log_pos
@@ -180,6 +189,7 @@ class EntryPipeline:
 
     def finish(self) -> Iterator[list[Output]]:
         """The outputs that are left behind the last event: none."""
+        self._groups.abandon("the events end there")
         return iter(())
 
     def _step(self, event: Event) -> list[Output]:

@@ -57,9 +57,10 @@ def steps(name: str) -> list[Step]:
     pipeline = Pipeline(settings(name), tables, whole, lambda: 0)
     found = []
     for packet in all_packets:
-        before = pipeline.tables.copy()
-        outputs = received(pipeline, packet)
-        found.append(Step(packet, outputs, before, pipeline.tables.copy()))
+        for event in pipeline.groups.add(packet, pipeline.decoder.format):
+            before = pipeline.tables.copy()
+            outputs = [output for outputs in pipeline.receive_settled(event) for output in outputs]
+            found.append(Step(event, outputs, before, pipeline.tables.copy()))
     return found
 
 
