@@ -20,7 +20,7 @@ __all__ = ["FORMS", "TABLES", "run"]
 TABLES = ("t", "u", "m", "h", "w")
 """The tables: two of InnoDB, MyISAM, MEMORY, and one of InnoDB with a trigger that writes to MyISAM."""
 
-_TEMPORARY = "CREATE TEMPORARY TABLE x (id INT)"
+_TEMP = "CREATE TEMPORARY TABLE x (id INT)"
 _ANY = "UUID_SHORT() % 10"
 _SETUP = (
     *(
@@ -33,33 +33,33 @@ _SETUP = (
 )
 
 FORMS: dict[str, tuple[str, ...]] = {
-    "created": ("BEGIN", "INSERT INTO t VALUES (1000, '')", _TEMPORARY, "ROLLBACK"),
+    "created": ("BEGIN", "INSERT INTO t VALUES (1000, '')", _TEMP, "ROLLBACK"),
     "created between": (
         "BEGIN",
         "INSERT INTO t VALUES (1001, '')",
-        _TEMPORARY,
+        _TEMP,
         "UPDATE u SET id = id + 2000",
         "DELETE FROM t WHERE id = 1",
         "ROLLBACK",
     ),
     "dropped": (
-        _TEMPORARY,
+        _TEMP,
         "BEGIN",
         "INSERT INTO t VALUES (1002, '')",
         "DROP TEMPORARY TABLE x",
         "DELETE FROM t",
         "ROLLBACK",
     ),
-    "created and committed": ("BEGIN", "INSERT INTO t VALUES (10, '')", _TEMPORARY, "COMMIT"),
-    "connection lost": ("BEGIN", "INSERT INTO t VALUES (1003, '')", _TEMPORARY, "DELETE FROM t WHERE id = 2"),
-    "connection killed": ("BEGIN", "INSERT INTO t VALUES (1004, '')", _TEMPORARY, "KILL CONNECTION_ID()"),
+    "created and committed": ("BEGIN", "INSERT INTO t VALUES (10, '')", _TEMP, "COMMIT"),
+    "connection lost": ("BEGIN", "INSERT INTO t VALUES (1003, '')", _TEMP, "DELETE FROM t WHERE id = 2"),
+    "connection killed": ("BEGIN", "INSERT INTO t VALUES (1004, '')", _TEMP, "KILL CONNECTION_ID()"),
     "to a savepoint": (
         "BEGIN",
         "INSERT INTO t VALUES (11, '')",
         "SAVEPOINT a",
         "INSERT INTO t VALUES (1005, '')",
         "DELETE FROM t WHERE id = 1",
-        _TEMPORARY,
+        _TEMP,
         "ROLLBACK TO SAVEPOINT a",
         "INSERT INTO t VALUES (12, '')",
         "COMMIT",
@@ -73,7 +73,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "INSERT INTO t VALUES (1006, '')",
         "SAVEPOINT a",
         "INSERT INTO t VALUES (1007, '')",
-        _TEMPORARY,
+        _TEMP,
         "ROLLBACK TO b",
         "INSERT INTO t VALUES (1008, '')",
         "ROLLBACK TO b",
@@ -87,7 +87,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "INSERT INTO t VALUES (1009, '')",
         "SAVEPOINT a",
         "INSERT INTO t VALUES (1010, '')",
-        _TEMPORARY,
+        _TEMP,
         "ROLLBACK TO a",
         "INSERT INTO t VALUES (1011, '')",
         "ROLLBACK",
@@ -96,7 +96,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "BEGIN",
         "SAVEPOINT a",
         "INSERT INTO t VALUES (1012, '')",
-        _TEMPORARY,
+        _TEMP,
         "ROLLBACK TO a",
         "INSERT INTO t VALUES (17, '')",
         "COMMIT",
@@ -106,7 +106,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "INSERT INTO t VALUES (18, '')",
         "SAVEPOINT `a``B c`",
         "INSERT INTO t VALUES (1013, '')",
-        _TEMPORARY,
+        _TEMP,
         "ROLLBACK WORK TO SAVEPOINT `A``b C`",
         "INSERT INTO t VALUES (19, '')",
         "COMMIT",
@@ -121,16 +121,22 @@ FORMS: dict[str, tuple[str, ...]] = {
         "INSERT INTO t VALUES (21, '')",
         "COMMIT",
     ),
-    "MyISAM last": ("BEGIN", "INSERT INTO t VALUES (1015, '')", "INSERT INTO m VALUES (2, '')", _TEMPORARY, "ROLLBACK"),
-    "MyISAM first": ("BEGIN", "INSERT INTO m VALUES (3, '')", "INSERT INTO t VALUES (1016, '')", _TEMPORARY, "ROLLBACK"),
-    "MEMORY": ("BEGIN", "INSERT INTO t VALUES (1017, '')", "INSERT INTO h VALUES (1, '')", _TEMPORARY, "ROLLBACK"),
+    "MyISAM last": ("BEGIN", "INSERT INTO t VALUES (1015, '')", "INSERT INTO m VALUES (2, '')", _TEMP, "ROLLBACK"),
+    "MyISAM first": (
+        "BEGIN",
+        "INSERT INTO m VALUES (3, '')",
+        "INSERT INTO t VALUES (1016, '')",
+        _TEMP,
+        "ROLLBACK",
+    ),
+    "MEMORY": ("BEGIN", "INSERT INTO t VALUES (1017, '')", "INSERT INTO h VALUES (1, '')", _TEMP, "ROLLBACK"),
     "one statement for both": (
         "BEGIN",
         "UPDATE t, m SET t.id = t.id + 1100, m.v = 'both' WHERE t.id = m.id",
-        _TEMPORARY,
+        _TEMP,
         "ROLLBACK",
     ),
-    "trigger": ("BEGIN", "INSERT INTO w VALUES (1018, '')", _TEMPORARY, "ROLLBACK"),
+    "trigger": ("BEGIN", "INSERT INTO w VALUES (1018, '')", _TEMP, "ROLLBACK"),
     "failing trigger": ("INSERT INTO w VALUES (1019, ''), (1020, ''), (1019, '')",),
     "failing trigger, mixed": (
         "SET SESSION binlog_format = MIXED",
@@ -141,7 +147,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "BEGIN",
         "INSERT INTO t VALUES (1023, ''), (1, '')",
         "INSERT INTO t VALUES (22, '')",
-        _TEMPORARY,
+        _TEMP,
         "COMMIT",
     ),
     "CREATE … SELECT": (
@@ -155,10 +161,10 @@ FORMS: dict[str, tuple[str, ...]] = {
         "BEGIN",
         "INSERT INTO t SELECT 2000 + a.id * 10 + b.id, REPEAT('long ', 80) FROM t a, t b WHERE a.id < 30 AND b.id < 10",
         "DELETE FROM t",
-        _TEMPORARY,
+        _TEMP,
         "ROLLBACK",
     ),
-    "XA, one phase": ("XA START 'a'", "INSERT INTO t VALUES (1025, '')", _TEMPORARY, "XA END 'a'", "XA ROLLBACK 'a'"),
+    "XA, one phase": ("XA START 'a'", "INSERT INTO t VALUES (1025, '')", _TEMP, "XA END 'a'", "XA ROLLBACK 'a'"),
     "XA with MyISAM": (
         "XA START 'b'",
         "INSERT INTO t VALUES (1026, '')",

@@ -6,6 +6,7 @@ from rowtide.connector.pipeline.captured_tables import table_map_of
 from rowtide.connector.pipeline.statements import is_end
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.event_groups import EventGroups
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import GTID_TYPES, HEADER, EventType, end_of_event
 from rowtide.connector.records.offset import SourceOffset
@@ -66,7 +67,7 @@ def unread_rows(
 
 def _within(files: BinlogFiles, file: str, start: int) -> Iterator[events.Event]:
     """The events of the transaction at a position, from its BEGIN on, as a position counts them."""
-    decoder, end, begun = EventDecoder(file), _FIRST_EVENT, False
+    decoder, groups, end, begun = EventDecoder(file), EventGroups(), _FIRST_EVENT, False
     for packet in files.events(file):
         _, kind, _, size, log_pos, _ = HEADER.unpack_from(packet)
         end = end_of_event(end, size, log_pos)
@@ -74,17 +75,18 @@ def _within(files: BinlogFiles, file: str, start: int) -> Iterator[events.Event]
             if kind == EventType.FORMAT_DESCRIPTION:
                 decoder.decode(packet)
             continue
-        decoded = decoder.decode(packet)
         if kind in GTID_TYPES and end - size > start:
             return
-        inner = decoder.unpack(decoded) if isinstance(decoded, events.TransactionPayload) else (decoded,)
-        for event in inner:
-            if not begun and isinstance(event, events.Gtid):
-                continue  # positions count from the BEGIN behind it
-            begun = True
-            yield event
-            if _ends(event):
-                return
+        for settled in groups.add(packet, decoder.format):
+            decoded = decoder.decode(settled)
+            inner = decoder.unpack(decoded) if isinstance(decoded, events.TransactionPayload) else (decoded,)
+            for event in inner:
+                if not begun and isinstance(event, events.Gtid):
+                    continue  # positions count from the BEGIN behind it
+                begun = True
+                yield event
+                if _ends(event):
+                    return
 
 
 def _ends(event: events.Event) -> bool:

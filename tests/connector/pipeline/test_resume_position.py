@@ -36,7 +36,7 @@ PREFIX = configurations.PROPERTIES["topic.prefix"]
 Record = tuple[str, bytes | None, bytes | None]
 """Topic, key and value of a message."""
 
-SERVERS = ["mysql", "mysql-gtid-off", "mariadb"]
+SERVERS = ["mysql", "mysql-gtid-off", "mariadb", "mariadb-rollbacks"]
 PROPERTIES: Mapping[str, Mapping[str, str]] = {
     "plain": {"skipped.operations": "none"},
     "metadata": {"provide.transaction.metadata": "true"},

@@ -45,6 +45,7 @@ def positions(case: Case) -> Iterator[tuple[SourceOffset, int]]:
         "json-partial-update",
         "mariadb-compressed-binlog",
         "mariadb-transaction-boundaries",
+        "mariadb-values-of-statements",
         "skipped-updates",
         "transaction-compression",
         "transactions",
