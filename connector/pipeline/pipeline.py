@@ -109,6 +109,7 @@ class Pipeline:
             events.Rows: self._rows,
             events.TableMap: self._table_map,
             events.Query: self._query,
+            events.ExecuteLoadQuery: self._load,
             events.Xid: self._end_transaction,
             events.XaPrepare: self._xa_prepare,
             events.PreviousGtids: self._previous_gtids,
@@ -330,6 +331,11 @@ class Pipeline:
             self._statement(event)
         return None
 
+    def _load(self, event: events.ExecuteLoadQuery) -> None:
+        """Process LOAD DATA that was logged as a statement."""
+        if not self.progress.skipping:
+            self._statement(event.query)
+
     def _statement(self, event: events.Query) -> None:
         """Process a statement that is not a transaction boundary.
 
@@ -346,8 +352,12 @@ class Pipeline:
         plain = self._plain_offset()
         if progress.in_transaction:
             plain = replace(plain, event=plain.event + 1, row=0)
-        offset = self.xa.offset(plain)
-        self._out.extend(output._replace(offset=offset) if isinstance(output, Batch) else output for output in made)
+        offset = plain if self.xa.is_open else self.xa.offset(plain)
+        for output in made:
+            if isinstance(output, Batch):
+                self._put(output._replace(offset=offset))
+            else:
+                self._out.append(output)
 
     def _xa(self, event: events.Query) -> Steps | None:
         """Process XA START, XA END, XA COMMIT or XA ROLLBACK. Debezium's rows have neither metadata nor thread."""

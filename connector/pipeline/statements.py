@@ -23,18 +23,24 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.envelope.table import TableSchema, build_table_schema
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange, StatementResult
 from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.ddl.dml import changed_tables
 from rowtide.schema_history.errors import SchemaHistoryError, without_literals
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.server.query_event import QueryEvent
 from rowtide.schema_history.store.history_record import history_record
-from rowtide.schema_history.structure.context import statement_text
+from rowtide.schema_history.structure.context import context_of, statement_text
 from rowtide.schema_history.structure.show_create import quoted_name
 from rowtide.topics.filters import CapturedNames
 
 log = logging.getLogger(__name__)
 
-_DML = frozenset({"insert", "update", "delete", "replace", "load data"})
+_DML = frozenset({"insert", "update", "delete", "replace", "load", "with"})
+"""Classes of statements that change rows, if the binlog has them."""
+_FUNCTION_CALL = re.compile(r"\s*SELECT\s+`(?:[^`]|``)*`\.`(?:[^`]|``)*`\(", re.IGNORECASE)
+"""How servers log the call of a function that changes rows."""
+_MAX_PASSED = 1000
+"""Names of tables that are not reported again."""
 _DATABASE = frozenset({"create database", "drop database"})
 """Classes that Debezium reports without a table. Other statements without a table count as unparseable."""
 _FILTERED = re.compile(
@@ -142,6 +148,7 @@ class Statements:
         self._lossy_warnings = LossyConversionWarnings(settings.rules)
         self._names = CapturedNames(settings.tables, tables.exists)
         self._recorded = _recorded(settings, self._names)
+        self._passed: set[TableId] = set()
 
     def handle(self, event: events.Query, context: StatementContext) -> list[Output]:
         """Apply one statement.
@@ -161,8 +168,9 @@ class Statements:
                 raise UnparsedDdl(problem) from error
             log.warning("left out because of schema.history.internal.skip.unparseable.ddl=true: %s", problem)
             return []
-        if applied.statement_class in _DML:
-            self._refuse_dml(event, position)
+        if applied.statement_class in _DML or _FUNCTION_CALL.match(event.text):
+            if self._changes_captured_rows(event, statement, position):
+                self._refuse_dml(event, position)
             return []
         for altered, now in applied.altered:
             self._captured.changed(altered, exists=now is not None)
@@ -246,11 +254,40 @@ class Statements:
         named = (change.table_id for change in applied.changes)
         return any(table is not None and self._names.keeps_structure(table.database, table.table) for table in named)
 
+    def _changes_captured_rows(self, event: events.Query, statement: QueryEvent, position: str) -> bool:
+        """Whether a statement that was logged instead of its rows may have changed captured tables.
+
+        The databases that an event lists include those that the statement only reads.
+        """
+        tables, server = self._settings.tables, self._tables.server
+        named = changed_tables(statement_text(statement, server.flavor), context_of(statement, server).dialect)
+        databases = event.status.updated_databases or (event.database,)
+        if named is None:
+            return any(tables.captures_database(name) for name in databases)
+        changed = [self._tables.table_id(name.database or event.database, name.table) for name in named]
+        for table in changed:
+            if statement.thread_specific and (event.thread_id, table) in self._tables.temporary:
+                continue
+            known = self._tables.exists(table.database, table.table)
+            # In a captured database, an unknown name may be that of a view.
+            if self._names.captures(table.database, table.table) if known else tables.captures_database(table.database):
+                return True
+        if any(tables.captures_database(name) for name in databases):
+            self._report_passed(changed, position)
+        return False
+
+    def _report_passed(self, changed: list[TableId], position: str) -> None:
+        new = [table for table in changed if table not in self._passed]
+        if new and len(self._passed) < _MAX_PASSED:
+            self._passed.update(new)
+            log.warning(
+                "a session with binlog_format STATEMENT or MIXED changes %s (first at %s): these rows are skipped, as "
+                "the table is not captured. If its triggers change captured tables, their rows are not in the binlog",
+                ", ".join(map(str, new)), position,
+            )  # fmt: skip
+
     def _refuse_dml(self, event: events.Query, position: str) -> None:
         """Handle rows that were logged as a statement, because the session's ``binlog_format`` was not ROW."""
-        databases = event.status.updated_databases or (event.database,)
-        if not any(self._settings.tables.captures_database(name) for name in databases):
-            return
         sql = event.text if self._settings.show_values else without_literals(event.text)
         message = (
             f"a session with binlog_format STATEMENT or MIXED changed rows by {sql[:200]!r} in database "

@@ -23,7 +23,7 @@ import unicodedata
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO
+from typing import IO
 
 from rowtide.connector.errors import ProtocolError, TransactionNotHeld
 from rowtide.connector.protocol.events.compression import decompress
@@ -157,7 +157,7 @@ class _Group:
         self._count = 0
         self._packets: list[bytes] = []
         self._size = 0
-        self._file: BinaryIO | None = None
+        self._file: IO[bytes] | None = None
         self._savepoints: dict[str, int] = {}
         self._undone: deque[tuple[int, int]] = deque()  # ranges of events, in order
 

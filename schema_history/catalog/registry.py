@@ -37,6 +37,12 @@ class TableRegistry:
         found = self._tables.get(key)
         return self._build_deferred(key) if found is None and key in self._deferred else found
 
+    def table_id(self, database: str, name: str) -> TableId:
+        """The identifier of a table by a name as it is written in statements."""
+        return TableId(
+            *((database.lower(), name.lower()) if self.server.lower_case_table_names == 1 else (database, name))
+        )
+
     def exists(self, database: str, name: str) -> bool:
         """Whether there is a table of that name."""
         key = self._key(database, name)

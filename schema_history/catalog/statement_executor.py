@@ -95,10 +95,7 @@ class StatementExecutor:
         return InconsistentDdl(self.sql, reason, self.event.position, table_id)
 
     def _id(self, name: TableName) -> TableId:
-        database = name.database if name.database is not None else self.ctx.database
-        if self.ctx.server.lower_case_table_names == 1:
-            return TableId(database.lower(), name.table.lower())
-        return TableId(database, name.table)
+        return self.catalog.table_id(name.database if name.database is not None else self.ctx.database, name.table)
 
     def _table(self, table_id: TableId) -> Table | None:
         if table_id in self.staged:

@@ -149,7 +149,7 @@ def check(name: str, properties: str, stop: Stop, cuts: Iterable[int]) -> None:
     assert found or stop.done == len(expected)
 
 
-_TO_THE_NEXT = 30
+_TO_THE_NEXT = 100
 """Events of a connection that is sure to leave the transaction in which it begins, and to make records."""
 
 
