@@ -27,6 +27,7 @@ from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot.on_demand import RequestedSnapshots
 from rowtide.connector.snapshot.view.stream_order import stream_position
 from rowtide.connector.source.stream_reader import EventStream, StreamFactory, StreamReader
+from rowtide.connector.source.temporary_file import temporary_file
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
 
@@ -113,7 +114,7 @@ class Reader(StreamReader[StreamPipeline]):
         self._heartbeats = heartbeats
         self._clock = clock
         self._captured = CapturedTables(settings, tables, clock, current, hidden)
-        self._read_xa = None if xa_packets is None else xa_reader(settings, tables, clock, xa_packets)
+        self._read_xa = None if xa_packets is None else xa_reader(settings, tables, clock, xa_packets, temporary_file)
         self._signals = None if signals is None else SignalReceiver(settings, signals, tables, self._captured)
         self._hidden = hidden
         self._snapshots = snapshots
@@ -150,7 +151,14 @@ class Reader(StreamReader[StreamPipeline]):
 
     def _pipeline(self, start: SourceOffset) -> StreamPipeline:
         pipeline = Pipeline(
-            self._settings, self._tables, start, self._clock, self._captured, self._read_xa, self._signals
+            self._settings,
+            self._tables,
+            start,
+            self._clock,
+            self._captured,
+            self._read_xa,
+            self._signals,
+            temporary_file,
         )
         if self._by_file:
             pipeline.progress.begin_at_file()

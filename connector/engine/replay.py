@@ -30,6 +30,7 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.source.files.folder import BinlogFile, binlog_files
 from rowtide.connector.source.files.gtid_filter import BETWEEN_TRANSACTIONS, GtidFilter
 from rowtide.connector.source.files.statements import StatementReader
+from rowtide.connector.source.temporary_file import temporary_file
 from rowtide.schema_history.catalog.tables import Tables, as_described_by_snapshot
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
@@ -105,8 +106,8 @@ def replay_as(
     def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> ParallelPipeline[T]:
         captured = CapturedTables(settings, tables, clock)
         signals = SignalReceiver(settings, Signals(settings, clock, NoSnapshots()), tables, captured)
-        xa = xa_reader(settings, tables, clock, packets)
-        pipeline = Pipeline(settings, tables, offset, clock, captured, xa, signals)
+        xa = xa_reader(settings, tables, clock, packets, temporary_file)
+        pipeline = Pipeline(settings, tables, offset, clock, captured, xa, signals, temporary_file)
         return ParallelPipeline(pipeline, captured, settings, processes, form)
 
     return replay_through(make, folder, settings, start)

@@ -32,7 +32,7 @@ from rowtide.connector.pipeline.transaction_metadata import (
 from rowtide.connector.pipeline.xa_transactions import FL_PREPARED_XA, ReadXa, XaTransactions, first_part
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.protocol.event_groups import EventGroups
+from rowtide.connector.protocol.event_groups import EventGroups, TemporaryFile
 from rowtide.connector.protocol.events.classes import Event, RowsKind
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES
@@ -65,6 +65,7 @@ class Pipeline:
         captured: the captured tables of a stream that is read on, with their codecs; they belong to the same tables.
         read_xa: reads an XA transaction again whose records are not in memory.
         signals: without it, rows of the signal table are records only.
+        temporary_file: opens a file for a large transaction that may be rolled back; without it, it is held in memory.
 
     Attributes:
         tables: every table's structure.
@@ -85,11 +86,12 @@ class Pipeline:
         captured: CapturedTables | None = None,
         read_xa: ReadXa | None = None,
         signals: SignalReceiver | None = None,
+        temporary_file: TemporaryFile | None = None,
     ) -> None:
         self.tables = tables
         self.progress = Progress(start, settings.published_sources)
         self.decoder = EventDecoder(start.file)
-        self.groups = EventGroups()
+        self.groups = EventGroups(temporary_file)
         self._settings = settings
         self._clock = clock
         self._captured = CapturedTables(settings, tables, clock) if captured is None else captured

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from rowtide.connector.errors import ProtocolError
 from rowtide.connector.pipeline.pipeline import Clock, Pipeline
 from rowtide.connector.pipeline.xa_transactions import ReadXa
+from rowtide.connector.protocol.event_groups import TemporaryFile
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -17,7 +18,13 @@ XaPackets = Callable[[PreparedXa], Iterable[bytes]]
 """Returns the events from the start of a transaction on, the FORMAT_DESCRIPTION first."""
 
 
-def xa_reader(settings: PipelineSettings, tables: Tables, clock: Clock, packets: XaPackets) -> ReadXa:
+def xa_reader(
+    settings: PipelineSettings,
+    tables: Tables,
+    clock: Clock,
+    packets: XaPackets,
+    temporary_file: TemporaryFile | None = None,
+) -> ReadXa:
     """A function that reads a transaction again when it is committed.
 
     Args:
@@ -25,12 +32,15 @@ def xa_reader(settings: PipelineSettings, tables: Tables, clock: Clock, packets:
         tables: the structures of that pipeline.
         clock: for the processing times.
         packets: reads the binlog beside the stream.
+        temporary_file: see :class:`Pipeline`.
     """
 
     def read(xa: PreparedXa) -> Iterator[Batch]:
         log.info("XA transaction %s is committed: its rows are read from %s:%d", xa.xid, xa.file, xa.pos)
         done = (xa.before.event, xa.before.row) if xa.before is not None else (0, 0)
-        pipeline = Pipeline(settings, tables.copy(), SourceOffset(xa.file, xa.pos, None, *done), clock)
+        pipeline = Pipeline(
+            settings, tables.copy(), SourceOffset(xa.file, xa.pos, None, *done), clock, temporary_file=temporary_file
+        )
         opened: str | None = None
         for packet in packets(xa):
             for _ in pipeline.receive(packet):

@@ -1,4 +1,4 @@
-"""Edge: holds the events of a transaction until it is known which of its rows a rollback has undone.
+"""Holds the events of a transaction until it is known which of its rows a rollback has undone.
 
 ::
 
@@ -18,11 +18,10 @@ Positions count events. Therefore, a row event that is undone stays in its place
 import itertools
 import logging
 import re
-import tempfile
 import unicodedata
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO
 
 from rowtide.connector.errors import ProtocolError, TransactionNotHeld
@@ -34,7 +33,7 @@ log = logging.getLogger(__name__)
 
 _MOST_BYTES = 32 << 20
 """The bytes of a transaction that are held in memory; a larger one is held in a temporary file."""
-_FILE_BUFFER = 1 << 20
+_WRITE_BYTES = 1 << 20
 
 _HAS_STATEMENTS = 1
 """FLAG_MAY_HAVE_SBR of a MySQL GTID event: the transaction may have changes that are logged as statements."""
@@ -64,14 +63,20 @@ _SAVEPOINT = re.compile(
 )
 
 
+TemporaryFile = Callable[[], IO[bytes]]
+"""Opens a temporary file."""
+
+
 class EventGroups:
     """The transactions of one stream.
 
     Args:
+        temporary_file: opens a file for the events of a large transaction; without it, all are held in memory.
         most: the bytes of a transaction that are held in memory.
     """
 
-    def __init__(self, most: int = _MOST_BYTES) -> None:
+    def __init__(self, temporary_file: TemporaryFile | None = None, most: int = _MOST_BYTES) -> None:
+        self._temporary_file = temporary_file
         self._most = most
         self._group: _Group | None = None
         # Until the first GTID event, the stream may begin after one, or come from a server that writes none.
@@ -120,7 +125,7 @@ class EventGroups:
         if group is None:
             if not self._opens(packet, checksums):
                 return (packet,)
-            group = self._group = _Group(self._most, awaits_begin=kind in _MYSQL_GTIDS)
+            group = self._group = _Group(self._temporary_file, self._most, awaits_begin=kind in _MYSQL_GTIDS)
         if not group.ends_with(packet, checksums):
             return ()
         self._group = None
@@ -147,11 +152,13 @@ class _Group:
     """The events of a transaction.
 
     Args:
+        temporary_file: opens a file for its events, if it is large.
         most: the bytes of it that are held in memory.
         awaits_begin: whether it is a transaction only if its second event is BEGIN.
     """
 
-    def __init__(self, most: int, *, awaits_begin: bool) -> None:
+    def __init__(self, temporary_file: TemporaryFile | None, most: int, *, awaits_begin: bool) -> None:
+        self._temporary_file = temporary_file
         self._most = most
         self._awaits_begin = awaits_begin
         self._count = 0
@@ -169,8 +176,8 @@ class _Group:
         self._size += len(packet)
         if len(packet) < HEADER_LENGTH or HEADER.unpack_from(packet)[3] != len(packet):
             return True  # its decoding reports that it is damaged
-        if self._size > self._most:
-            self._write()
+        if self._size > self._most and self._temporary_file is not None:
+            self._write(self._temporary_file)
         if number == 1 and self._awaits_begin:
             return not (kind in _QUERIES and _begins(_statement(packet, checksums)))
         return kind in _LAST or (kind in _QUERIES and self._ends(_statement(packet, checksums), number))
@@ -200,18 +207,17 @@ class _Group:
             self._undone.pop()
         self._undone.append((begin, end))
 
-    def _write(self) -> None:
+    def _write(self, temporary_file: TemporaryFile) -> None:
         """Move the events that are in memory to the temporary file."""
         try:
             if self._file is None:
-                log.info("a large transaction is held in a file in %s until its end", tempfile.gettempdir())
-                self._file = tempfile.TemporaryFile(prefix="rowtide-", buffering=_FILE_BUFFER)  # noqa: SIM115
-                self._most = min(self._most, _FILE_BUFFER)
+                self._file = temporary_file()
+                self._most = min(self._most, _WRITE_BYTES)
             self._file.writelines(self._packets)
         except OSError as error:
             raise TransactionNotHeld(
-                f"cannot hold a large transaction in {tempfile.gettempdir()} until it is known whether it was rolled "
-                f"back: {error.strerror}. Set TMPDIR to a folder with room for the largest transaction of the server"
+                "cannot hold a large transaction in a temporary file until it is known whether it was rolled back: "
+                f"{error.strerror}. Set TMPDIR to a folder with room for the largest transaction of the server"
             ) from error
         self._packets.clear()
         self._size = 0

@@ -14,6 +14,7 @@ from rowtide.connector.engine.replay import ReadPrepared, replay_through
 from rowtide.connector.pipeline.pipeline import Clock
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.source.temporary_file import temporary_file
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.topics.filters import TableFilter
 
@@ -45,7 +46,7 @@ def entries(
 
     def make(tables: Tables, offset: SourceOffset, _packets: ReadPrepared) -> EntryPipeline:
         offset = replace(offset, gtids=executed)  # as in Canal, not with those of PREVIOUS_GTIDS
-        return EntryPipeline(settings, tables, offset, clock, gtids=gtids)
+        return EntryPipeline(settings, tables, offset, clock, gtids=gtids, temporary_file=temporary_file)
 
     steps: Iterator[list[Output]] = replay_through(make, folder, settings, start)
     return (

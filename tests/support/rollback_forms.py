@@ -204,7 +204,8 @@ def run(server: SqlServer, database: str) -> None:
             cursor.execute(statement)
     for statements in FORMS.values():
         with server.connect(database) as connection, connection.cursor() as cursor:
-            thread = connection.server_thread_id[0]
+            cursor.execute("SELECT CONNECTION_ID()")
+            (thread,) = cursor.fetchone() or (0,)
             with contextlib.suppress(pymysql.OperationalError, pymysql.InternalError):
                 for statement in statements:
                     with contextlib.suppress(pymysql.IntegrityError):

@@ -36,7 +36,7 @@ from rowtide.connector.pipeline.statements import is_begin, is_end, query_event
 from rowtide.connector.pipeline.structures.lookup import CurrentStructures, RowsPosition, Structures
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
-from rowtide.connector.protocol.event_groups import EventGroups
+from rowtide.connector.protocol.event_groups import EventGroups, TemporaryFile
 from rowtide.connector.protocol.events.classes import Event
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import EventType as BinlogEventType
@@ -83,6 +83,7 @@ class EntryPipeline:
         current: the server, to look up the structure of a table whose rows do not fit the schema history.
         captures: which tables' rows are decoded, by database and name; by default those of ``settings``.
         columns: which of their columns entries have.
+        temporary_file: opens a file for a large transaction that may be rolled back; without it, it is held in memory.
         executable_ddl: whether statements are written so that other sessions can execute them.
 
     Attributes:
@@ -102,12 +103,13 @@ class EntryPipeline:
         current: CurrentStructures | None = None,
         captures: Callable[[str, str], bool] | None = None,
         columns: ColumnFilter | None = None,
+        temporary_file: TemporaryFile | None = None,
         executable_ddl: bool = False,
     ) -> None:
         self.tables = tables
         self.progress = Progress(start)
         self.decoder = EventDecoder(start.file)
-        self._groups = EventGroups()
+        self._groups = EventGroups(temporary_file)
         self._settings = settings
         self._captures = captures or settings.tables.captures
         self._columns = columns or ColumnFilter()

@@ -36,6 +36,7 @@ from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.connection.tls import TlsError
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.stream_reader import ReaderStatus, StreamReader, describe
+from rowtide.connector.source.temporary_file import temporary_file
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
@@ -282,6 +283,7 @@ class EntryReader(StreamReader[EntryPipeline]):
             captures=self._captured,
             columns=source.settings.columns,
             executable_ddl=source.settings.executable_ddl,
+            temporary_file=temporary_file,
         )
 
     def _captured(self, database: str, table: str) -> bool:

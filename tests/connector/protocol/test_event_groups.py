@@ -16,6 +16,7 @@ from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.event_groups import EventGroups
 from rowtide.connector.protocol.events.classes import Event
 from rowtide.connector.protocol.header import ROWS_TYPES, EventType
+from rowtide.connector.source.temporary_file import temporary_file
 
 
 def settled(groups: EventGroups, packets: Iterable[bytes]) -> list[Event]:
@@ -33,7 +34,7 @@ def packets(name: str) -> list[bytes]:
 def test_every_event_keeps_its_place_and_its_checksum(name: str, most: int) -> None:
     decoder = EventDecoder(FILE)
     raw = [decoder.decode(packet) for packet in packets(name)]
-    found = settled(EventGroups(most), packets(name))
+    found = settled(EventGroups(tempfile.TemporaryFile, most), packets(name))
     undone = 0
     for before, after in zip(raw, found, strict=True):
         if isinstance(after, events.Ignorable):
@@ -51,15 +52,15 @@ def test_a_large_transaction_is_in_a_file_until_its_end(tmp_path: Path, monkeypa
     written: list[int] = []
     real = tempfile.TemporaryFile
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **given: written.append(1) or real(**given))
-    settled(EventGroups(1000), packets("mariadb-rollbacks"))
+    settled(EventGroups(temporary_file, 1000), packets("mariadb-rollbacks"))
     assert written
     assert not list(tmp_path.iterdir())
 
 
 def test_without_room_the_error_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    with pytest.raises(TransactionNotHeld, match=r"in .*missing until .* No such file or directory\. Set TMPDIR"):
-        settled(EventGroups(1000), packets("mariadb-rollbacks"))
+    with pytest.raises(TransactionNotHeld, match=r"until .*: No such file or directory\. Set TMPDIR"):
+        settled(EventGroups(temporary_file, 1000), packets("mariadb-rollbacks"))
 
 
 def test_what_commits_in_a_list_is_not_held() -> None:
@@ -101,7 +102,7 @@ def test_a_damaged_event_is_passed_on() -> None:
     """Its decoding reports it, with its place."""
     head, _ = unfinished("mariadb-rollbacks")
     for damage in (lambda packet: packet[:-1], lambda packet: packet[:3], lambda packet: packet + b"more"):
-        groups, decoder = EventGroups(200), EventDecoder(FILE)
+        groups, decoder = EventGroups(temporary_file, 200), EventDecoder(FILE)
         found = [one for packet in head for one in groups.add(packet, decoder.decode(head[0]))]  # type: ignore[arg-type]
         found += groups.add(damage(head[-1]), None)
         assert found[-1] == damage(head[-1])
