@@ -231,7 +231,7 @@ class ConnectorRun:
         self.included = self._included
         if self._included is not None:
             log_findings(included_findings(self._config, self._included))
-        self._guard = topic_guard(self._config, components.admins, self._sent_topics, self._topic_lost)
+        self._guard = topic_guard(self._config, components.admins, self._sent_topics, self._topic_lost, components.sink)
         self._guard.start()
         decision = decide_start(self._config, offset, components.history)
         for note in decision.notes:

@@ -10,11 +10,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rowtide.connector.delivery.errors import TopicReplaced
+from rowtide.connector.delivery.kafka.sink import TransactionalSink
 from rowtide.schema_history.store.history_store import UnusableHistory
 from rowtide.topics.errors import TopicError
+from rowtide.topics.stable_offsets import Ends, StableOffsets
 from rowtide.topics.watch import LOOKS_UNTIL_DELETED, ChangeKind, TopicChange, TopicWatch
 
 log = logging.getLogger(__name__)
@@ -22,8 +24,55 @@ log = logging.getLogger(__name__)
 _EVERY_S = 10.0
 _AGAIN_S = 3.0
 """Between two looks at a missing topic: brokers that have just started list all topics after a moment."""
+_CLEAN_UP_S = 30.0
+"""How much later than its time-out a coordinator may end a transaction: it looks every ten seconds."""
 _MOST_TOPICS = 500
 """At most so many data topics are looked up at once; the next look continues with those that follow."""
+
+
+class HangingTransactions:
+    """Reports transactions of which Kafka has lost the end.
+
+    Args:
+        ends: looks up the ends of the partitions of topics.
+        sink: the sink whose transactions they are.
+        servers: ``bootstrap.servers``, for the commands that end them.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        ends: Callable[[Sequence[str]], Mapping[tuple[str, int], Ends]],
+        sink: TransactionalSink,
+        servers: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ends = ends
+        self._sink = sink
+        self._servers = servers
+        self._clock = clock
+        self._offsets = StableOffsets(sink.transaction_timeout_s + _CLEAN_UP_S)
+
+    def look(self, topics: Sequence[str]) -> None:
+        """Look at topics once; those that hang are logged.
+
+        Raises:
+            TopicError: Kafka is not reachable.
+        """
+        for found in self._offsets.news(self._ends(topics), self._clock()):
+            own = "" if self._sink.producer_id is None else f" (this connector's is {self._sink.producer_id})"
+            log.error(
+                "a transaction hangs in partition %d of topic %s: it has been open at offset %d for %.0f s, which is "
+                "longer than transaction.timeout.ms=%.0f, so Kafka has lost its end. Consumers with "
+                "isolation.level=read_committed get nothing behind it. %s%s",
+                found.partition,
+                found.topic,
+                found.offset,
+                found.seconds,
+                self._sink.transaction_timeout_s * 1000,
+                found.remedy(self._servers),
+                own,
+            )
 
 
 class TopicGuard:
@@ -37,6 +86,7 @@ class TopicGuard:
         history: the topic of the schema history, if there is one.
         on_failure: called in the guard's thread, once, with the failure that ends the run.
         name: the connector's name, for the name of the thread.
+        transactions: looks for transactions that hang; ``None`` without exactly-once delivery.
 
     Attributes:
         failure: why the run has to end.
@@ -51,6 +101,7 @@ class TopicGuard:
         history: str | None,
         on_failure: Callable[[BaseException], None],
         name: str = "rowtide",
+        transactions: "HangingTransactions | None" = None,
     ) -> None:
         self.failure: BaseException | None = None
         self._topics = topics
@@ -59,6 +110,7 @@ class TopicGuard:
         self._history_topics = history_topics
         self._history = history
         self._on_failure = on_failure
+        self._transactions = transactions
         self._next = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{name}/topics", daemon=True)
@@ -89,6 +141,8 @@ class TopicGuard:
         while not self._stop.wait(_EVERY_S):
             try:
                 self.look()
+                if self._transactions is not None:
+                    self._transactions.look([*_named(self._offsets), *self._some_data()])
             except TopicError as failure:  # delivery reports it if it needs Kafka
                 log.debug("the topics cannot be looked up: %s", failure)
             except Exception as failure:  # noqa: BLE001 - whatever it is: nobody would notice that the thread has ended

@@ -25,7 +25,7 @@ from rowtide.connector.delivery.offset_store import InMemoryOffsetStore, OffsetS
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.delivery.sinks import FileSink, HttpSink, RecordSink, RecordSinkDelivery, StreamSink
 from rowtide.connector.delivery.source_acknowledgements import SourceAcknowledgements
-from rowtide.connector.engine.topic_guard import TopicGuard
+from rowtide.connector.engine.topic_guard import HangingTransactions, TopicGuard
 from rowtide.connector.source.connection import connect
 from rowtide.schema_history.compaction.kafka_summary_store import KafkaSummaries
 from rowtide.schema_history.compaction.summary_store import FileSummaries, SummaryStore
@@ -192,6 +192,7 @@ def topic_guard(
     admins: TopicAdmins,
     sent: Callable[[], Sequence[str]],
     on_failure: Callable[[BaseException], None],
+    sink: Sink | None = None,
 ) -> TopicGuard:
     """A guard of the connector's topics.
 
@@ -200,7 +201,12 @@ def topic_guard(
         admins: the admins of the topics.
         sent: returns the topics that records were sent to.
         on_failure: see ``TopicGuard``.
+        sink: the connector's sink.
     """
+    transactions = None
+    if isinstance(sink, TransactionalSink):
+        admin = admins.records.limited(_LOOK_S)
+        transactions = HangingTransactions(admin.ends, sink, admin.servers)
     offsets, history, to_kafka = config.delivery.offset_topic, config.history.topic, config.delivery.sink == "kafka"
     return TopicGuard(
         _watch(admins.records if to_kafka or offsets is not None else None),
@@ -210,6 +216,7 @@ def topic_guard(
         history,
         on_failure,
         config.name,
+        transactions,
     )
 
 

@@ -83,6 +83,11 @@ class Producer:
         self._brokers = brokers(self._finished)
 
     @property
+    def producer_id(self) -> int | None:
+        """The id that Kafka gave the producer; ``None`` before."""
+        return self._sender.producer_id
+
+    @property
     def problem(self) -> str | None:
         """The last error that is retried, until a sink resets it."""
         return self._sender.problem.text

@@ -72,6 +72,8 @@ _PASSING = {
 
 _NO_ID = str(Uuid(0, 0))
 _RETRY_S = 0.1
+_STUCK_S = 5.0
+"""How long the reason is looked for when reading makes no progress."""
 _MARKERS = 2
 """Maximum number of adjacent offsets without a record: two transaction markers can follow each other."""
 
@@ -276,7 +278,10 @@ class TopicReader:
                 if position >= open_ends[partition]:
                     del open_ends[partition]
             if open_ends and time.monotonic() - progress > self._timeout:
-                raise TopicReadError(self._stuck(topic, reached, open_ends), retriable=True)
+                partition = next(iter(open_ends))
+                raise TopicReadError(
+                    self._stuck(topic, partition, reached[partition], open_ends[partition]), retriable=True
+                )
 
     @staticmethod
     def _place(message: Any) -> tuple[int, int]:
@@ -290,11 +295,28 @@ class TopicReader:
             raise KafkaException(error)
         return -1, -1
 
-    def _stuck(self, topic: str, reached: Mapping[int, int], open_ends: Mapping[int, int]) -> str:
-        partition, end = next(iter(open_ends.items()))
+    def _stuck(self, topic: str, partition: int, reached: int, end: int) -> str:
+        """Say why reading makes no progress, as far as a broker tells, and how a transaction that hangs is ended."""
+        text = (
+            f"cannot read topic {topic!r} to its end: partition {partition} is stuck at offset {reached} of {end} for "
+            f"{self._timeout:.0f} s"
+        )
+        place = TopicPartition(topic, partition)
+        latest = {place: OffsetSpec.latest()}  # type: ignore[no-untyped-call]
+        asked = admin_client(self._admin).list_offsets(
+            latest, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_STUCK_S
+        )
+        try:
+            stable = asked[place].result().offset
+        except KafkaException:
+            return f"{text}. No broker answers"
+        if stable >= end:
+            return f"{text}, though no transaction is open"
         return (
-            f"cannot read topic {topic!r} to its end: partition {partition} is stuck at offset {reached[partition]} of "
-            f"{end} for {self._timeout:.0f} s. Either no broker answers, or a producer's transaction is still open"
+            f"{text}, because a producer's transaction is open since offset {stable}. If it is older than its "
+            f"transaction.timeout.ms, Kafka has lost its end: kafka-transactions.sh --bootstrap-server "
+            f"{self._admin.get('bootstrap.servers', 'SERVERS')} abort --topic {topic} --partition {partition} "
+            f"--start-offset {stable} ends it (describe-producers shows its producer id)"
         )
 
 

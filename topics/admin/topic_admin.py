@@ -11,13 +11,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Self
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AlterConfigOpType,
     ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     NewTopic,
+    OffsetSpec,
     ResourceType,
 )
 
@@ -26,6 +27,7 @@ from rowtide.topics.admin.errors import GONE, REFUSED, failed, is_away
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import wrong_history_config
 from rowtide.topics.settings import TopicSettings
+from rowtide.topics.stable_offsets import Ends
 from rowtide.topics.watch import TopicIdentity
 
 log = logging.getLogger(__name__)
@@ -153,6 +155,39 @@ class TopicAdmin:
             else:
                 found[topic] = TopicIdentity(str(description.topic_id), len(description.partitions))
         return found
+
+    def ends(self, topics: Sequence[str]) -> dict[tuple[str, int], Ends]:
+        """Return the ends of all partitions of topics, by topic and partition, without topics that do not exist.
+
+        Raises:
+            TopicError: Kafka is not reachable, or access is denied.
+        """
+        places = [
+            TopicPartition(topic, number)
+            for topic, found in self.identify(topics).items()
+            for number in range(found.partitions)
+        ]
+        end = self._offsets(places, IsolationLevel.READ_UNCOMMITTED)  # first: the other one may only be larger then
+        stable = self._offsets(places, IsolationLevel.READ_COMMITTED)
+        return {place: Ends(stable[place], end[place]) for place in end}
+
+    def _offsets(self, places: Sequence[TopicPartition], isolation: IsolationLevel) -> dict[tuple[str, int], int]:
+        if not places:
+            return {}
+        latest = {place: OffsetSpec.latest() for place in places}  # type: ignore[no-untyped-call]
+        futures = self._admin.list_offsets(latest, isolation_level=isolation, request_timeout=self.timeout)
+        found = {}
+        for place, future in futures.items():
+            try:
+                found[place.topic, place.partition] = self._answer("look up", place.topic, future).offset
+            except KafkaException as failure:
+                raise self._failed("look up", place.topic, failure.args[0]) from failure
+        return found
+
+    @property
+    def servers(self) -> str:
+        """``bootstrap.servers``."""
+        return self._servers
 
     def topic_config(self, name: str, topics: Sequence[str]) -> dict[str, str]:
         """The value of one setting of many topics, without those that do not exist or may not be described.

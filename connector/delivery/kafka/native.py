@@ -32,6 +32,11 @@ class NativeProducer:
         self._show_keys = show_keys
 
     @property
+    def producer_id(self) -> int | None:
+        """The id that Kafka gave the producer; ``None`` before."""
+        return self._producer.producer_id
+
+    @property
     def problem(self) -> str | None:
         """The last error that is retried, until a sink resets it."""
         return self._producer.problem

@@ -113,6 +113,10 @@ class RecordProducer:
         except KafkaException as failure:
             raise DeliveryError(f"the Kafka producer cannot be created: {failure.args[0].str()}") from failure
 
+    @property
+    def producer_id(self) -> None:
+        """The id that Kafka gave the producer, which librdkafka does not tell."""
+
     def send(self, batches: Sequence[Batch]) -> None:
         """Queue all messages, in order; waits while the queue is full.
 

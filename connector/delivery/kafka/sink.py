@@ -29,6 +29,9 @@ class Producer(Protocol):
     problem: str | None
 
     @property
+    def producer_id(self) -> int | None: ...
+
+    @property
     def waiting(self) -> int: ...
     def send(self, batches: Sequence[Batch]) -> None: ...
     def put(self, record: OffsetRecord) -> None: ...
@@ -139,6 +142,16 @@ class TransactionalSink:
     def problem(self) -> str | None:
         """The last error of the client since the last commit."""
         return self._producer.problem
+
+    @property
+    def transaction_timeout_s(self) -> float:
+        """How long a transaction may be open (``transaction.timeout.ms``), in seconds."""
+        return self._producer.transaction_timeout_s
+
+    @property
+    def producer_id(self) -> int | None:
+        """The id that Kafka gave the producer; ``None`` if it is not known."""
+        return self._producer.producer_id
 
     def open(self) -> None:
         """Fence older instances and end their open transactions. From now on, the stored offset is final."""

@@ -99,6 +99,12 @@ class Sender:
         """The state of the transaction; ``READY`` without transactions, once there is a producer id."""
         return self._transactions.state
 
+    @property
+    def producer_id(self) -> int | None:
+        """The id that Kafka gave the producer; ``None`` before."""
+        producer = self._transactions.producer
+        return None if producer is None else producer.producer_id
+
     def partitions(self, topic: str) -> int | None:
         """The number of partitions of a topic; ``None`` if it is unknown, and is then looked up."""
         found = self._cluster.partitions(topic)

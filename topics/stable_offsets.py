@@ -1,0 +1,82 @@
+"""Finds transactions that hang: the last stable offset of a partition stays behind its end. Pure.
+
+A transaction ends when its coordinator writes a marker into each of its partitions. A broker that starts, and does not
+know the leader of a partition yet, takes the partition for deleted and leaves the marker out ("Couldn't find leader
+endpoint for partitions", seen with Kafka 4.3.1 in both versions of transactions). Then the transaction has ended for
+its coordinator, and is open in the partition for ever: consumers with ``read_committed`` wait behind its first record.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+
+class Ends(NamedTuple):
+    """The end of a partition.
+
+    Attributes:
+        stable: the last stable offset, behind which a transaction is open.
+        end: the offset behind the last record.
+    """
+
+    stable: int
+    end: int
+
+
+class Hanging(NamedTuple):
+    """A transaction that hangs.
+
+    Attributes:
+        topic: the topic.
+        partition: the partition.
+        offset: of the transaction's first record.
+        seconds: how long it has been seen.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    seconds: float
+
+    def remedy(self, servers: str) -> str:
+        """Return the commands of Kafka that show the transaction, and end it.
+
+        Args:
+            servers: ``bootstrap.servers``.
+        """
+        tool = f"kafka-transactions.sh --bootstrap-server {servers}"
+        place = f"--topic {self.topic} --partition {self.partition}"
+        return (
+            f"{tool} describe-producers {place} shows its producer id, and {tool} abort {place} --start-offset "
+            f"{self.offset} ends it"
+        )
+
+
+class StableOffsets:
+    """Compares the ends of partitions with those of earlier looks.
+
+    Args:
+        limit_s: a transaction that is open for longer has ended for its coordinator: ``transaction.timeout.ms``, and
+            what the coordinator may take.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._since: dict[tuple[str, int], tuple[int, float]] = {}
+        self._reported: set[tuple[str, int, int]] = set()
+
+    def news(self, ends: Mapping[tuple[str, int], Ends], now: float) -> Iterator[Hanging]:
+        """Yield the transactions that hang, each once.
+
+        Args:
+            ends: the ends of the partitions.
+            now: seconds of a monotonic clock.
+        """
+        for (topic, partition), found in ends.items():
+            known, since = self._since.get((topic, partition), (None, now))
+            if found.stable >= found.end or found.stable != known:
+                since = now
+            self._since[topic, partition] = found.stable, since
+            place = topic, partition, found.stable
+            if now - since >= self._limit_s and place not in self._reported:
+                self._reported.add(place)
+                yield Hanging(topic, partition, found.stable, now - since)
