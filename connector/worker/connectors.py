@@ -2,13 +2,16 @@
 
 import asyncio
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from mode import Service
 
 from rowtide.connector.config import Configuration
+from rowtide.connector.config.kafka.producer_settings import DEFAULTS
+from rowtide.connector.delivery.event_store import DEFAULT_MAX_BYTES
 from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.worker.service import ConnectorService
 
@@ -16,6 +19,9 @@ _LEAST_STOP_S = 1.0
 """The least time to stop, also with ``task.shutdown.graceful.timeout.ms=0``."""
 _OTHER_THREADS = 6
 """Threads of the event loop beside those for the connectors, such as for names of hosts."""
+
+_LEAST_SHARE = 8 << 20
+"""The least memory of a connector for each of its queues, in bytes."""
 
 Failure = tuple[str, BaseException]
 """The name of a connector, and why it has failed."""
@@ -38,7 +44,7 @@ class Connectors(Service):
 
     def __init__(self, configs: Iterable[Configuration], form: MessageForm | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.services = {config.name: ConnectorService(config, form) for config in configs}
+        self.services = {config.name: ConnectorService(config, form) for config in sharing_memory(tuple(configs))}
         self.on_failure: Callable[[Failure], None] = lambda _failure: None
         self.on_end: Callable[[], None] = lambda: None
 
@@ -73,3 +79,23 @@ class Connectors(Service):
             self.on_end()
         elif failure is not None:
             self.on_failure((name, failure))
+
+
+def sharing_memory(configs: Sequence[Configuration]) -> list[Configuration]:
+    """Divide the memory for queued records, and for those on their way to Kafka, among the connectors of a process.
+
+    One connector may hold 64 MB of each. Those of a process share this, with at least 8 MB each, unless a connector's
+    own configuration has a limit.
+    """
+    share = max(_LEAST_SHARE, DEFAULT_MAX_BYTES // max(1, len(configs)))
+    return list(configs) if len(configs) == 1 else [_limited(config, share) for config in configs]
+
+
+def _limited(config: Configuration, share: int) -> Configuration:
+    largest = int(config.kafka.producer.get("message.max.bytes", DEFAULTS["message.max.bytes"]))
+    memory = {"queue.buffering.max.kbytes": str(max(share, largest) // 1024 + 1)}
+    return replace(
+        config,
+        kafka=replace(config.kafka, producer=config.kafka.producer.over(memory)),
+        streaming=replace(config.streaming, max_queue_bytes=config.streaming.max_queue_bytes or share),
+    )
