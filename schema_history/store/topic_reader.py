@@ -303,12 +303,11 @@ class TopicReader:
         )
         place = TopicPartition(topic, partition)
         latest = {place: OffsetSpec.latest()}  # type: ignore[no-untyped-call]
-        asked = admin_client(self._admin).list_offsets(
-            latest, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_STUCK_S
-        )
+        admin = admin_client(self._admin)  # without a reference it would end, and never answer
+        asked = admin.list_offsets(latest, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_STUCK_S)
         try:
-            stable = asked[place].result().offset
-        except KafkaException:
+            stable = asked[place].result(2 * _STUCK_S).offset
+        except (KafkaException, TimeoutError):
             return f"{text}. No broker answers"
         if stable >= end:
             return f"{text}, though no transaction is open"
