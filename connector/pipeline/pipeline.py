@@ -106,6 +106,9 @@ class Pipeline:
         self.xa = XaTransactions(self.progress, start, read_xa, left_out, self._captured.emitted, settings.form)
         self._row_writer = RowWriter(settings, self.progress, self._monitor, clock, self._batch_offset, self._put)
         self.signals = signals
+        self._described = (
+            False  # by a FORMAT_DESCRIPTION, which at the beginning of a stream may be older than the start
+        )
         self._out: list[Output] = []
         self._handlers: dict[type, Callable[..., Steps | None]] = {
             events.Rows: self._rows,
@@ -114,6 +117,7 @@ class Pipeline:
             events.ExecuteLoadQuery: self._load,
             events.Xid: self._end_transaction,
             events.XaPrepare: self._xa_prepare,
+            events.FormatDescription: self._format_description,
             events.PreviousGtids: self._previous_gtids,
             events.Gtid: self._gtid,
             events.MariadbGtidEvent: self._mariadb_gtid,
@@ -273,6 +277,11 @@ class Pipeline:
             self.progress.anonymous_started(None)
         else:
             self.progress.gtid_started(event.text, *executed, event.original_commit_timestamp or None)
+
+    def _format_description(self, event: events.FormatDescription) -> None:
+        if event.created and self._described:
+            self.tables.temporary.clear()  # the server was started again
+        self._described = True
 
     def _previous_gtids(self, event: events.PreviousGtids) -> None:
         self.gtids.start_of_file(event)

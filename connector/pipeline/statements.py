@@ -110,6 +110,7 @@ class StatementContext:
         offset: returns the offset of its history entries.
         transaction: returns the ``transaction`` field of the next record of a table, null outside of a transaction.
         about_database: whether it concerns a database as a whole; ``source.table`` is null then.
+        temporary: whether it concerns a temporary table whose name is that of a captured one.
         session: the session settings that its history entries need.
     """
 
@@ -119,6 +120,7 @@ class StatementContext:
     offset: Callable[[], SourceOffset]
     transaction: Callable[[str], dict[str, object] | None]
     about_database: bool = False
+    temporary: bool = False
     session: Mapping[str, Any] | None = None
 
 
@@ -188,7 +190,8 @@ class Statements:
         if self._settings.only_captured_tables_ddl and not self._is_recorded(applied):
             return [*gone, *messages]
         sessions = required_sessions(self._tables, statement, applied, self._recorded)
-        context = replace(context, about_database=applied.statement_class in _DATABASE)
+        about_database, temporary = applied.statement_class in _DATABASE, self._hides_captured(applied)
+        context = replace(context, about_database=about_database, temporary=temporary)
         for change, session in zip(applied.changes, sessions, strict=True):
             if change.kind is ChangeKind.TRUNCATE:
                 self._truncated(change, context, out)
@@ -251,7 +254,7 @@ class Statements:
         """Whether a statement concerns a captured table or database, or a table that may take a captured name."""
         if applied.statement_class in _DATABASE:
             return any(self._settings.tables.captures_database(change.database) for change in applied.changes)
-        named = (change.table_id for change in applied.changes)
+        named = (*(change.table_id for change in applied.changes), *applied.temporary)
         return any(table is not None and self._names.keeps_structure(table.database, table.table) for table in named)
 
     def _changes_captured_rows(self, event: events.Query, statement: QueryEvent, position: str) -> bool:
@@ -286,6 +289,10 @@ class Statements:
                 ", ".join(map(str, new)), position,
             )  # fmt: skip
 
+    def _hides_captured(self, applied: StatementResult) -> bool:
+        """Whether a statement concerns temporary tables with names of captured ones: a restart must know of them."""
+        return any(self._names.keeps_structure(table.database, table.table) for table in applied.temporary)
+
     def _refuse_dml(self, event: events.Query, position: str) -> None:
         """Handle rows that were logged as a statement, because the session's ``binlog_format`` was not ROW."""
         sql = event.text if self._settings.show_values else without_literals(event.text)
@@ -305,9 +312,12 @@ class Statements:
         captured = table is None or self._names.captures(table.database, table.table)
         kept = captured or (table is not None and self._names.keeps_structure(table.database, table.table))
         if change.database and not settings.tables.captures_database(change.database):
-            if settings.only_captured_databases_ddl or settings.only_captured_tables_ddl:
-                return
-        elif not kept and settings.only_captured_tables_ddl:
+            recorded = not (settings.only_captured_databases_ddl or settings.only_captured_tables_ddl)
+        else:
+            recorded = kept or not settings.only_captured_tables_ddl
+        if not recorded:
+            if context.temporary:
+                out.append(HistoryEntry(self._history_text(change, context)))
             return
         if captured and change.table is not None and not settings.changes and settings.form is None:
             self._lossy_warnings.table_changed(change.table)

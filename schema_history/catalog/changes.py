@@ -53,6 +53,7 @@ class StatementResult:
         altered: every table that the statement created, changed, renamed or dropped (then ``None``).
         before: the same tables before it: ``None`` if a table did not exist, or was dropped with its database.
         databases_before: all databases before it, if the statement concerns databases.
+        temporary: the temporary tables that it created, changed, renamed or dropped.
     """
 
     statement_class: str
@@ -60,6 +61,7 @@ class StatementResult:
     altered: tuple[tuple[TableId, Table | None], ...] = ()
     before: tuple[tuple[TableId, Table | None], ...] = ()
     databases_before: tuple[Database, ...] | None = None
+    temporary: tuple[TableId, ...] = ()
 
     def renamed(self) -> Iterator[tuple[TableId, TableId]]:
         """The tables that RENAME TABLE or ALTER TABLE … RENAME gave another name, each with both names, in order."""

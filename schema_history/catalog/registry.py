@@ -17,14 +17,15 @@ class TableRegistry:
 
     Attributes:
         server: the server of the tables.
-        temporary: temporary tables by session and name; they occur in the binlog with ``binlog_format=STATEMENT``.
+        temporary: temporary tables by session and name, ``None`` if the structure is not known; they occur in the
+            binlog with ``binlog_format=STATEMENT``.
         variables: server variables in Debezium's histories (``character_set_server``).
         changes: how often a table was added, replaced or removed; what is cached of tables holds until it changes.
     """
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.temporary: dict[tuple[int, TableId], Table] = {}
+        self.temporary: dict[tuple[int, TableId], Table | None] = {}
         self.variables: dict[str, str] = {}
         self.changes = 0
         self._tables: ByTable[Table] | ChangedByTable[Table] = ByTable()

@@ -62,6 +62,7 @@ class StatementExecutor:
         self.statement = statement
         self.sql = sql
         self.staged: dict[TableId, Table | None] = {}
+        self.temporary: list[TableId] = []
         self.changes: list[tuple[ChangeKind, str, str, TableId | None, TableId | None]] = []
 
     def run(self) -> StatementResult:
@@ -87,7 +88,9 @@ class StatementExecutor:
                 self.catalog.remove(table_id)
             else:
                 self.catalog.put(table)
-        return StatementResult(what, self._reported(what), tuple(self.staged.items()), before, databases)
+        return StatementResult(
+            what, self._reported(what), tuple(self.staged.items()), before, databases, tuple(self.temporary)
+        )
 
     # ------------------------------------------------------------ names
 
@@ -102,15 +105,20 @@ class StatementExecutor:
             return self.staged[table_id]
         return self.catalog.table(table_id.database, table_id.table)
 
+    def _is_temporary(self, table_id: TableId) -> bool:
+        return self.event.thread_specific and (self.event.thread_id, table_id) in self.catalog.temporary
+
     def _temporary(self, table_id: TableId) -> Table | None:
+        """The temporary table; ``None`` also if its structure is not known."""
         return self.catalog.temporary.get((self.event.thread_id, table_id)) if self.event.thread_specific else None
 
     def _set_temporary(self, table_id: TableId, table: Table | None) -> None:
-        key = (self.event.thread_id, table_id)
-        if table is None:
-            self.catalog.temporary.pop(key, None)
-        else:
-            self.catalog.temporary[key] = table
+        self.temporary.append(table_id)
+        self.catalog.temporary[self.event.thread_id, table_id] = table
+
+    def _drop_temporary(self, table_id: TableId) -> None:
+        self.temporary.append(table_id)
+        self.catalog.temporary.pop((self.event.thread_id, table_id), None)
 
     def _report(
         self, kind: ChangeKind, text: str, table_id: TableId | None, previous: TableId | None = None, database: str = ""
@@ -153,7 +161,8 @@ class StatementExecutor:
         if known is not None and body.if_not_exists and not body.or_replace:
             return
         if body.temporary:
-            self._set_temporary(table_id, None if body.query else self._built(body, table_id))
+            if not (body.if_not_exists and self._is_temporary(table_id)):
+                self._set_temporary(table_id, None if body.query else self._built(body, table_id))
             return
         self.staged[table_id] = self._built(body, table_id)
         self._report(ChangeKind.CREATE, self.statement.text, table_id)
@@ -177,9 +186,12 @@ class StatementExecutor:
             return
         if not body.temporary and body.if_not_exists and self._table(table_id) is not None:
             return
-        source = self._temporary(like) or self._table(like)
-        if source is None:
-            self.staged |= {} if body.temporary else {table_id: None}  # it is not known either, as in Debezium
+        source = self._temporary(like) if self._is_temporary(like) else self._table(like)
+        if source is None:  # the new one is not known either, as in Debezium
+            if body.temporary:
+                self._set_temporary(table_id, None)
+            else:
+                self.staged[table_id] = None
             return
         constraints = tuple(
             Constraint(_renamed_check(c.name, like.table, table_id.table), c.kind, c.columns)
@@ -197,9 +209,13 @@ class StatementExecutor:
     def alter_table(self, body: AlterTable) -> None:
         """ALTER TABLE."""
         table_id = self._id(body.name)
-        temporary = self._temporary(table_id)
-        table = temporary or self._table(table_id)
+        is_temporary = self._is_temporary(table_id)
+        table = self._temporary(table_id) if is_temporary else self._table(table_id)
         names = [self._id(action.name) for action in body.actions if isinstance(action, RenameTo)]
+        if table is None and is_temporary:
+            self._drop_temporary(table_id)
+            self._set_temporary(names[-1] if names else table_id, None)
+            return
         if table is None:
             for new_id in () if body.if_exists else names[-1:]:  # as in rename_table
                 self.staged[new_id] = None
@@ -211,8 +227,8 @@ class StatementExecutor:
         database = self.catalog.database(table_id.database if self.ctx.mariadb else self.ctx.database)
         altered = alter(table, body.actions, self.ctx, database)
         altered = replace(apply_alter_table(table, altered, body, self.ctx), id=new_id)
-        if temporary is not None:
-            self._set_temporary(table_id, None)
+        if is_temporary:
+            self._drop_temporary(table_id)
             self._set_temporary(new_id, altered)
             return
         self.staged |= {table_id: None, new_id: altered}
@@ -243,15 +259,16 @@ class StatementExecutor:
 
     def _alter_keys(self, name: TableName, actions: list[Any], index: CreateIndex | None) -> None:
         table_id = self._id(name)
-        temporary = self._temporary(table_id)
-        table = temporary or self._table(table_id)
+        is_temporary = self._is_temporary(table_id)
+        table = self._temporary(table_id) if is_temporary else self._table(table_id)
         if table is None:
+            self.temporary += [table_id] if is_temporary else []
             return
         altered = alter(table, actions, self.ctx)
         reported = False
         if index is not None:
             altered, reported = apply_create_index(altered, index)
-        if temporary is not None:
+        if is_temporary:
             self._set_temporary(table_id, altered)
             return
         self.staged[table_id] = altered
@@ -265,8 +282,8 @@ class StatementExecutor:
         """DROP TABLE."""
         for name in body.names:
             table_id = self._id(name)
-            if self._temporary(table_id) is not None:
-                self._set_temporary(table_id, None)
+            if self._is_temporary(table_id):
+                self._drop_temporary(table_id)
                 continue
             if body.temporary:
                 continue
@@ -282,10 +299,10 @@ class StatementExecutor:
         """RENAME TABLE."""
         for (old, new), text in zip(body.pairs, body.texts, strict=True):
             old_id, new_id = self._id(old), self._id(new)
-            temporary = self._temporary(old_id)
-            if temporary is not None:
-                self._set_temporary(old_id, None)
-                self._set_temporary(new_id, temporary.renamed(new_id))
+            if self._is_temporary(old_id):
+                temporary = self._temporary(old_id)
+                self._drop_temporary(old_id)
+                self._set_temporary(new_id, None if temporary is None else temporary.renamed(new_id))
                 continue
             table = self._table(old_id)
             if table is not None:
@@ -298,7 +315,7 @@ class StatementExecutor:
     def truncate_table(self, body: TruncateTable) -> None:
         """TRUNCATE TABLE."""
         table_id = self._id(body.name)
-        if self._temporary(table_id) is None:
+        if not self._is_temporary(table_id):
             self._report(ChangeKind.TRUNCATE, self.statement.text, table_id)
 
     # ------------------------------------------------------------ sequences

@@ -30,7 +30,7 @@ from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.history_record import RecordedTable
 from rowtide.schema_history.store.json_fields import flag, json_object, number, optional_text, text
 
-FORMAT = 2
+FORMAT = 3
 """Version of the format. Raise it when fields change, or when records are read differently: others are not used."""
 
 
@@ -85,6 +85,7 @@ def dump_summary(header: SummaryHeader, recovery: Recovery) -> bytes:
         "databases": [astuple(database) for database in databases],
         "current": current,
         "variables": recovery.databases.variables,
+        "temporary": [(thread, *astuple(table)) for thread, table in recovery.databases.temporary],
         "tables": [numbers[id(history)] for history in recovery.histories.values()],
         "processed": b64encode(b"".join(recovery.processed)).decode(),
     }
@@ -147,6 +148,8 @@ class Summary:
             recovery.databases.put_database(databases[place])
         for name, value in head["variables"].items():
             recovery.databases.variables[name] = text(value, "variables")
+        hidden = ((number(thread, "thread"), _table_id(*table)) for thread, *table in head["temporary"])
+        recovery.databases.temporary = dict.fromkeys(hidden)
         histories: list[TableHistory] = []
         for line in self._lines:
             histories.append(_table_history(json.loads(line), histories, databases))

@@ -140,7 +140,7 @@ def _drop(c: Cursor) -> list[Action]:
         return [DropKey("primary")]
     if c.accept("FOREIGN", "KEY"):
         if_exists = accept_if_exists(c)
-        return [DropKey("foreign", c.name(), if_exists)]
+        return [DropKey("foreign", c.column_name(), if_exists)]
     if c.word == "PARTITION" and c.ahead() not in ("", ",", ";"):
         return _partition_work(c)
     if c.word == "PARTITION" and c.dialect.flavor is Flavor.MYSQL:
@@ -148,7 +148,7 @@ def _drop(c: Cursor) -> list[Action]:
     if word := c.accept_one("INDEX", "KEY", "CHECK", "CONSTRAINT"):
         if_exists = accept_if_exists(c)
         kind = {"CHECK": "check", "CONSTRAINT": "constraint"}.get(word, "index")
-        return [DropKey(kind, c.name(), if_exists)]
+        return [DropKey(kind, c.column_name(), if_exists)]
     if c.word == "SYSTEM" and c.ahead() == "VERSIONING":
         c.at += 2
         return [SystemVersioning(add=False)]

@@ -12,7 +12,7 @@ import gc
 import logging
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import blake2b
 
@@ -43,7 +43,7 @@ from rowtide.schema_history.ddl.statements import (
 from rowtide.schema_history.errors import SchemaHistoryError, UnparsedDdl
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter, SourceFilter
-from rowtide.schema_history.recovery.session_settings import recorded_event
+from rowtide.schema_history.recovery.session_settings import concerns_temporary, recorded_event
 from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory, build_from_history
 from rowtide.schema_history.server.query_event import QueryEvent, Server
 from rowtide.schema_history.store.history_record import HistoryRecord, RecordedTable
@@ -108,7 +108,7 @@ class Recovery:
 
     Attributes:
         processed: the identity of each record that was used.
-        databases: the databases, and no tables.
+        databases: the databases, and no tables but temporary ones.
         histories: the entries of each table.
     """
 
@@ -155,6 +155,11 @@ class Recovery:
 
     def _process(self, record: HistoryRecord) -> None:
         self._database = record.database if record.session is None else record.session.get("db", record.database)
+        if record.ddl and concerns_temporary(record.session):
+            with suppress(SchemaHistoryError):
+                self.databases.apply(recorded_event(record.ddl, record.database, record.session))
+            if not record.tables:
+                return
         if record.ddl and (not record.tables or _OTHER_TABLES.search(record.ddl)):
             event = recorded_event(record.ddl, record.database, record.session)
             try:
@@ -219,7 +224,7 @@ class Recovery:
             self._add(record, self._id(body.table))
         elif isinstance(body, AlterSequence):
             self._add(record, self._id(body.name))
-        elif isinstance(body, DropTable):
+        elif isinstance(body, DropTable) and not body.temporary:
             for name in body.names:
                 self.histories.pop(self._key(self._id(name)), None)
 

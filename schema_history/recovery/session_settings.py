@@ -4,6 +4,9 @@ A record has the text and the database that the statement concerns. But the sess
 one, ``ANSI_QUOTES`` turns strings into names, ``explicit_defaults_for_timestamp=OFF`` makes columns NOT NULL, and a new
 database takes the session's character set. A record therefore gets the field ``session`` if, and only if, the statement
 would have another result without it. Debezium ignores unknown fields.
+
+A record about temporary tables has the session's ``thread_id``. Without it, a restart would apply ``ALTER TABLE t`` to
+the table that the temporary one hides.
 """
 
 import re
@@ -54,6 +57,8 @@ def recorded_event(ddl: str, database: str, session: Mapping[str, Any] | None) -
     if session is None:
         return QueryEvent(ddl, database, sql_mode=0)
     given = {field: session[name] for name, field in _FIELDS.items() if name in session}
+    if concerns_temporary(session):
+        given["thread_id"], given["thread_specific"] = session["thread_id"], True
     try:
         text(session.get("sql", ddl), "sql")
         for name, value in given.items():
@@ -75,6 +80,11 @@ def recorded_event(ddl: str, database: str, session: Mapping[str, Any] | None) -
     return QueryEvent(session.get("sql", ddl), **{"sql_mode": 0, **given})
 
 
+def concerns_temporary(session: Mapping[str, Any] | None) -> bool:
+    """Return whether a record with these settings is about temporary tables."""
+    return session is not None and "thread_id" in session
+
+
 def required_sessions(
     tables: Tables, event: QueryEvent, result: StatementResult, recorded: Callable[[TableId], bool] | None = None
 ) -> Sequence[dict[str, Any] | None]:
@@ -91,6 +101,8 @@ def required_sessions(
         recorded: tells whether a table is in the history; ``None`` if all are.
     """
     number = len(result.changes)
+    if result.temporary:
+        return [{**session_fields(event), "thread_id": event.thread_id}] * number
     if not result.altered and result.databases_before is None:
         return [None] * number
     server = tables.server

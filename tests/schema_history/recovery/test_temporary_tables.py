@@ -1,0 +1,113 @@
+"""Statements on temporary tables leave captured tables of the same name alone, also after a restart between them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import TableId
+from rowtide.schema_history.recovery.recover import Recovery, recover
+from rowtide.schema_history.recovery.session_settings import required_sessions
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from rowtide.schema_history.store.history_record import history_record, parse_record
+
+THREAD = 7
+_LIKE = "CREATE TABLE w (id INT, x INT, y INT)"
+T, U = TableId("d", "t"), TableId("d", "u")
+
+
+class Stream:
+    """The statements of a stream, and the history that it writes."""
+
+    def __init__(self, flavor: str) -> None:
+        self.server = Server(Flavor(flavor), "11.4.5-MariaDB" if flavor == "mariadb" else "9.7.0")
+        self.tables = Tables(self.server)
+        self.records: list[str] = []
+        for sql in ("CREATE DATABASE d", "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)", _LIKE):
+            self.run(sql)
+
+    def run(self, sql: str, thread: int = 0) -> None:
+        """Apply a statement of a session; 0 is one without temporary tables."""
+        event = QueryEvent(sql, database="d", sql_mode=0, thread_specific=bool(thread), thread_id=thread)
+        result = self.tables.apply(event)
+        sessions = required_sessions(self.tables, event, result)
+        for change, session in zip(result.changes, sessions, strict=True):
+            position = {"file": "b.1", "pos": len(self.records) + 1}
+            self.records.append(history_record(change, "shop", position, 0, session=session))
+
+    def restart(self) -> None:
+        """Recover the tables from the history."""
+        self.tables = recover(map(parse_record, self.records), self.server, None)
+
+    def columns(self) -> list[str]:
+        table = self.tables.table("d", "t")
+        assert table is not None
+        return [column.name for column in table.columns]
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def stream(request: pytest.FixtureRequest) -> Stream:
+    return Stream(request.param)
+
+
+CREATE = "CREATE TEMPORARY TABLE t (id INT, x INT, y INT)"
+ALTERS = (
+    "ALTER TABLE t DROP COLUMN x",
+    "ALTER TABLE t ADD COLUMN a INT FIRST",
+    "ALTER TABLE t ADD INDEX i (y), RENAME TO u",
+    "RENAME TABLE u TO t",
+    "CREATE INDEX j ON t (y)",
+    "DROP INDEX j ON t",
+    "TRUNCATE TABLE t",
+    "DROP TABLE t",
+)
+
+
+@pytest.mark.parametrize(
+    "create", [CREATE, "CREATE TEMPORARY TABLE t SELECT 1 AS x", "CREATE TEMPORARY TABLE t LIKE w"]
+)
+@pytest.mark.parametrize("stop", range(len(ALTERS) + 1))
+def test_a_captured_table_keeps_its_columns(stream: Stream, create: str, stop: int) -> None:
+    stream.run(create, THREAD)
+    for number, sql in enumerate(ALTERS):
+        if number == stop:
+            stream.restart()
+            assert (THREAD, U if number == 3 else T) in stream.tables.temporary
+        stream.run(sql, THREAD)
+        assert stream.columns() == ["id", "a", "b"]
+    stream.restart()
+    assert stream.columns() == ["id", "a", "b"]
+    assert not stream.tables.temporary
+    stream.run("ALTER TABLE t DROP COLUMN a", THREAD)  # of the captured table now
+    stream.restart()
+    assert stream.columns() == ["id", "b"]
+
+
+def test_other_sessions_see_the_captured_table(stream: Stream) -> None:
+    stream.run(CREATE, THREAD)
+    stream.restart()
+    stream.run("ALTER TABLE t DROP COLUMN a", THREAD + 1)
+    stream.run("ALTER TABLE t DROP COLUMN x", THREAD)
+    stream.restart()
+    assert stream.columns() == ["id", "b"]
+
+
+def test_the_end_of_a_session_drops_its_table(stream: Stream) -> None:
+    stream.run(CREATE, THREAD)
+    stream.restart()
+    stream.run("DROP /*!40005 TEMPORARY */ TABLE IF EXISTS `t`", THREAD)
+    stream.restart()
+    assert stream.columns() == ["id", "a", "b"]
+    assert not stream.tables.temporary
+
+
+@pytest.mark.parametrize("sql", ["DROP TEMPORARY TABLE IF EXISTS t", "DROP TEMPORARY TABLE t"])
+def test_a_history_of_debezium_keeps_the_table(stream: Stream, sql: str) -> None:
+    record = (
+        '{"source":{"server":"shop"},"position":{"file":"b.1","pos":9},"ts_ms":0,"databaseName":"d",'
+        f'"ddl":"{sql}","tableChanges":[]}}'
+    )
+    recovery = Recovery(stream.server)
+    for one in map(parse_record, [*stream.records, record]):
+        recovery.add(one)
+    assert recovery.tables(prefer_ddl=False).exists("d", "t")
