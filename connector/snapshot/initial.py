@@ -160,7 +160,8 @@ class Snapshot:
         search = BinlogSearch(self._database, mariadb=self._settings.connector == "mariadb")
         with lost_connections():
             found = search.prepared(left, files, opened.position, end)
-            if gone := {*opened.prepared} - left:
+            # Also one that is left may have ended since it was listed.
+            if gone := {*opened.prepared} - {xa.xid for xa in found}:
                 # The binlog has no end of a transaction that has changed nothing.
                 ended = search.ended(gone, opened.position, end)
                 found += search.prepared(ended, files, opened.position, opened.position)

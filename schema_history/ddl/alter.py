@@ -174,9 +174,9 @@ def _rename(c: Cursor) -> list[Action]:
     if c.word in ("INDEX", "KEY"):
         c.at += 1
         if_exists = accept_if_exists(c)
-        old = c.name()
+        old = c.column_name()
         c.expect("TO")
-        return [RenameKey(old, c.name(), if_exists)]
+        return [RenameKey(old, c.column_name(), if_exists)]
     c.accept_one("TO", "AS", "=")
     return [RenameTo(c.table_name())]
 

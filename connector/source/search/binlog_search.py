@@ -55,7 +55,7 @@ class BinlogSearch:
             files: the server's binlog files, in order.
             start: where streaming starts. Transactions that were prepared after it are not in the result, because the
                 stream has them.
-            end: a position at which all of them were prepared.
+            end: a position after all of them were prepared. Those that have ended before it are not in the result.
 
         Raises:
             StreamBroken: the connection breaks again and again.
@@ -70,7 +70,7 @@ class BinlogSearch:
             last = self._last_in(xids, SourceOffset(file, 4), until, limit) | last
             until = SourceOffset(file, 4)
         found = {xid: xa for xid in xids if (xa := last.get(xid)) is not None}
-        if missing := sorted({*xids} - found.keys()):
+        if missing := sorted({*xids} - last.keys()):
             late = time.monotonic() > limit
             raise _unaccounted(missing, f"not found in {_LONGEST_S:.0f} s" if late else "no binlog file has them")
         return [xa for xa in found.values() if _place(xa) < _place(start)]

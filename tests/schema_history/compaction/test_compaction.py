@@ -177,8 +177,8 @@ def store() -> InMemorySchemaHistory:
     [
         lambda packed: packed[: len(packed) // 2],
         lambda _: b"",
-        lambda _: zlib.compress(b'{"format":2}'),
-        lambda packed: zlib.compress(zlib.decompress(packed).replace(b'{"format":2', b'{"format":3')),
+        lambda _: zlib.compress(b'{"format":3}'),
+        lambda packed: zlib.compress(zlib.decompress(packed).replace(b'{"format":3', b'{"format":4')),
         lambda packed: zlib.compress(zlib.decompress(packed)[:-20]),
         lambda packed: zlib.compress(zlib.decompress(packed).replace(b'"tables":[', b'"tables":[999,')),
     ],

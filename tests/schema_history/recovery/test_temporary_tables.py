@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.compaction.compacting_history import save_summary
+from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
+from rowtide.schema_history.compaction.summary_store import InMemorySummaries
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.recovery.recover import Recovery, recover
 from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.history_record import history_record, parse_record
+from rowtide.schema_history.store.history_store import InMemorySchemaHistory
 
 THREAD = 7
 _LIKE = "CREATE TABLE w (id INT, x INT, y INT)"
@@ -111,3 +115,14 @@ def test_a_history_of_debezium_keeps_the_table(stream: Stream, sql: str) -> None
     for one in map(parse_record, [*stream.records, record]):
         recovery.add(one)
     assert recovery.tables(prefer_ddl=False).exists("d", "t")
+
+
+def test_a_summary_of_the_history_has_temporary_tables(stream: Stream) -> None:
+    stream.run(CREATE, THREAD)
+    store, summaries = InMemorySchemaHistory(*stream.records), InMemorySummaries()
+    kept = StoredHistory(store, "shop", summaries)
+    save_summary(kept, read_history(kept, stream.server, None), 0)
+    assert summaries.summaries
+    stream.tables = read_history(kept, stream.server, None).tables(prefer_ddl=False)
+    stream.run("ALTER TABLE t DROP COLUMN x", THREAD)
+    assert stream.columns() == ["id", "a", "b"]

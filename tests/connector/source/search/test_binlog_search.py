@@ -1,0 +1,44 @@
+"""The search for prepared XA transactions in the binlog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from configurations import PROPERTIES
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.errors import SnapshotError
+from rowtide.connector.records.offset import PreparedXa, SourceOffset
+from rowtide.connector.source.search.binlog_search import BinlogSearch
+
+FILE = "binlog.000001"
+XA = PreparedXa("X'61',X'',1", FILE, 100)
+START, END = SourceOffset(FILE, 500), SourceOffset(FILE, 900)
+
+
+class Recorded(BinlogSearch):
+    """A search in a binlog that has these events: a transaction is prepared, or with ``None`` it ends."""
+
+    def __init__(self, *events: tuple[str, PreparedXa | None]) -> None:
+        config = from_properties({**PROPERTIES, "connector.class": "io.debezium.connector.mysql.MySqlConnector"})
+        super().__init__(config.database, mariadb=False)
+        self._events = events
+
+    def _xa_events(self, *_: object) -> Iterator[tuple[str, PreparedXa | None]]:
+        yield from self._events
+
+
+def test_a_transaction_that_has_ended_before_the_end_is_not_missing() -> None:
+    """It was listed before, and the end was read after its XA COMMIT."""
+    assert Recorded((XA.xid, XA), (XA.xid, None)).prepared([XA.xid], [FILE], START, END) == []
+
+
+def test_the_last_use_of_an_identifier_counts() -> None:
+    again = PreparedXa(XA.xid, FILE, 300)
+    assert Recorded((XA.xid, XA), (XA.xid, None), (XA.xid, again)).prepared([XA.xid], [FILE], START, END) == [again]
+
+
+def test_a_transaction_that_the_binlog_does_not_have_is_missing() -> None:
+    with pytest.raises(SnapshotError, match=r"X'62',X'',1: no binlog file has them"):
+        Recorded((XA.xid, XA)).prepared([XA.xid, "X'62',X'',1"], [FILE], START, END)
