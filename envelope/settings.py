@@ -7,7 +7,8 @@ from typing import Literal
 from rowtide.envelope.json.text import DEFAULT_FORMAT, JsonFormat
 
 DecimalMode = Literal["precise", "double", "string"]
-BigintUnsignedMode = Literal["long", "precise"]
+BigintUnsignedMode = Literal["long", "long_exact", "precise", "string"]
+BoolMode = Literal["boolean", "int16"]
 TimePrecisionMode = Literal["adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"]
 ZeroDateMode = Literal["epoch", "null"]
 BinaryMode = Literal["bytes", "base64", "base64-url-safe", "hex"]
@@ -31,6 +32,8 @@ class ValueSettings:
         adjust_schema_name: function of ``schema.name.adjustment.mode``.
         include_schema_comments: ``include.schema.comments``: write comments as ``doc``.
         zero_date_handling_mode: ``zero.date.handling.mode``, a property of rowtide.
+        bool_handling_mode: ``rowtide.bool.handling.mode``, a property of rowtide.
+        exact: ``rowtide.values=exact``, a property of rowtide, for what no other property covers.
         minimal_row_images: ``binlog.row.image.minimal.allowed``, a property of rowtide.
         connector: ``mysql`` or ``mariadb``, part of schema names.
     """
@@ -46,6 +49,8 @@ class ValueSettings:
     adjust_schema_name: Callable[[str], str] = str
     include_schema_comments: bool = False
     zero_date_handling_mode: ZeroDateMode = "epoch"
+    bool_handling_mode: BoolMode = "boolean"
+    exact: bool = False
     minimal_row_images: bool = False
     connector: Literal["mysql", "mariadb"] = "mysql"
 

@@ -15,7 +15,7 @@ from rowtide.envelope.types.column_type import ColumnType
 from rowtide.envelope.types.defaults import default_value
 from rowtide.envelope.types.mapping import column_type
 from rowtide.envelope.types.masking import column_mapper
-from rowtide.envelope.types.temporal import ZERO_DATE_KINDS
+from rowtide.envelope.types.temporal import ZERO_DATE_KINDS, distinct_in_keys
 from rowtide.schema_history.model import Column, DebeziumColumn, Table
 from rowtide.topics.column_rules import ColumnRules, Hash
 from rowtide.topics.filters import ColumnFilter, ColumnSelector, MessageKeys, TypeSelector
@@ -211,6 +211,8 @@ def _record_column(
         return None
     # Debezium trims the fraction of TIMESTAMP values in a snapshot, but not that of their default.
     default_type = column_type(debezium, rules.values, "stream") or connect_type
+    if rules.values.exact and column.name in key_names and connect_type.kind in ZERO_DATE_KINDS:
+        connect_type = distinct_in_keys(connect_type)
     key_schema = _column_schema(debezium, connect_type, default_type, rules)
     mapper, parameters = _mapper(table, debezium, rules)
     if rules.values.minimal_row_images and column.name not in key_names:
@@ -234,7 +236,7 @@ def _column_schema(
     return replace(
         schema,
         optional=debezium.optional or schema.optional,
-        default=default_value(debezium, default_type),
+        default=default_value(debezium, default_type, exact=rules.values.exact),
         doc=doc,
     )
 

@@ -17,7 +17,7 @@ from rowtide.connector.check.kafka_access import access_findings
 from rowtide.connector.check.privilege_rules import privilege_findings
 from rowtide.connector.check.server import fetch_facts
 from rowtide.connector.check.server_rules import OWN_REPLICA, server_findings
-from rowtide.connector.check.table_rules import table_findings
+from rowtide.connector.check.table_rules import exact_differences, table_findings, values_finding
 from rowtide.connector.check.topic_checks import CapturedTable, captured_tables, topic_findings
 from rowtide.connector.config import Configuration, Problem
 from rowtide.connector.source.connection import DatabaseUnreachableError
@@ -52,11 +52,13 @@ class Report:
         findings: what is wrong or worth knowing, errors first; empty if everything is in order.
         tables: the captured tables; ``None`` if they were not queried.
         reached: whether both the database and Kafka answered.
+        exact_differences: what exact values keep and Debezium's defaults would change; empty without exact values.
     """
 
     findings: list[Finding]
     tables: tuple[CapturedTable, ...] | None = None
     reached: bool = False
+    exact_differences: tuple[str, ...] = ()
 
 
 def check(
@@ -105,11 +107,13 @@ def check(
     captured = None if known is None else captured_tables(config, known, existing)
     if thorough and existing is not None:
         found += access_findings(config, captured or (), existing, timeout=kafka_timeout)
+    if config.databus.topic is None:
+        found.append(values_finding(config))
+    differences = exact_differences(config, known) if config.values.exact and known is not None else ()
     # Rules about an invalid property saw its default.
     found = [finding for finding in found if finding.subject not in invalid]
-    return Report(
-        ranked([*wrong, *found]), captured, facts is not None and (not config.uses_kafka or existing is not None)
-    )
+    reached = facts is not None and (not config.uses_kafka or existing is not None)
+    return Report(ranked([*wrong, *found]), captured, reached, differences)
 
 
 def _unchecked(subject: str, what: str) -> Finding:

@@ -51,11 +51,21 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class ColumnFact:
-    """A column as information_schema describes it."""
+    """A column as information_schema describes it.
+
+    Attributes:
+        name: its name.
+        column_type: its type, such as ``bigint unsigned``.
+        nullable: whether it allows NULL.
+        has_default: whether it has a default other than NULL, which Debezium's schema has, too.
+        in_primary_key: whether it is part of the primary key.
+    """
 
     name: str
     column_type: str
     nullable: bool
+    has_default: bool = False
+    in_primary_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)

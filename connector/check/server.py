@@ -13,6 +13,14 @@ from rowtide.connector.source.connection import connect
 from rowtide.topics.filters import BUILTIN_DATABASES
 
 _VARIABLES = ", ".join(f"'{name}'" for name in sorted(VARIABLES))
+# Defaults that Debezium's schema has: literals, and CURRENT_TIMESTAMP of a DATETIME.
+_MARIADB_DEFAULT = (
+    "COLUMN_DEFAULT <> 'NULL' AND (DATA_TYPE = 'datetime' OR COLUMN_DEFAULT NOT LIKE 'current_timestamp%')"
+)
+_MYSQL_DEFAULT = (
+    "COLUMN_DEFAULT IS NOT NULL AND "
+    "(EXTRA NOT LIKE '%DEFAULT_GENERATED%' OR DATA_TYPE = 'datetime' AND COLUMN_DEFAULT LIKE 'current_timestamp%')"
+)
 
 
 def fetch_facts(config: Configuration, *, tables: bool = True, estimates: bool = False) -> ServerFacts:
@@ -106,6 +114,7 @@ def _is_replica(connection: "Connection[Any]") -> bool | None:
 def _tables(connection: "Connection[Any]", *, estimates: bool, mariadb: bool) -> tuple[TableFact, ...]:
     builtin = ", ".join(f"'{name}'" for name in sorted(BUILTIN_DATABASES))
     rows_column = "TABLE_ROWS" if estimates else "NULL"
+    default = _MARIADB_DEFAULT if mariadb else _MYSQL_DEFAULT
     tables: dict[tuple[str, str], tuple[int | None, int | None]] = {}
     columns: dict[tuple[str, str], list[ColumnFact]] = {}
     shared: dict[ColumnFact, ColumnFact] = {}  # many tables have the same columns
@@ -122,12 +131,13 @@ def _tables(connection: "Connection[Any]", *, estimates: bool, mariadb: bool) ->
             tables[database, table] = _whole(rows), _whole(created_at)
             columns[database, table] = []
         cursor.execute(
-            "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE FROM information_schema.COLUMNS "
+            f"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, {default}, COLUMN_KEY = 'PRI' "
+            "FROM information_schema.COLUMNS "
             f"WHERE TABLE_SCHEMA NOT IN ({builtin}) ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
         )
-        for database, table, name, column_type, nullable in cursor:
+        for database, table, name, column_type, nullable, has_default, key in cursor:
             if (database, table) in columns:
-                column = ColumnFact(name, _text(column_type), nullable == "YES")
+                column = ColumnFact(name, _text(column_type), nullable == "YES", bool(has_default), bool(key))
                 columns[database, table].append(shared.setdefault(column, column))
     return tuple(TableFact(*key, tuple(columns[key]), *more_facts) for key, more_facts in tables.items())
 

@@ -2,13 +2,19 @@
 
 from collections.abc import Iterator
 
-from rowtide.connector.check.facts import TableFact, captured_names
+from rowtide.connector.check.facts import ColumnFact, TableFact, captured_names
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.pattern_rules import pattern_findings
 from rowtide.connector.config import Configuration
-from rowtide.connector.config.catalogue import capture
-from rowtide.connector.config.choices import BigintUnsignedHandling, LimitAction, ZeroDateHandling
-from rowtide.connector.records.lossy_conversions import OVERFLOW, ZERO_DATES, LossyConversion
+from rowtide.connector.config.catalogue import PROPERTIES, capture, connection, values
+from rowtide.connector.config.choices import LimitAction
+from rowtide.connector.records.lossy_conversions import (
+    ColumnTraits,
+    ConversionSettings,
+    LossyConversion,
+    active_conversions,
+)
+from rowtide.envelope.settings import ValueSettings
 from rowtide.topics.filters import CapturedNames
 from rowtide.topics.naming import TopicNameClashError, TopicNames
 
@@ -25,8 +31,7 @@ def table_findings(
         tables: what is there.
         zero_dates: whether the server lets everybody write zero dates.
     """
-    names = captured_names(config, tables)
-    captured = [table for table in tables if names.captures(table.database, table.name)]
+    names, captured = captured_names(config, tables), _captured(config, tables)
     yield from _helpers(names, tables)
     yield from _nothing(config, tables, captured)
     yield from pattern_findings(config, tables, captured)
@@ -87,28 +92,89 @@ def _guardrail(config: Configuration, captured: list[TableFact]) -> Iterator[Fin
         )
 
 
+def values_finding(config: Configuration) -> Finding:
+    """Return which values records have (``rowtide.values``), and why."""
+    exact = config.values.exact
+    name, given = connection.CONNECTOR_CLASS.name, config.properties
+    if given.get(values.VALUES.name, "").strip():
+        why = "as set"
+    elif exact:
+        why = f"because {name} is not set"
+    else:
+        why = f"because {name} names Debezium's class"
+    held = "values are as the server stores them" if exact else "values are as Debezium writes them"
+    own = [one.name for one in PROPERTIES.values() if one.exact is not None and given.get(one.name, "").strip()]
+    apart = f"; {', '.join(own)} as set" if own else ""
+    return Finding(Severity.REMARK, values.VALUES.name, f"{'exact' if exact else 'debezium'}, {why}: {held}{apart}")
+
+
+def exact_differences(config: Configuration, tables: tuple[TableFact, ...]) -> tuple[str, ...]:
+    """Return what Debezium's defaults change in values of captured tables, and this configuration does not."""
+    if not _converts(config):
+        return ()
+    now = active_conversions(_conversion_settings(config))
+    before = active_conversions(ConversionSettings(ValueSettings(connector=config.flavor.value)))
+    others = [one for one in before if one not in now and not config.properties.get(one.setting, "").strip()]
+    captured = _captured(config, tables)
+    return tuple(
+        f"{one.setting} {one.message(columns)}" for one in others if (columns := _affected(config, captured, one))
+    )
+
+
+def _converts(config: Configuration) -> bool:
+    """Whether records have Connect's values: changes of an engine have Python's, and databus has its own."""
+    return config.delivery.sink != "python" and config.databus.topic is None
+
+
+def _captured(config: Configuration, tables: tuple[TableFact, ...]) -> list[TableFact]:
+    names = captured_names(config, tables)
+    return [table for table in tables if names.captures(table.database, table.name)]
+
+
+def _conversion_settings(config: Configuration) -> ConversionSettings:
+    chosen = config.values
+    settings = ValueSettings(
+        decimal_handling_mode=chosen.decimal.value,
+        bigint_unsigned_handling_mode=chosen.bigint_unsigned.value,
+        time_precision_mode=chosen.time_precision.value,
+        enable_time_adjuster=chosen.time_adjuster,
+        zero_date_handling_mode=chosen.zero_date.value,
+        event_converting_failure_handling_mode=config.failure.event_converting.value,
+        exact=chosen.exact,
+        connector=config.flavor.value,
+    )
+    converters = config.converters
+    return ConversionSettings(
+        settings, converters.key.replace_null_with_default, converters.value.replace_null_with_default
+    )
+
+
 def _lossy_conversions(config: Configuration, captured: list[TableFact], *, zero_dates: bool) -> Iterator[Finding]:
     """Columns whose configured representation cannot hold all values, though another one can."""
-    if config.delivery.sink == "python":  # changes have Python values, which lose nothing
+    if not _converts(config):
         return
-    if config.values.bigint_unsigned is BigintUnsignedHandling.LONG:
-        yield from _lossy_conversion(config, captured, OVERFLOW, Severity.WARNING, "")
-    if config.values.zero_date is ZeroDateHandling.EPOCH:
+    for conversion in active_conversions(_conversion_settings(config)):
         severity, more = Severity.WARNING, ""
-        if not zero_dates:
+        if conversion.setting == values.ZERO_DATE_HANDLING.name and not zero_dates:
             severity, more = Severity.REMARK, ". The server's sql_mode takes no new ones, but a session's may"
-        yield from _lossy_conversion(config, captured, ZERO_DATES, severity, more)
+        if columns := _affected(config, captured, conversion):
+            yield Finding(severity, conversion.setting, conversion.message(columns) + more)
 
 
-def _lossy_conversion(
-    config: Configuration, captured: list[TableFact], conversion: LossyConversion, severity: Severity, more: str
-) -> Iterator[Finding]:
-    columns = [
+def _affected(config: Configuration, captured: list[TableFact], conversion: LossyConversion) -> list[str]:
+    return [
         f"{table.database}.{table.name}.{column.name}"
         for table in captured
-        for column in table.columns
-        if conversion.affects(column.column_type, column.nullable)
-        and config.capture.columns.captures(table.database, table.name, column.name)
+        for column, traits in _traits(config, table)
+        if conversion.affects(traits)
     ]
-    if columns:
-        yield Finding(severity, conversion.setting, conversion.message(columns) + more)
+
+
+def _traits(config: Configuration, table: TableFact) -> Iterator[tuple[ColumnFact, ColumnTraits]]:
+    """The columns of records."""
+    database, name = table.database, table.name
+    own_key = config.capture.keys.key_columns(database, name, [column.name for column in table.columns])
+    for column in table.columns:
+        in_key = column.in_primary_key if own_key is None else column.name in own_key
+        if in_key or config.capture.columns.captures(database, name, column.name):
+            yield column, ColumnTraits(column.column_type, column.nullable, column.has_default, in_key)

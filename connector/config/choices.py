@@ -3,6 +3,13 @@
 import enum
 
 
+class Values(enum.StrEnum):
+    """``rowtide.values``, a property of rowtide."""
+
+    EXACT = "exact"
+    DEBEZIUM = "debezium"
+
+
 class DecimalHandling(enum.StrEnum):
     """``decimal.handling.mode``."""
 
@@ -12,10 +19,19 @@ class DecimalHandling(enum.StrEnum):
 
 
 class BigintUnsignedHandling(enum.StrEnum):
-    """``bigint.unsigned.handling.mode``."""
+    """``bigint.unsigned.handling.mode``; ``long_exact`` and ``string`` are rowtide's."""
 
     LONG = "long"
+    LONG_EXACT = "long_exact"
     PRECISE = "precise"
+    STRING = "string"
+
+
+class BoolHandling(enum.StrEnum):
+    """``rowtide.bool.handling.mode``, a property of rowtide."""
+
+    BOOLEAN = "boolean"
+    INT16 = "int16"
 
 
 class ZeroDateHandling(enum.StrEnum):

@@ -20,15 +20,23 @@ def default_of(entry: Entry) -> str:
     """A property's default as it is written in a file; empty if there is none."""
     if isinstance(entry, Family) or entry.required:
         return ""
-    if entry.default_text is not None:
-        return entry.default_text
-    value = entry.default
+    return _written(entry.default) if entry.default_text is None else entry.default_text
+
+
+def exact_default_of(entry: Entry) -> str:
+    """A property's default with exact values (``rowtide.values``), if it is another one; otherwise empty."""
+    return "" if isinstance(entry, Family) or entry.exact is None else _written(entry.exact)
+
+
+def _written(value: object) -> str:
     if isinstance(value, enum.Enum):
         return str(value.value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Patterns):
         return ",".join(value.sources)
+    if isinstance(value, tuple):
+        return ",".join(value)
     return "" if value is None else str(value)
 
 
@@ -51,13 +59,18 @@ def describe(entry: Entry) -> str:
     lines = [name_of(entry), f"  {entry.doc}"]
     if isinstance(entry, Property):
         lines.append(f"  type:    {entry.kind.label}")
-        lines.append(f"  default: {'none, it is required' if entry.required else default_of(entry) or 'none'}")
+        lines.append(f"  default: {'none, it is required' if entry.required else _default(entry) or 'none'}")
     if servers_of(entry):
         lines.append(f"  only:    {servers_of(entry)}")
     lines.append(f"  status:  {status_of(entry)}")
     if isinstance(entry, Property):
         lines += [f"  {value} is refused: {reason}" for value, reason in entry.refused.items()]
     return "\n".join(lines)
+
+
+def _default(entry: Entry) -> str:
+    exact = exact_default_of(entry)
+    return f"{default_of(entry)}; {exact} with rowtide.values=exact" if exact else default_of(entry)
 
 
 def markdown() -> str:
@@ -74,6 +87,8 @@ def _lines() -> Iterator[str]:
         yield "| --- | --- | --- | --- |"
         for entry in entries(section):
             default = "**required**" if isinstance(entry, Property) and entry.required else _code(default_of(entry))
+            if exact := exact_default_of(entry):
+                default += f"; {_code(exact)} with exact values"
             only = f" ({servers_of(entry)} only)" if servers_of(entry) else ""
             yield f"| {_code(name_of(entry))} | {default} | {_cell(entry.doc)}{only} | {_cell(status_of(entry))} |"
 

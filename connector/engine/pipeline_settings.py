@@ -92,7 +92,7 @@ def pipeline_settings(
 
 def _chain(config: Configuration) -> TransformChain:
     """The transforms; the old envelope is one before all others."""
-    chain = transform_chain(config.transforms, config.predicates)
+    chain = transform_chain(config.transforms, config.predicates, exact=config.values.exact)
     if config.values.source_struct_version is SourceStructVersion.V1:
         return TransformChain((ConditionalTransform("source.struct.version", LegacyEnvelope()), *chain.steps))
     return chain
@@ -107,6 +107,8 @@ def record_rules(config: Configuration) -> RecordRules:
         time_precision_mode=values.time_precision.value,
         zero_date_handling_mode=values.zero_date.value,
         enable_time_adjuster=values.time_adjuster,
+        bool_handling_mode=values.bool_handling.value,
+        exact=values.exact,
         binary_handling_mode=values.binary.value,
         event_converting_failure_handling_mode=config.failure.event_converting.value,
         minimal_row_images=values.minimal_row_images,

@@ -34,6 +34,7 @@ from rowtide.connector.engine.start.included_tables import (
 from rowtide.connector.engine.start.new_table_requests import NewTableRequests
 from rowtide.connector.engine.start.new_tables import plan_new_tables
 from rowtide.connector.engine.start.position import decide_start, included_findings, log_findings
+from rowtide.connector.engine.start.record_values import bool_findings, changed_values, first_fields, with_values
 from rowtide.connector.engine.start.recovered_tables import recovered_tables
 from rowtide.connector.engine.start.table_lookup import StartTables, new_tables_at_start
 from rowtide.connector.engine.topic_guard import TopicGuard
@@ -41,7 +42,6 @@ from rowtide.connector.engine.wiring import Components, build_components, heartb
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot import Decision, SnapshotProgress
@@ -111,6 +111,7 @@ class ConnectorRun:
         self._included = self.included = included
         self._taken_over: TakenOver | None = None
         self._captured: tuple[CapturedTable, ...] | None = None
+        self._differences: tuple[str, ...] = ()
         self._config = self._configured = config
         self._settings = settings
         self._progress = progress
@@ -214,7 +215,7 @@ class ConnectorRun:
             place = f" and Kafka at {kafka}" if self._config.uses_kafka else ""
             log.info("checking the database at %s:%d%s", database.hostname, database.port, place)
             report = require(self._config)
-            self._captured = report.tables
+            self._captured, self._differences = report.tables, report.exact_differences
             log_findings(report.findings)
         if self._stop.is_set():
             return
@@ -231,6 +232,9 @@ class ConnectorRun:
         self.included = self._included
         if self._included is not None:
             log_findings(included_findings(self._config, self._included))
+        log_findings(changed_values(self._config, offset, self._differences))
+        if offset is not None:
+            offset = replace(offset, carried=with_values(self._config, offset.carried))
         self._guard = topic_guard(self._config, components.admins, self._sent_topics, self._topic_lost, components.sink)
         self._guard.start()
         decision = decide_start(self._config, offset, components.history)
@@ -255,7 +259,7 @@ class ConnectorRun:
                 self._notify_skipped(components, start)
         if decision.stream and not self._stop.is_set():
             new_tables = new_tables_at_start(self._config, start, tables, self._captured)
-            log_findings(new_tables.findings)
+            log_findings((*new_tables.findings, *bool_findings(self._config, tables)))
             self._streaming(components, tables, new_tables)
 
     def _exclude_second_writer(self, offsets: KafkaOffsetStore) -> None:
@@ -328,9 +332,7 @@ class ConnectorRun:
             decision,
             time.time_ns,
             self._progress,
-            carried=ReadTables(self._config.capture.tables).carried(
-                None if self._included is None else self._included.carried(None)
-            ),
+            carried=first_fields(self._config, self._included),
         )
         take_snapshot(snapshot, components.history, components.store, self._stop)
         return snapshot.tables, decision.position or snapshot.offset

@@ -147,7 +147,7 @@ class Statements:
         self._settings = settings
         self._captured = captured
         self._tables = tables
-        self._lossy_warnings = LossyConversionWarnings(settings.rules)
+        self._lossy_warnings = LossyConversionWarnings(settings)
         self._names = CapturedNames(settings.tables, tables.exists)
         self._recorded = _recorded(settings, self._names)
         self._passed: set[TableId] = set()

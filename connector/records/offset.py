@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PREPARED, _CURRENT, _SERVER, _WITHIN = "rowtide_prepared", "rowtide_done", "rowtide_server", "rowtide_gtid"
-_CARRIED = "incremental_snapshot_", "rowtide_snapshot_", "rowtide_signal_"
-"""How the names of fields begin that signals and snapshots carry from offset to offset."""
+_CARRIED = "incremental_snapshot_", "rowtide_snapshot_", "rowtide_signal_", "rowtide_values"
+"""How the names of fields begin that are carried from offset to offset."""
 UNFINISHED = "rowtide_snapshot_initial"
 """The field of ``carried`` while the initial snapshot is read on beside the stream.
 
@@ -64,9 +64,9 @@ class SourceOffset:
             ``None`` if unknown. Stored only without GTIDs, which are valid on every server.
         within: the GTID of the transaction that ``event`` and ``row`` belong to; ``None`` if unknown. After a
             fail-over, another transaction may come first. Stored only inside a transaction.
-        carried: what signals and snapshots store with every position, by field name: what is done, and what
-            is to be done. Names begin with ``incremental_snapshot_`` (Debezium's), ``rowtide_snapshot_`` or
-            ``rowtide_signal_``. Not in positions of the schema history.
+        carried: what is stored with every position, by field name: what signals and snapshots have done and are to
+            do, and whether values are exact. Names begin with ``incremental_snapshot_`` (Debezium's),
+            ``rowtide_snapshot_``, ``rowtide_signal_`` or ``rowtide_values``. Not in positions of the schema history.
     """
 
     file: str

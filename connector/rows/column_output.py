@@ -92,8 +92,7 @@ def column_converter(output: ColumnOutput) -> Callable[[Any], Any]:
         try:
             result = convert(value)
         except ValueError as error:
-            output.fallback.on_error(value, error)
-            result = None
+            result = output.fallback.on_error(value, error)
         if result is None:
             result = output.fallback_value
         return change(result) if change else result

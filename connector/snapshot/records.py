@@ -73,7 +73,7 @@ class SnapshotTable:
         columns = []
         for record in self._records.columns:
             absent = record.text(absent_value(record.column, record, self._settings), form)
-            columns.append(ResultColumn(record.column, column_output(record, self._settings), absent))
+            columns.append(ResultColumn(record.column, column_output(record, self._records, self._settings), absent))
         return text_rows(columns, self._key_places(), names, self._records.key_constants, verify=self._custom_query)
 
     def _key_places(self) -> list[int]:

@@ -122,12 +122,15 @@ class TransformChain:
         return result
 
 
-def transform_chain(transforms: Sequence[Plugin], predicates: Sequence[Plugin] = ()) -> TransformChain:
+def transform_chain(
+    transforms: Sequence[Plugin], predicates: Sequence[Plugin] = (), *, exact: bool = False
+) -> TransformChain:
     """Build the transforms.
 
     Args:
         transforms: their configurations in order.
         predicates: the configurations of the predicates that ``transforms.<name>.predicate`` refers to.
+        exact: whether they keep nulls unless an option says otherwise (``rowtide.values=exact``).
 
     Raises:
         TransformConfigurationError: classes, options or predicates are unknown, or values are invalid; it lists all.
@@ -138,7 +141,7 @@ def transform_chain(transforms: Sequence[Plugin], predicates: Sequence[Plugin] =
         known[plugin.name] = _build(PREDICATES, plugin, Options(f"predicates.{plugin.name}.", plugin.options), problems)
     steps = []
     for plugin in transforms:
-        options = Options(f"transforms.{plugin.name}.", plugin.options)
+        options = Options(f"transforms.{plugin.name}.", plugin.options, exact=exact)
         predicate_name = options.optional_text("predicate")
         negate = options.boolean("negate", default=False)
         if predicate_name is not None and predicate_name not in known:

@@ -160,7 +160,7 @@ class ExtractNewRecordState:
             _references(options, "add.fields"),
             _references(options, "add.headers"),
             options.text("route.by.field", "") or None,
-            options.boolean("replace.null.with.default", default=True),
+            options.replaces_nulls(),
             options.text("drop.fields.header.name", "").strip() or None,
             options.boolean("drop.fields.from.key", default=False),
             options.boolean("drop.fields.keep.schema.compatible", default=True),

@@ -14,7 +14,6 @@ from rowtide.envelope.transforms.record import (
     value_of,
 )
 
-_NULLS = "replace.null.with.default"
 _SCHEMA_CHANGE = ".SchemaChangeValue"
 
 
@@ -35,7 +34,7 @@ class ValueToKey:
         fields = options.items("fields")
         if not fields:
             options.problem("fields", "is required")
-        return cls(fields, options.boolean(_NULLS, default=True))
+        return cls(fields, options.replaces_nulls())
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         """Return the record with the new key."""
@@ -52,7 +51,7 @@ class ValueToKey:
             )
         key_schema = self._schemas.get(self._schema, schema)
         key = {
-            name: value_of(schema, struct, name) if self.replace_null_with_default else struct.get(name)
+            name: value_of(schema, struct, name, replace_null_with_default=self.replace_null_with_default)
             for name in self.fields
         }
         return record.with_content("key", key_schema, key)
@@ -74,7 +73,7 @@ class ExtractField:
         """Read ``field``, the name of a field; paths of nested fields are not supported."""
         if options.choice("field.syntax.version", ("v1", "v2"), "v1") == "v2":
             options.problem("field.syntax.version", "V2, paths of nested fields, is not supported: leave it out")
-        return cls(side, options.required_text("field"), options.boolean(_NULLS, default=True))
+        return cls(side, options.required_text("field"), options.replaces_nulls())
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         """Return the record with the field in place of the struct. A tombstone remains one."""
@@ -84,7 +83,5 @@ class ExtractField:
         if value is None and schema.type == "struct":
             return record.with_content(self.side, field_of(schema, self.field).schema, None)
         schema, struct = require_struct(schema, value)
-        found = value_of(schema, struct, self.field)
-        if not self.replace_null_with_default:
-            found = struct.get(self.field)
+        found = value_of(schema, struct, self.field, replace_null_with_default=self.replace_null_with_default)
         return record.with_content(self.side, field_of(schema, self.field).schema, found)

@@ -22,7 +22,6 @@ from rowtide.envelope.transforms.record import (
 )
 
 _TIMESTAMP = Schema("int64", name="org.apache.kafka.connect.data.Timestamp", version=1)
-_NULLS = "replace.null.with.default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class InsertField:
             insertions.append(Insertion(_inserted(static_name, STRING), partial(_constant, text)))
         elif not insertions:
             options.problem("static.field", "no field to insert is configured")
-        return cls(side, tuple(insertions), options.boolean(_NULLS, default=True))
+        return cls(side, tuple(insertions), options.replaces_nulls())
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         """Return the record with the fields after its own."""
@@ -126,7 +125,7 @@ class ReplaceField:
             frozenset(options.items("exclude")),
             frozenset(options.items("include")),
             tuple(renames),
-            options.boolean(_NULLS, default=True),
+            options.replaces_nulls(),
         )
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
@@ -169,7 +168,7 @@ class MaskField:
         replacement = options.optional_text("replacement")
         if replacement == "":
             options.problem("replacement", "must not be empty")
-        return cls(side, fields, replacement, options.boolean(_NULLS, default=True))
+        return cls(side, fields, replacement, options.replaces_nulls())
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         """Return the record with masked fields."""

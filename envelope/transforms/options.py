@@ -36,16 +36,19 @@ class Options:
 
     Attributes:
         problems: the problems found so far.
+        exact: whether transforms keep nulls unless an option says otherwise (``rowtide.values=exact``).
     """
 
-    def __init__(self, prefix: str, values: Mapping[str, str]) -> None:
+    def __init__(self, prefix: str, values: Mapping[str, str], *, exact: bool = False) -> None:
         """Read options.
 
         Args:
             prefix: prefix of the full property names, such as ``transforms.unwrap.``.
             values: options by their names without the prefix.
+            exact: see the attribute.
         """
         self.problems: list[Problem] = []
+        self.exact = exact
         self._prefix = prefix
         self._values = values
         self._known: set[str] = set()
@@ -84,6 +87,10 @@ class Options:
         if value not in ("true", "false"):
             self.problem(name, f"must be true or false, not {value!r}")
         return value == "true" if value in ("true", "false") else default
+
+    def replaces_nulls(self) -> bool:
+        """Return ``replace.null.with.default``: whether a field's default replaces null."""
+        return self.boolean("replace.null.with.default", default=not self.exact)
 
     def integer(self, name: str, default: int) -> int:
         """Return an integer."""

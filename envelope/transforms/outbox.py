@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as attribute
+from functools import partial
 from typing import Any
 
 from rowtide.envelope.json.text import schema_text
@@ -61,6 +62,7 @@ class EventRouter:
         tombstone_on_empty: whether an empty payload becomes a tombstone.
         on_update: ``warn``, ``error`` or ``fatal``.
         expander: expands JSON payloads; ``None`` to keep them as text.
+        replace_null_with_default: whether a column's default replaces NULL, as in Debezium.
     """
 
     event_id: str
@@ -76,6 +78,7 @@ class EventRouter:
     tombstone_on_empty: bool
     on_update: str
     expander: JsonExpander | None
+    replace_null_with_default: bool = True
     _schemas: dict[Any, Schema] = attribute(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -100,6 +103,7 @@ class EventRouter:
             options.boolean("route.tombstone.on.empty.payload", default=False),
             options.choice("table.op.invalid.behavior", ("warn", "error", "fatal"), "warn"),
             JsonExpander(nulls == "optional_bytes", adjust) if expand else None,
+            not options.exact,
         )
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
@@ -124,8 +128,9 @@ class EventRouter:
         logger.log(logging.ERROR if self.on_update == "error" else logging.WARNING, message, record.topic)
 
     def _event(self, record: ConnectRecord, schema: Schema, row: Mapping[str, Any], processed: Any) -> ConnectRecord:
-        payload_schema, payload = field_of(schema, self.payload).schema, value_of(schema, row, self.payload)
-        headers = [Header("id", field_of(schema, self.event_id).schema, value_of(schema, row, self.event_id))]
+        value = partial(value_of, schema, row, replace_null_with_default=self.replace_null_with_default)
+        payload_schema, payload = field_of(schema, self.payload).schema, value(self.payload)
+        headers = [Header("id", field_of(schema, self.event_id).schema, value(self.event_id))]
         timestamp = self._timestamp(schema, row, processed)
         if self.expander is not None and isinstance(payload, str):
             payload_schema, payload = self._expanded(record, payload_schema, payload)
@@ -138,9 +143,9 @@ class EventRouter:
         for one in present:
             if one.placement == "header":
                 header_schema = field_of(schema, one.column).schema
-                headers.append(Header(one.alias, header_schema, value_of(schema, row, one.column)))
+                headers.append(Header(one.alias, header_schema, value(one.column)))
             elif one.placement == "envelope":
-                extra[one.alias] = value_of(schema, row, one.column)
+                extra[one.alias] = value(one.column)
             else:
                 partition = typed_value_of(schema, row, one.column, "int32")
         topic = routed_name(aggregate, self.pattern, self.replacement)
@@ -148,7 +153,7 @@ class EventRouter:
             aggregate if topic is None else topic,
             partition,
             field_of(schema, self.event_key).schema,
-            value_of(schema, row, self.event_key),
+            value(self.event_key),
             payload_schema,
             payload,
             record.headers + tuple(headers),

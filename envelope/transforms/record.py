@@ -106,15 +106,15 @@ def field_of(schema: Schema, name: str) -> Field:
     return field
 
 
-def value_of(schema: Schema, struct: Mapping[str, Any], name: str) -> Any:
-    """Return a field's value, or its default for null.
+def value_of(schema: Schema, struct: Mapping[str, Any], name: str, *, replace_null_with_default: bool = True) -> Any:
+    """Return a field's value, optionally with its default for null.
 
     Raises:
         TransformError: there is no such field.
     """
     field = field_of(schema, name)
     value = struct.get(name)
-    return field.schema.default if value is None else value
+    return field.schema.default if value is None and replace_null_with_default else value
 
 
 def typed_value_of(schema: Schema, struct: Mapping[str, Any], name: str, kind: str) -> Any:

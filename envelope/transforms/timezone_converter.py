@@ -40,6 +40,7 @@ class TimezoneConverter:
         zone: the time zone.
         including: true for ``include.list``, false for ``exclude.list``, ``None`` without a list.
         by_topic, by_table, by_either: the items of the list.
+        replace_null_with_default: whether a column's default replaces NULL, as in Debezium.
     """
 
     zone: tzinfo
@@ -47,6 +48,7 @@ class TimezoneConverter:
     by_topic: Names
     by_table: Names
     by_either: Names
+    replace_null_with_default: bool = True
 
     @classmethod
     def from_options(cls, options: Options) -> "TimezoneConverter":
@@ -68,7 +70,8 @@ class TimezoneConverter:
                     option,
                     f"{wrong[0]!r} must be source:table, topic:topic or name, optionally followed by :field",
                 )
-        return cls(zone or UTC, bool(include) if include or exclude else None, *_names(include or exclude))
+        including = bool(include) if include or exclude else None
+        return cls(zone or UTC, including, *_names(include or exclude), not options.exact)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         """Return the event with converted times."""
@@ -128,7 +131,7 @@ class TimezoneConverter:
         name = field.schema.name or ""
         if name not in _UNITS and name != _ZONED_TIMESTAMP:
             return struct.get(field.name)
-        value = value_of(schema, struct, field.name)
+        value = value_of(schema, struct, field.name, replace_null_with_default=self.replace_null_with_default)
         if value is None:
             return None
         if name == _ZONED_TIMESTAMP:

@@ -33,11 +33,24 @@ class Fallback:
     Attributes:
         text: its JSON: null, the column's default, or 1970-01-01 in a NOT NULL column.
         on_error: called for each value that could not be converted. It raises if the connector must stop
-            (``event.converting.failure.handling.mode``).
+            (``event.converting.failure.handling.mode``), or returns the Connect value to write, ``None`` for ``text``.
     """
 
     text: str
-    on_error: Callable[[object, Exception], None]
+    on_error: Callable[[object, Exception], object]
+
+
+class OutOfRangeError(ValueError):
+    """A number that its Connect type cannot hold.
+
+    Attributes:
+        nearest: what is written instead if ``event.converting.failure.handling.mode`` lets the number pass; ``None``
+            for null or the default.
+    """
+
+    def __init__(self, message: str, nearest: object = None) -> None:
+        super().__init__(message)
+        self.nearest = nearest
 
 
 Expression = Callable[[str, Bind, Fallback], str]
@@ -133,8 +146,8 @@ def via_connect_value(schema: Schema, convert: Callable[[Any], Any]) -> Expressi
             try:
                 return value_text(schema, convert(value))
             except ValueError as error:
-                fallback.on_error(value, error)
-                return fallback.text
+                nearest = fallback.on_error(value, error)
+                return fallback.text if nearest is None else value_text(schema, nearest)
 
         return f"{bind(text)}({variable})"
 

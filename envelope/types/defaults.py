@@ -10,6 +10,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 from rowtide.envelope.types.column_type import ColumnDescription, ColumnType, Kind
+from rowtide.envelope.types.numbers import wrap_long
 from rowtide.envelope.types.temporal_values import DAYS_BY_PACKED_DATE, MICROS_PER_DAY, InvalidDate
 from rowtide.schema_history.model import DebeziumColumn
 
@@ -22,12 +23,13 @@ _EXACT = Context(prec=100)
 """Enough for the 65 digits of a DECIMAL; Python's default is 28."""
 
 
-def default_value(column: DebeziumColumn, column_type: ColumnType) -> Any:
+def default_value(column: DebeziumColumn, column_type: ColumnType, *, exact: bool = False) -> Any:
     """Return the Connect value of a column's default, ``None`` if it has none or it cannot be represented.
 
     Args:
         column: Debezium's description of the column, with the text of the default.
         column_type: the Connect type of the column.
+        exact: whether the year 0000 stays (``rowtide.values=exact``).
     """
     text = column.default_expression
     if text is None:
@@ -38,6 +40,8 @@ def default_value(column: DebeziumColumn, column_type: ColumnType) -> Any:
     if introduced:
         text = introduced[1]
     try:
+        if exact and column_type.kind == "year" and text == "0000":
+            return 0
         value = _READERS[column_type.kind](text, column)
     except (ValueError, InvalidOperation):
         return None
@@ -49,7 +53,7 @@ def default_value(column: DebeziumColumn, column_type: ColumnType) -> Any:
         return value  # streamed labels are escaped, a default is not
     if column_type.kind == "timestamp" and value == 0:  # CURRENT_TIMESTAMP, stored as 1970 in the history
         return None if column.optional else column_type.epoch
-    if column_type.schema.type == "int64" and column_type.kind == "int":
+    if column_type.convert is wrap_long:
         value = min(value, 2**63 - 1)  # a default is limited to Java's long, values wrap around
     try:
         return column_type.convert(value)

@@ -3,20 +3,24 @@
 from rowtide.envelope.settings import Stage, ValueSettings
 from rowtide.envelope.types.column_type import ColumnDescription, ColumnType, TypeFactory, fixed_type
 from rowtide.envelope.types.numbers import (
-    BOOLEAN_TYPE,
     DOUBLE_TYPE,
-    FLOAT_TYPE,
     bigint_type,
     bit_type,
+    bool_type,
     float_type,
     int_type,
     numeric_type,
+    real_type,
     smallint_type,
 )
 from rowtide.envelope.types.spatial import GEOMETRIES, GEOMETRY, POINT, VECTOR
 from rowtide.envelope.types.temporal import YEAR, date_type, datetime_type, time_type, timestamp_type
 from rowtide.envelope.types.text import INET, JSON, TEXT, UUID, binary_type, enum_type, set_type
 
+JDBC_BOOLEAN = 16
+"""The type in ``java.sql.Types`` of a column that a statement has declared BOOL or BOOLEAN."""
+JDBC_REAL = 7
+"""That of a column that a statement has declared REAL."""
 _SPECIAL: dict[str, TypeFactory] = {
     "JSON": fixed_type(JSON),
     "POINT": fixed_type(POINT),
@@ -33,13 +37,13 @@ _SPECIAL: dict[str, TypeFactory] = {
 # By the number of java.sql.Types in the schema history.
 _JDBC: dict[int, TypeFactory] = {
     -7: bit_type,  # BIT
-    16: fixed_type(BOOLEAN_TYPE),  # BOOLEAN
+    JDBC_BOOLEAN: bool_type,
     -6: smallint_type,  # TINYINT
     5: smallint_type,  # SMALLINT
     4: int_type,  # INTEGER
     -5: bigint_type,  # BIGINT
     6: float_type,  # FLOAT
-    7: fixed_type(FLOAT_TYPE),  # REAL
+    JDBC_REAL: real_type,
     8: fixed_type(DOUBLE_TYPE),  # DOUBLE_TYPE
     2: numeric_type,  # NUMERIC
     3: numeric_type,  # DECIMAL

@@ -10,6 +10,7 @@ from rowtide.envelope.types.column_type import (
     ColumnDescription,
     ColumnType,
     Form,
+    OutOfRangeError,
     call_expression,
     identity,
     str_expression,
@@ -36,6 +37,26 @@ _UNSIGNED_LONG = ColumnType(
     lambda v, bind, _: f"({v} if {v} < 1 << 63 else {v} - (1 << 64))",
     form=Form("wrapped"),
 )
+
+
+def _exact_long(value: int) -> int:
+    if value >= 2**63:
+        raise OutOfRangeError(
+            "the schema's signed 64-bit number ends at 2^63 - 1; bigint.unsigned.handling.mode=precise (a decimal) or "
+            "string keeps it"
+        )
+    return value
+
+
+_long_text = via_connect_value(INT64, _exact_long)
+_EXACT_LONG = ColumnType(
+    INT64,
+    "int",
+    _exact_long,
+    lambda v, bind, fallback: f"({v} if {v} < 1 << 63 else {_long_text(v, bind, fallback)})",
+    form=Form("long"),
+)
+_INTEGER_TEXT = ColumnType(STRING, "int", str, lambda v, bind, _: f"'\"' + str({v}) + '\"'", form=Form("plain decimal"))
 
 
 def decimal_schema(precision: int | None, scale: int) -> Schema:
@@ -94,9 +115,15 @@ def bigint_type(column: ColumnDescription, settings: ValueSettings, stage: Stage
     """Return the type of BIGINT; for unsigned ones by ``bigint.unsigned.handling.mode``."""
     if not _unsigned(column):
         return _INT64
-    if settings.bigint_unsigned_handling_mode == "precise":
-        return replace(decimal_type(20, 0, "precise"), kind="int")
-    return _UNSIGNED_LONG
+    match settings.bigint_unsigned_handling_mode:
+        case "precise":
+            return replace(decimal_type(20, 0, "precise"), kind="int")
+        case "string":
+            return _INTEGER_TEXT
+        case "long_exact":
+            return _EXACT_LONG
+        case "long":
+            return _UNSIGNED_LONG
 
 
 def _unsigned(column: ColumnDescription) -> bool:
@@ -132,20 +159,37 @@ def float_type(column: ColumnDescription, settings: ValueSettings, stage: Stage)
     return DOUBLE_TYPE if double else FLOAT_TYPE
 
 
+def real_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
+    """Return the type of a column that a statement has declared REAL, which is a DOUBLE for the server."""
+    return DOUBLE_TYPE if settings.exact else FLOAT_TYPE
+
+
 def _boolean(value: int) -> bool:
-    return value != 0
+    if value not in (0, 1):
+        raise OutOfRangeError("a boolean is 0 or 1; rowtide.bool.handling.mode=int16 keeps the number", nearest=True)
+    return value == 1
 
 
-BOOLEAN_TYPE = ColumnType(
-    BOOLEAN, "int", _boolean, lambda v, bind, _: f"('true' if {v} else 'false')", form=Form("boolean")
+_boolean_text = via_connect_value(BOOLEAN, _boolean)
+_BOOLEAN = ColumnType(
+    BOOLEAN,
+    "int",
+    _boolean,
+    lambda v, bind, fallback: f"('false' if {v} == 0 else 'true' if {v} == 1 else {_boolean_text(v, bind, fallback)})",
+    form=Form("boolean"),
 )
+
+
+def bool_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
+    """Return the type of a column that a statement has declared BOOL, by ``rowtide.bool.handling.mode``."""
+    return _INT16 if settings.bool_handling_mode == "int16" else _BOOLEAN
 
 
 def bit_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """Return the type of BIT: BIT(1) is boolean, a longer BIT is bytes in little-endian order."""
     bits = column.length or 1
     if bits == 1:
-        return replace(BOOLEAN_TYPE, kind="bit")
+        return replace(_BOOLEAN, kind="bit")
     size = (bits + 7) // 8
     schema = Schema("bytes", name="io.debezium.data.Bits", version=1, parameters=(("length", str(bits)),))
 

@@ -16,6 +16,7 @@ from rowtide.envelope.types.column_type import (
     call_expression,
     identity,
     str_expression,
+    via_connect_value,
 )
 from rowtide.envelope.types.temporal_values import InvalidDate, TemporalEncoding
 
@@ -53,6 +54,27 @@ def _temporal(
     return ColumnType(encoding.schema, kind, convert, expression, encoding.epoch, form)
 
 
+def _is_partial(value: object) -> bool:
+    return isinstance(value, InvalidDate) and bool(value.year or value.month or value.day or value.micros)
+
+
+def distinct_in_keys(found: ColumnType) -> ColumnType:
+    """Return the type of a key's column, where only one invalid date, ``0000-00-00``, can be null."""
+
+    def convert(value: Any) -> Any:
+        if _is_partial(value):
+            raise ValueError(f"{value} is not a date of the calendar, and null would stand for several keys")
+        return found.convert(value)
+
+    partial = via_connect_value(found.schema, convert)
+
+    def expression(variable: str, bind: Bind, fallback: Fallback) -> str:
+        usual = found.expression(variable, bind, fallback)
+        return f"({partial(variable, bind, fallback)} if {bind(_is_partial)}({variable}) else {usual})"
+
+    return replace(found, convert=convert, expression=expression)
+
+
 def date_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """Return the type of DATE by ``time.precision.mode``."""
     adjusted = temporal_values.DATE_YEARS if settings.enable_time_adjuster else None
@@ -74,7 +96,8 @@ def datetime_type(column: ColumnDescription, settings: ValueSettings, stage: Sta
 
 def timestamp_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """Return the type of TIMESTAMP: text in UTC."""
-    encoding = temporal_values.timestamp_encoding(column.length or 0, trimmed=stage == "snapshot")
+    trimmed = stage == "snapshot" and not settings.exact
+    encoding = temporal_values.timestamp_encoding(column.length or 0, trimmed=trimmed)
     zoned = _temporal(encoding, "timestamp")
     if settings.connector == "mariadb" and stage == "stream" and settings.zero_date_handling_mode == "epoch":
         # In the stream, Debezium writes MariaDB's zero timestamp as 1970, even if null is allowed.

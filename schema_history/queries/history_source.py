@@ -39,6 +39,10 @@ class HistorySource:
         records = self.store.replay_as(parse_record)
         return recover((r for r in records if prefix.includes(_position_of(r))), self.server, None)
 
+    def latest(self) -> Tables:
+        """The structures of all tables at the end of the history."""
+        return recover(self.store.replay_as(parse_record), self.server, None)
+
     def changes(self) -> Iterator[TableChange]:
         """The statements that changed tables, in the order of the binlog."""
         for record in self.store.replay_as(parse_record):

@@ -11,7 +11,7 @@ from golden import Case, cases
 
 from rowtide.connector.config.catalogue import SECTIONS, entries
 from rowtide.connector.config.catalogue.property import Property, Status
-from rowtide.connector.config.property_reference import name_of
+from rowtide.connector.config.property_reference import exact_default_of, name_of
 
 __all__ = ["ABOUT", "reasons", "render", "types"]
 
@@ -53,6 +53,9 @@ _HEAD = """\
 rowtide's support for each property of Debezium's MySQL and MariaDB connectors and for each type, compared with Debezium
 3.6 (MySQL) and 3.5 (MariaDB). This file is generated from the catalogue of properties and from {cases} recordings of
 Debezium, with which rowtide's records are compared byte for byte; a test keeps it up to date.
+
+This holds for a configuration that names Debezium's class in `connector.class`. Without it, values are exact, and some
+properties have other defaults: see *Exact values* in the documentation (`docs/exact_values.md`).
 
 *equal*: as in Debezium. *better*: as in Debezium, except where Debezium loses or changes a value, or stops without
 need. *not yet*: an error at the start. *none needed*: accepted without effect, for the reason given.
@@ -113,7 +116,8 @@ def _lines() -> Iterator[str]:
         yield from ("", f"### {section.TITLE}", "", "| property | rowtide | remark |", "| --- | --- | --- |")
         for entry in entries(section):
             refused = entry.refused if isinstance(entry, Property) else {}
-            yield f"| `{name_of(entry)}` | {_STATES[entry.status]} | {_remark(entry.reason, refused)} |"
+            remark = _remark(entry.reason, refused, exact_default_of(entry))
+            yield f"| `{name_of(entry)}` | {_STATES[entry.status]} | {remark} |"
 
 
 _STATES = {Status.SUPPORTED: "equal", Status.WITHOUT_EFFECT: "none needed", Status.NOT_YET: "not yet"}
@@ -126,8 +130,9 @@ def _state(cases_of: Mapping[str, set[str]], name: str, *, better: bool) -> str:
     return f"{'better' if better else 'equal'} ({number} recording{'s' if number > 1 else ''})"
 
 
-def _remark(reason: str, refused: Mapping[str, str]) -> str:
+def _remark(reason: str, refused: Mapping[str, str], exact: str) -> str:
     parts = [reason] if reason else []
+    parts += [f"`{exact}` by default with exact values"] if exact else []
     parts += [f"`{value}`: {why}" for value, why in refused.items()]
     return "; ".join(parts).replace("|", "\\|").replace("\n", " ")
 

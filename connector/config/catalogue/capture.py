@@ -62,6 +62,7 @@ SKIPPED_OPERATIONS = Property(
     ("t",),
     "Operations without records: any of c (insert), u (update), d (delete), t (truncate), or none.",
     default_text="t",
+    exact=("none",),
 )
 SKIP_UNCHANGED = Property(
     "skip.messages.without.change",

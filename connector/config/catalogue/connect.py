@@ -136,8 +136,10 @@ VALUE_DECIMAL = Property(
     "value.converter.decimal.format", choice(DecimalFormat), DecimalFormat.BASE64, _DECIMAL.format("values")
 )
 _NULLS = "Write a column's default in place of a NULL in {}."
-KEY_NULLS = Property("key.converter.replace.null.with.default", boolean(), True, _NULLS.format("keys"))
-VALUE_NULLS = Property("value.converter.replace.null.with.default", boolean(), True, _NULLS.format("values"))
+KEY_NULLS = Property("key.converter.replace.null.with.default", boolean(), True, _NULLS.format("keys"), exact=False)
+VALUE_NULLS = Property(
+    "value.converter.replace.null.with.default", boolean(), True, _NULLS.format("values"), exact=False
+)
 REGISTRY = Family(
     "<key, value>.converter.schema.registry.url …",
     r"(?:key|value)\.converter\.(?:schema\.registry\..+|apicurio\..+|basic\.auth\..+|auto\.register\.schemas"

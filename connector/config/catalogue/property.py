@@ -37,6 +37,7 @@ class Property(Generic[T]):
         name: its name in Debezium, Kafka Connect or Kafka.
         kind: its type.
         default: the value if it is absent.
+        exact: the value if it is absent and values are exact (``rowtide.values``); ``None`` if it is the same.
         doc: one or two sentences for a newcomer.
         status: how rowtide supports it. A property that is not supported yet may be set to its default.
         reason: why it has no effect, or the alternative.
@@ -58,6 +59,11 @@ class Property(Generic[T]):
     refused: Mapping[str, str] = field(default_factory=dict)
     default_text: str | None = None
     ignorable: bool = False
+    exact: T | None = None
+
+    def default_for(self, *, exact: bool) -> T:
+        """Return the value of a configuration without this property."""
+        return self.exact if exact and self.exact is not None else self.default
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,27 @@ from rowtide.connector.config.catalogue.property import MYSQL_ONLY, Property, St
 from rowtide.connector.config.choices import (
     BigintUnsignedHandling,
     BinaryHandling,
+    BoolHandling,
     DecimalHandling,
     FailureHandling,
     NameAdjustment,
     SourceStructVersion,
     TimePrecision,
+    Values,
     ZeroDateHandling,
 )
 
 TITLE = "Values and records"
 
+VALUES = Property(
+    "rowtide.values",
+    optional(choice(Values)),
+    None,
+    "rowtide only: the values in records. `exact`: as the server stores them; a value that its type cannot hold stops "
+    "the connector. `debezium`: as Debezium writes them by default, which changes some of them. It selects the "
+    "defaults of other properties, which say so; each of them can still be set.",
+    default_text="debezium if connector.class names Debezium's class, otherwise exact",
+)
 DECIMAL_HANDLING = Property(
     "decimal.handling.mode",
     choice(DecimalHandling),
@@ -35,8 +46,20 @@ BIGINT_UNSIGNED_HANDLING = Property(
     "bigint.unsigned.handling.mode",
     choice(BigintUnsignedHandling),
     BigintUnsignedHandling.LONG,
-    "The type of BIGINT UNSIGNED columns: a signed 64-bit number (long; values of 2^63 and above become negative) or "
-    "an exact decimal (precise).",
+    "The type of BIGINT UNSIGNED columns: a signed 64-bit number (long; values of 2^63 and above become negative), an "
+    "exact decimal (precise), or, in rowtide only, the same signed number, where values of 2^63 and above obey "
+    "`event.converting.failure.handling.mode` (long_exact), or text (string).",
+    exact=BigintUnsignedHandling.LONG_EXACT,
+)
+BOOL_HANDLING = Property(
+    "rowtide.bool.handling.mode",
+    choice(BoolHandling),
+    BoolHandling.BOOLEAN,
+    "rowtide only: the type in the stream of columns that a statement in the binlog has declared BOOL or BOOLEAN, "
+    "which are TINYINT for the server: boolean, as in Debezium, where values other than 0 and 1 become true, or stop "
+    "the connector (in a key, and with `event.converting.failure.handling.mode=fail`); or int16, as in snapshots, "
+    "where the server no longer says BOOL.",
+    exact=BoolHandling.INT16,
 )
 TIME_PRECISION = Property(
     "time.precision.mode",
@@ -55,6 +78,7 @@ ZERO_DATE_HANDLING = Property(
     "rowtide only: the value of invalid dates such as `0000-00-00` and `2024-00-10` in NOT NULL DATE, DATETIME and "
     "TIMESTAMP columns: 1970-01-01 or the column's default, as in Debezium (epoch), or null; then all columns of these "
     "types are optional and without a default in the schema (null).",
+    exact=ZeroDateHandling.NULL,
 )
 BINARY_HANDLING = Property(
     "binary.handling.mode",
@@ -67,6 +91,7 @@ TIME_ADJUSTER = Property(
     boolean(),
     True,
     "Expand two-digit years in DDL defaults and values: 00-69 to 2000-2069, 70-99 to 1970-1999.",
+    exact=False,
 )
 SCHEMA_NAME_ADJUSTMENT = Property(
     "schema.name.adjustment.mode",
@@ -213,6 +238,7 @@ CONVERTING_FAILURE = Property(
     FailureHandling.WARN,
     "When a value cannot be converted to its schema: stop (fail), or publish null or the default with a warning (warn) "
     "or silently (skip).",
+    exact=FailureHandling.FAIL,
 )
 INCONSISTENT_SCHEMA = Property(
     "inconsistent.schema.handling.mode",

@@ -11,6 +11,7 @@ from rowtide.connector.config.choices import (
     Acknowledge,
     BigintUnsignedHandling,
     BinaryHandling,
+    BoolHandling,
     DecimalFormat,
     DecimalHandling,
     FailureHandling,
@@ -96,7 +97,7 @@ class ValuesConfig:
     """The format of values and records.
 
     Attributes:
-        exact: whether values are exact; otherwise they are as Debezium writes them.
+        exact: whether values are exact (``rowtide.values``); otherwise they are as Debezium writes them.
         unavailable_placeholder: as configured, including ``hex:``.
         field_name_adjustment: as configured.
     """
@@ -105,6 +106,7 @@ class ValuesConfig:
     decimal: DecimalHandling
     bigint_unsigned: BigintUnsignedHandling
     time_precision: TimePrecision
+    bool_handling: BoolHandling
     zero_date: ZeroDateHandling
     binary: BinaryHandling
     time_adjuster: bool

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Collection, Mapping
 
-from rowtide.connector.config.catalogue import canal, connect, connection, history, running, topics
+from rowtide.connector.config.catalogue import canal, connect, connection, history, running, topics, values
 from rowtide.connector.config.catalogue.property import Flavor, Property
-from rowtide.connector.config.choices import Acknowledge, TransactionBoundary
+from rowtide.connector.config.choices import Acknowledge, TransactionBoundary, Values
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.model import (
     Configuration,
@@ -53,7 +53,7 @@ def build(
     sanitizer = _sanitizer(properties)
     if not uses_kafka(properties):
         not_required = {*not_required, connect.BOOTSTRAP_SERVERS.name}
-    reader = PropertyReader(properties, _flavor(properties), sanitizer, not_required)
+    reader = PropertyReader(properties, _flavor(properties), sanitizer, not_required, exact=_exact(properties))
     _flavors_agree(reader)
     kafka = kafka_config(reader)
     configuration = Configuration(
@@ -102,6 +102,14 @@ def _flavor(properties: Mapping[str, str]) -> Flavor:
     return connection.CONNECTORS.get(properties.get(connection.CONNECTOR_CLASS.name, "").strip().lower(), Flavor.MYSQL)
 
 
+def _exact(properties: Mapping[str, str]) -> bool:
+    """Whether values are exact. Debezium's class, whichever it is, stands for Debezium's values."""
+    given = properties.get(values.VALUES.name, "").strip().lower()
+    if given in set(Values):
+        return given == Values.EXACT
+    return not properties.get(connection.CONNECTOR_CLASS.name, "").strip()
+
+
 def _flavors_agree(reader: PropertyReader) -> None:
     name = reader[connection.CONNECTOR_CLASS]
     if name is None:
@@ -131,7 +139,7 @@ def _distinct_topics(reader: PropertyReader, configuration: Configuration) -> No
 
 def _transforms_are_right(reader: PropertyReader, configuration: Configuration) -> None:
     try:
-        transform_chain(configuration.transforms, configuration.predicates)
+        transform_chain(configuration.transforms, configuration.predicates, exact=configuration.values.exact)
     except TransformConfigurationError as error:
         for problem in error.problems:
             reader.problem(problem.property, problem.message)

@@ -96,9 +96,12 @@ def _converter(
             "is required beside the settings of a schema registry: the worker of Kafka Connect may have one for Avro. "
             f"Give the worker's file as well, or set {side}={converter.default}, which uses no registry",
         )
-    standard = JsonConverterConfig(schemas.default, decimals.default, nulls.default)
+    # Exact values do not depend on a converter's class.
+    replaces = reader[nulls] if reader.exact else nulls.default
+    standard = JsonConverterConfig(schemas.default, decimals.default, replaces)
     if JsonConverterConfig(reader[schemas], reader[decimals], reader[nulls]) != standard:
-        names = ", ".join(one.name for one in (schemas, decimals, nulls) if reader.properties.get(one.name))
+        without = (schemas, decimals) if reader.exact else (schemas, decimals, nulls)
+        names = ", ".join(one.name for one in without if reader.properties.get(one.name))
         reader.warnings.append(
             f"{names} has no effect without {converter.name}={converter.default}: Kafka Connect applies a converter's "
             "settings only together with its class"

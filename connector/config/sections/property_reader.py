@@ -76,6 +76,7 @@ class PropertyReader:
     """Parsed properties: ``reader[PROPERTY]`` is the value, or the default if the property is absent or invalid.
 
     Attributes:
+        exact: whether absent properties have their defaults for exact values (``rowtide.values``).
         problems: everything that is invalid.
         warnings: properties without effect, and other remarks.
     """
@@ -86,9 +87,12 @@ class PropertyReader:
         flavor: Flavor,
         sanitizer: Sanitizer,
         not_required: Collection[str] = (),
+        *,
+        exact: bool = False,
     ) -> None:
         self.properties = properties
         self.flavor = flavor
+        self.exact = exact
         self.problems: list[Problem] = []
         self.warnings: list[str] = []
         self.sanitizer = sanitizer
@@ -121,26 +125,26 @@ class PropertyReader:
             self.problem(property_.name, f"is required. {property_.doc}")
 
     def _read(self, property_: Property[T]) -> T:
-        text = self.properties.get(property_.name)
+        text, default = self.properties.get(property_.name), property_.default_for(exact=self.exact)
         if text is None or (not text.strip() and not property_.required):
             if property_.required:
                 self.missing(property_)
-            return property_.default
+            return default
         if self.flavor not in property_.flavors:
             self.problem(property_.name, f"does not exist for {self.flavor}")
-            return property_.default
+            return default
         refused = property_.refused.get(text.strip().lower())
         if refused is not None:
             self._unsupported(property_, property_.name, refused)
-            return property_.default
+            return default
         try:
             value = property_.kind.parse(text)
         except InvalidPatternError as error:
             self.problem(property_.name, str(error))
-            return property_.default
+            return default
         except ValueError as error:
             self.problem(property_.name, f"{error}{self._shown(property_, text)}")
-            return property_.default
+            return default
         self._status(property_, value)
         return value
 

@@ -160,10 +160,11 @@ def values_config(reader: PropertyReader) -> ValuesConfig:
     except ValueError:
         reader.problem(values.UNAVAILABLE_PLACEHOLDER.name, "must have pairs of hexadecimal digits after 'hex:'")
     return ValuesConfig(
-        exact=not (reader[connection.CONNECTOR_CLASS] or "").strip().lower().startswith("io.debezium."),
+        exact=reader.exact,
         decimal=reader[values.DECIMAL_HANDLING],
         bigint_unsigned=reader[values.BIGINT_UNSIGNED_HANDLING],
         time_precision=reader[values.TIME_PRECISION],
+        bool_handling=reader[values.BOOL_HANDLING],
         zero_date=reader[values.ZERO_DATE_HANDLING],
         binary=reader[values.BINARY_HANDLING],
         time_adjuster=reader[values.TIME_ADJUSTER],

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pymysql
@@ -12,13 +12,15 @@ from rowtide.connector.check.findings import Finding, Severity, from_problem
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue.capture import TABLE_INCLUDE
 from rowtide.connector.config.catalogue.topics import IGNORE_POSITION
+from rowtide.connector.config.choices import BoolHandling
 from rowtide.connector.delivery.errors import OffsetStoreError
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.second_writer import still_writing
 from rowtide.connector.engine.start.demanded_position import WrongDemand, resume_position
 from rowtide.connector.engine.start.included_tables import IncludedTables, with_included_tables
+from rowtide.connector.engine.start.record_values import bool_findings, changed_values
 from rowtide.connector.engine.start.table_lookup import new_table_findings
-from rowtide.connector.engine.wiring import history_store, offset_store
+from rowtide.connector.engine.wiring import history_source, history_store, offset_store
 from rowtide.connector.errors import OffsetError, SnapshotError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import Decision, decide
@@ -93,7 +95,9 @@ def as_signalled(config: Configuration) -> Configuration | None:
     return found.applied(config) if found is not None and found.applies_to(config) else None
 
 
-def start_findings(config: Configuration, tables: Iterable[CapturedTable] | None = None) -> list[Finding]:
+def start_findings(
+    config: Configuration, tables: Iterable[CapturedTable] | None = None, differences: Sequence[str] = ()
+) -> list[Finding]:
     """What a start would do, or why it would fail, as findings.
 
     If Kafka Connect stored the position less than ``offset.flush.interval.ms`` ago, this waits for the next one.
@@ -101,6 +105,7 @@ def start_findings(config: Configuration, tables: Iterable[CapturedTable] | None
     Args:
         config: the configuration.
         tables: the captured tables, to find new ones; ``None`` if they are not known.
+        differences: what exact values keep, see ``Report.exact_differences``.
     """
     try:
         store = offset_store(config)
@@ -126,11 +131,23 @@ def start_findings(config: Configuration, tables: Iterable[CapturedTable] | None
     what = f"{where}; a start {' and '.join(does) or 'does nothing'}"
     config, included, offset = with_included_tables(config, None, offset)
     more = new_table_findings(config, offset, decision, tables)
+    more += changed_values(config, offset, differences)
+    if offset is not None and config.values.bool_handling is BoolHandling.BOOLEAN:
+        more += _recorded_bools(config)
     if included is not None:
         more.append(_included_finding(included))
     if note:
         more.append(Finding(Severity.WARNING, IGNORE_POSITION.name, note))
     return [*running, *more, Finding(Severity.REMARK, "snapshot.mode", "; ".join((what, *decision.notes)))]
+
+
+def _recorded_bools(config: Configuration) -> list[Finding]:
+    """What a start says about BOOL columns; nothing if the schema history cannot be read, which it reports."""
+    try:
+        with history_source(config) as source:
+            return bool_findings(config, source.latest())
+    except SchemaHistoryError:
+        return []
 
 
 def included_findings(config: Configuration, included: IncludedTables) -> list[Finding]:

@@ -21,13 +21,14 @@ from rowtide.connector.rows.column_output import ColumnOutput
 from rowtide.connector.rows.layouts import JSON, KINDS, ColumnDecoding, column_layout
 from rowtide.connector.rows.row_compiler import Column
 from rowtide.envelope.table import RecordColumn, TableSchema, build_table_schema
-from rowtide.envelope.types.column_type import Fallback
+from rowtide.envelope.types.column_type import Fallback, OutOfRangeError
 from rowtide.envelope.types.defaults import default_value
 from rowtide.schema_history import model
 from rowtide.schema_history.model import Table
 
 log = logging.getLogger(__name__)
 
+_SETTING = "event.converting.failure.handling.mode"
 _HIDDEN_VALUE = "a value cannot be converted (errors.log.include.messages=true shows it)"
 _UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8"})
 _PLACEHOLDER_TYPES = frozenset(
@@ -107,10 +108,10 @@ class Codecs:
                     f"is a {column.column_type} in the schema history. The schema history does not match the "
                     "binlog: restart with snapshot.mode=recovery"
                 )
-            columns.append(self._column(mapped, column, record))
+            columns.append(self._column(mapped, column, record, records))
         return columns
 
-    def _column(self, mapped: MappedColumn, column: model.Column, record: RecordColumn) -> Column:
+    def _column(self, mapped: MappedColumn, column: model.Column, record: RecordColumn, records: TableSchema) -> Column:
         settings = self._settings
         form = settings.values.json_format
         absent = absent_value(column, record, settings)
@@ -118,7 +119,7 @@ class Codecs:
             column_layout(mapped.type, mapped.metadata),
             column_decoding(column, record, mapped, exact=settings.exact_values),
             mapped.nullable,
-            column_output(record, settings),
+            column_output(record, records, settings),
             absent_text=record.text(absent, form),
             absent_value=absent,
             default_text=default_text(column, record, settings),
@@ -170,18 +171,18 @@ def column_decoding(column: model.Column, record: RecordColumn, mapped: MappedCo
         unsigned=column.unsigned if mapped.unsigned is None else mapped.unsigned,
         text_decoder=decode,
         labels=column.labels,
-        pad=_padding(column),
+        pad=_padding(column, exact=exact),
         json_text=json_text if kind == "json" else None,
     )
 
 
-def _padding(column: model.Column) -> int:
+def _padding(column: model.Column, *, exact: bool) -> int:
     """The number of bytes to which values are padded. Debezium does not pad a BINARY declared without a length."""
     if column.data_type == "inet6":
         return 16
     if column.data_type != "binary":
         return 0
-    return (column.length if column.debezium is None else column.debezium.length) or 0
+    return (column.length if exact or column.debezium is None else column.debezium.length) or 0
 
 
 def _utf8_or_nothing(data: bytes) -> str | None:
@@ -196,9 +197,12 @@ def _utf8(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def column_output(record: RecordColumn, settings: PipelineSettings) -> ColumnOutput:
+def column_output(record: RecordColumn, records: TableSchema, settings: PipelineSettings) -> ColumnOutput:
     """The field that a column becomes, as the row compilers need it."""
-    form, in_key, failed = settings.values.json_format, settings.keys.json_format, conversion_failure(settings, record)
+    form, in_key = settings.values.json_format, settings.keys.json_format
+    failed = conversion_failure(
+        settings, record, f"table {records.table.id}, ", key=record.index in records.key_columns
+    )
     fallback = Fallback(record.null_text(form), failed)
     output = ColumnOutput(
         record.field, record.type, fallback, record.null, record.schema, form, record.in_value, record.mapper
@@ -209,19 +213,33 @@ def column_output(record: RecordColumn, settings: PipelineSettings) -> ColumnOut
     return replace(output, key=key)
 
 
-def conversion_failure(settings: PipelineSettings, record: RecordColumn) -> Any:
-    """The handler of values that cannot be converted (``event.converting.failure.handling.mode``)."""
-    mode = settings.rules.values.event_converting_failure_handling_mode
+def conversion_failure(settings: PipelineSettings, record: RecordColumn, table: str = "", *, key: bool = False) -> Any:
+    """The handler of values that cannot be converted (``event.converting.failure.handling.mode``).
 
-    def failed(value: object, error: Exception) -> None:
-        shown = f"{value!r} cannot be converted: {error}" if settings.show_values else _HIDDEN_VALUE
+    Args:
+        settings: the settings.
+        record: the column.
+        table: the start of its messages, which names the table.
+        key: whether the column is part of the key: several rows must not get the same key, whatever the setting says.
+    """
+    mode = "fail" if key else settings.rules.values.event_converting_failure_handling_mode
+    subject = f"{table}column {record.column.name} ({record.column.column_type})"
+    if key:
+        way_out = (
+            "The column is part of the key, where any other value would stand for another row: message.key.columns "
+            "chooses other columns"
+        )
+    else:
+        way_out = f"{_SETTING}=warn publishes null or a default instead (of BOOL: true)"
+
+    def failed(value: object, error: Exception) -> object:
+        shows = settings.show_values or isinstance(error, OutOfRangeError)  # without the number, the error is a riddle
+        shown = f"{value} cannot be converted: {error}" if shows else _HIDDEN_VALUE
         if mode == "fail":
-            raise SchemaError(
-                f"column {record.column.name} ({record.column.column_type}): {shown}. "
-                "event.converting.failure.handling.mode=warn publishes null or a default instead"
-            ) from error
+            raise SchemaError(f"{subject}: {shown}. {way_out}") from error
         if mode == "warn":
-            log.warning("column %s (%s): %s", record.column.name, record.column.column_type, shown)
+            log.warning("%s: %s", subject, shown)
+        return error.nearest if isinstance(error, OutOfRangeError) else None
 
     return failed
 
@@ -246,7 +264,7 @@ def default_text(column: model.Column, record: RecordColumn, settings: PipelineS
     ):
         value = None
     elif column.default_kind is model.DefaultKind.LITERAL and column.debezium is not None:
-        value = default_value(column.debezium, record.type)
+        value = default_value(column.debezium, record.type, exact=settings.rules.values.exact)
         if value is None:
             return None
     else:

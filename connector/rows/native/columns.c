@@ -14,7 +14,7 @@ static const char *const STORED_NAMES[] = {
 };
 
 static const char *const FORM_NAMES[] = {
-    [INTEGER] = "integer", [WRAPPED] = "wrapped", [BOOLEAN] = "boolean", [UNSCALED] = "unscaled",
+    [INTEGER] = "integer", [LONG] = "long", [WRAPPED] = "wrapped", [BOOLEAN] = "boolean", [UNSCALED] = "unscaled",
     [PLAIN_DECIMAL] = "plain decimal", [RATIO] = "ratio", [JAVA_FLOAT] = "float", [JAVA_DOUBLE] = "double",
     [MILLIS] = "millis", [NANOS] = "nanos", [DATETIME_NANOS] = "datetime nanos", [DATE_TEXT] = "date text",
     [ZONED] = "zoned", [ZONED_TRIMMED] = "zoned trimmed", [TIME_MILLIS] = "time millis", [TIME_TEXT] = "time text",

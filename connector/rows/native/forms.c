@@ -291,9 +291,14 @@ Result write_form(const Column *column, const Value *value, Output *out) {
     switch (column->form) {
     case INTEGER:
         return added(output_integer(out, number));
+    case LONG:
+        return number >> 63 > 0 ? IN_PYTHON : added(output_integer(out, number));
     case WRAPPED:
         return added(output_integer(out, number >> 63 > 0 ? number - ((int128)1 << 64) : number));
     case BOOLEAN:
+        if (number != 0 && number != 1) {
+            return IN_PYTHON;
+        }
         return added(number ? output_add(out, "true", 4) : output_add(out, "false", 5));
     case UNSCALED:
         return write_unscaled(number, out);

@@ -97,7 +97,7 @@ def check(
             signalled = as_signalled(configuration)
             if signalled is not None:
                 report = tested(signalled)
-            found += start_findings(configuration, report.tables)
+            found += start_findings(configuration, report.tables, report.exact_differences)
         if publishes:
             from rowtide.databus.server.check import server_findings  # noqa: PLC0415 - needs the extra
 

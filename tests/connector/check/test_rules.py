@@ -265,11 +265,12 @@ def test_columns_with_zero_dates(mode: str, severity: Severity, facts: Facts, co
     columns = {"id": "int", "d": "date", "dt": "datetime(6)", "ts": "timestamp", "hidden": "date", "t": "time"}
     columns_of = [ColumnFact(name, kind, nullable=False) for name, kind in columns.items()]
     tables = (TableFact("d", "t", (*columns_of, ColumnFact("n", "date", nullable=True))),)
-    own = {"column.exclude.list": r"d\.t\.hidden"}
+    own = {"column.exclude.list": r"d\.t\.hidden", "zero.date.handling.mode": "epoch"}
     (finding,) = evaluate(configured(own), facts({"sql_mode": mode}, tables=tables))
     assert (finding.severity, finding.subject) == (severity, "zero.date.handling.mode")
     assert "NOT NULL columns d.t.d, d.t.dt, d.t.ts. null distinguishes" in finding.message
     assert evaluate(configured(own | {"zero.date.handling.mode": "null"}), facts(tables=tables)) == []
+    assert evaluate(configured({"column.exclude.list": r"d\.t\.hidden"}), facts(tables=tables)) == []
 
 
 def test_no_table_is_captured(facts: Facts, configured: Configured) -> None:

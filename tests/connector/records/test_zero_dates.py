@@ -15,7 +15,13 @@ from live_snapshot import binlog_end
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay
-from rowtide.connector.records.lossy_conversions import OVERFLOW, ZERO_DATES, LossyConversionWarnings, lossy_columns
+from rowtide.connector.records.lossy_conversions import (
+    OVERFLOW,
+    YEARS,
+    ZERO_DATES,
+    LossyConversionWarnings,
+    lossy_columns,
+)
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
@@ -135,14 +141,13 @@ DEFAULTS = {"id", "u"}, {"d", "dt", "ts"}
 )
 def test_columns_with_lossy_conversions(properties: dict[str, str], overflow: set[str], zero: set[str]) -> None:
     config = from_properties(Case("keys").properties() | properties)
-    found = dict(lossy_columns(made(TABLE), pipeline_settings(config, "run").rules))
+    found = dict(lossy_columns(made(TABLE), pipeline_settings(config, "run")))
     assert set(found.get(OVERFLOW, ())) == {f"k.t.{name}" for name in overflow}
     assert set(found.get(ZERO_DATES, ())) == {f"k.t.{name}" for name in zero}
 
 
 def test_a_column_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
-    rules = pipeline_settings(from_properties(Case("keys").properties()), "run").rules
-    warnings = LossyConversionWarnings(rules)
+    warnings = LossyConversionWarnings(pipeline_settings(from_properties(Case("keys").properties()), "run"))
     with caplog.at_level(logging.WARNING):
         for statement in (TABLE, TABLE, TABLE.replace("y year", "e date not null, y year")):
             warnings.table_changed(made(statement))
@@ -150,7 +155,9 @@ def test_a_column_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     assert reported == [
         "bigint.unsigned.handling.mode is long: values of 2^63 and above become negative in k.t.id, k.t.u",
         f"{ZERO_DATES.setting} {ZERO_DATES.problem} k.t.d, k.t.dt, k.t.ts",
+        f"{YEARS.setting} {YEARS.problem} k.t.d, k.t.dt, k.t.n",
         f"{ZERO_DATES.setting} {ZERO_DATES.problem} k.t.e",
+        f"{YEARS.setting} {YEARS.problem} k.t.e",
     ]
 
 

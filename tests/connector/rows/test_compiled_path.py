@@ -121,7 +121,7 @@ def cases() -> list[Case]:
         unsigned = Described(f"{name} UNSIGNED", jdbc)
         found.extend(
             fixed(code, 0, typed(unsigned, modes(bigint_unsigned_handling_mode=mode)), integers(size), unsigned=True)
-            for mode in ("long", "precise")
+            for mode in ("long", "long_exact", "precise", "string")
         )
     found.append(fixed(layouts.TINY, 0, typed(Described("TINYINT", 16, 1)), integers(1)))
     found.append(fixed(layouts.YEAR, 0, typed(Described("YEAR"))))
@@ -163,6 +163,8 @@ def cases() -> list[Case]:
         name, jdbc = {7: ("TIMESTAMP", 2014), 12: ("DATETIME", 93), 11: ("TIME", 92)}[code]
         found.append(fixed(code, 0, typed(Described(name, jdbc, 0))))
     quoted = tuple("'" + label.replace("'", "''").replace("\\", "\\\\") + "'" for label in LABELS)
+    exact = typed(Described("ENUM", enum_values=quoted), ValueSettings(exact=True))
+    found.append(fixed(layouts.ENUM, 1, exact, st.integers(0, 7).map(lambda n: n.to_bytes(1, "little")), labels=LABELS))
     for name, code, size in (("ENUM", layouts.ENUM, 1), ("ENUM", layouts.ENUM, 2), ("SET", layouts.SET, 1)):
         type_ = typed(Described(name, enum_values=quoted))
         stored = st.integers(0, 7).map(lambda n, size=size: n.to_bytes(size, "little"))

@@ -74,7 +74,10 @@ def cases() -> list[Case]:
         case(Described("INT", 4), NUMBERS),
         case(Described("INT UNSIGNED ZEROFILL", 4), NUMBERS),
         case(Described("BIGINT UNSIGNED", -5), NUMBERS),
-        case(Described("BIGINT UNSIGNED", -5), NUMBERS, bigint_unsigned_handling_mode="precise"),
+        *(
+            case(Described("BIGINT UNSIGNED", -5), NUMBERS, bigint_unsigned_handling_mode=mode)
+            for mode in ("long_exact", "precise", "string")
+        ),
         case(Described("TINYINT", 16, 1), NUMBERS),
         case(Described("YEAR"), texts("[0-9]{4}")),
         case(Described("FLOAT", 6), texts("-?[0-9]{1,5}[.][0-9]{1,4}(e[-+]?[0-9]{1,2})?") | NUMBERS),

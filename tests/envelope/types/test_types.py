@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rowtide.envelope.json.java_numbers import to_float32
 from rowtide.envelope.json.text import value_text
-from rowtide.envelope.settings import ValueSettings
+from rowtide.envelope.settings import BigintUnsignedMode, BoolMode, Stage, ValueSettings
 from rowtide.envelope.types.column_type import ColumnType, Fallback
 from rowtide.envelope.types.mapping import column_type
 from rowtide.envelope.types.numbers import unscaled_text, wrap_long
@@ -34,6 +34,8 @@ class Description:
     name: str = "c"
 
 
+STAGES: tuple[Stage, Stage] = ("snapshot", "stream")
+BOOL_MODES: tuple[BoolMode, BoolMode] = ("boolean", "int16")
 DATES = st.integers(-719162, 2932896)  # 0001-01-01 to 9999-12-31
 MOMENTS = st.integers(-719162 * MICROS_PER_DAY, 2932897 * MICROS_PER_DAY - 1)
 VALUES: dict[str, tuple[Description, st.SearchStrategy[Any]]] = {
@@ -68,7 +70,7 @@ VALUES: dict[str, tuple[Description, st.SearchStrategy[Any]]] = {
 SETTINGS = [
     ValueSettings(decimal, bigint, time, adjuster, binary, connector=connector)
     for (decimal, bigint), time, adjuster, binary, connector in itertools.product(
-        [("precise", "long"), ("double", "precise"), ("string", "long")],
+        [("precise", "long"), ("double", "precise"), ("string", "long_exact"), ("string", "string")],
         ["adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"],
         [True, False],
         ["bytes", "base64", "base64-url-safe", "hex"],
@@ -114,6 +116,56 @@ def test_the_rendered_text_equals_that_of_the_connect_value(name: str, data: st.
     else:
         assert (text, failures) == (expected, [])
         json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("mode", "written"),
+    [("long", [-1, 2**63 - 1]), ("long_exact", [None, 2**63 - 1]), ("string", [str(2**64 - 1), str(2**63 - 1)])],
+)
+def test_the_limit_of_a_bigint_unsigned(mode: BigintUnsignedMode, written: list[object]) -> None:
+    settings = ValueSettings(bigint_unsigned_handling_mode=mode)
+    found = column_type(VALUES["bigint unsigned"][0], settings, "stream")
+    assert found is not None
+    for number, expected in zip((2**64 - 1, 2**63 - 1), written, strict=True):
+        failures: list[Exception] = []
+        text = rendered(found, number, failures)
+        if expected is None:
+            assert text == "FALLBACK"
+            assert "bigint.unsigned.handling.mode=precise (a decimal) or string keeps it" in str(failures[0])
+        else:
+            assert (text, failures) == (json.dumps(expected), [])
+
+
+@pytest.mark.parametrize("number", [-128, -1, 0, 1, 2, 101, 127])
+def test_a_bool_that_is_neither_0_nor_1(number: int) -> None:
+    failures: list[Exception] = []
+    facet = VALUES["boolean"][0]
+    boolean, int16 = (column_type(facet, ValueSettings(bool_handling_mode=mode), "stream") for mode in BOOL_MODES)
+    assert boolean is not None
+    assert int16 is not None
+    text = rendered(boolean, number, failures)
+    assert text == {0: "false", 1: "true"}.get(number, "FALLBACK")
+    assert ["rowtide.bool.handling.mode=int16" in str(error) for error in failures] == [True] * (number not in (0, 1))
+    assert (int16.schema.type, rendered(int16, number, [])) == ("int16", str(number))
+
+
+def test_exact_values_have_the_types_of_snapshots() -> None:
+    exact = ValueSettings(exact=True, bool_handling_mode="int16")
+    declared = {"BOOLEAN": (16, "int16"), "REAL": (7, "double")}
+    for name, (jdbc, kind) in declared.items():
+        for stage in STAGES:
+            found = column_type(Description(name, jdbc), exact, stage)
+            assert found is not None
+            assert found.schema.type == kind
+    texts = set()
+    for stage in STAGES:
+        found = column_type(VALUES["enum"][0], exact, stage)
+        assert found is not None
+        assert rendered(found, "b,c", []) == '"b,c"'
+        found = column_type(VALUES["timestamp(6)"][0], exact, stage)
+        assert found is not None
+        texts.add(rendered(found, 500_000, []))
+    assert texts == {'"1970-01-01T00:00:00.500000Z"'}
 
 
 @pytest.mark.parametrize("name", ["date", "datetime(3)", "datetime(6)"])

@@ -64,7 +64,7 @@ class RowKeys:
         """Compile a reader of keys for a result set with columns of these names; see :meth:`of_rows`."""
         settings, table = self._settings, self._table
         records = build_table_schema(table, "", settings.rules, "snapshot", lambda _table, _column: None)
-        outputs = [(one, python_output(column_output(one, settings), one)) for one in records.columns]
+        outputs = [(one, python_output(column_output(one, records, settings), one)) for one in records.columns]
         columns = [ResultColumn(one.column, output, "", UNAVAILABLE) for one, output in outputs]
         places = {record.index: place for place, record in enumerate(records.columns)}
         return key_value_rows(columns, [places[index] for index in records.key_columns], names)

@@ -22,7 +22,7 @@ from rowtide.topics.settings import TopicSettings
 
 
 def test_defaults_are_debeziums(valid: dict[str, str]) -> None:
-    config = from_properties(valid)
+    config = from_properties(valid | {"connector.class": "io.debezium.connector.mysql.MySqlConnector"})
     assert config.flavor is Flavor.MYSQL
     assert config.database.port == 3306
     assert config.database.tls.mode is SslMode.PREFERRED
