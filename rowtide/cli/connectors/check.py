@@ -97,7 +97,8 @@ def check(
             signalled = as_signalled(configuration)
             if signalled is not None:
                 report = tested(signalled)
-            found += start_findings(configuration, report.tables, report.exact_differences)
+            differences = [report.exact_differences] if report.exact_differences else []
+            found += start_findings(configuration, report.tables, *differences)
         if publishes:
             from rowtide.databus.server.check import server_findings  # noqa: PLC0415 - needs the extra
 

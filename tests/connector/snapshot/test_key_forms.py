@@ -56,7 +56,10 @@ def read(properties: dict[str, str], cells: dict[str, bytes | None], names: list
 
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
-FORMS: tuple[dict[str, str], ...] = ({}, {"decimal.format": "NUMERIC", "replace.null.with.default": "false"})
+FORMS: tuple[dict[str, str], ...] = (
+    {"replace.null.with.default": "true"},
+    {"decimal.format": "NUMERIC", "replace.null.with.default": "false"},
+)
 
 
 def converters(key: dict[str, str], value: dict[str, str]) -> dict[str, str]:
