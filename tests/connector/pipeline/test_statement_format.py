@@ -56,7 +56,7 @@ def ids(shop: Database, statements: tuple[str, ...], default: str, **properties:
         for step in steps
         for output in step.outputs
         for message in getattr(output, "messages", ())
-        if message[0]
+        if message[0] and b'"id"' in message[0]
     ]
 
 
