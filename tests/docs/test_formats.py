@@ -54,7 +54,7 @@ def schemas(lines: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.parametrize("case", COLUMNS)
 def test_types_are_those_of_the_table(case: str, tmp_path: Path) -> None:
-    found = schemas(replayed(tmp_path, case, "topic.prefix=s\ninclude.schema.changes=false\n"))
+    found = schemas(replayed(tmp_path, case, "topic.prefix=s\ninclude.schema.changes=false\nrowtide.values=debezium\n"))
     said = types()
     for pair in COLUMNS[case].split():
         name, column = pair.split("=")
