@@ -13,4 +13,5 @@ def test_a_binary_is_padded_to_the_declared_length() -> None:
     tables.apply(QueryEvent("CREATE TABLE t (a BINARY(4), b BINARY, c VARBINARY(4), d BINARY(1))", "d"))
     table = tables.table("d", "t")
     assert table is not None
-    assert [_padding(column) for column in table.columns] == [4, 0, 0, 1]
+    assert [_padding(column, exact=False) for column in table.columns] == [4, 0, 0, 1]
+    assert [_padding(column, exact=True) for column in table.columns] == [4, 1, 0, 1]

@@ -60,7 +60,7 @@ def test_stopping() -> None:
 
 def test_an_offset_has_no_room_for_everything() -> None:
     with pytest.raises(SignalError, match="only 200000 are possible"):
-        with_request(*(f"d.table{number:0300}" for number in range(1000)))
+        with_request(*(f"d.table{number:0200}" for number in range(1000)))
 
 
 def test_the_requests_are_taken_in_order() -> None:
