@@ -48,7 +48,7 @@ def commands() -> str:
 
 
 def _helps(command: click.Command, parent: click.Context | None, name: str) -> Iterator[tuple[str, str]]:
-    context = click.Context(command, parent=parent, info_name=name, terminal_width=80)
+    context = click.Context(command, parent=parent, info_name=name, terminal_width=80, **command.context_settings)
     yield context.command_path, command.get_help(context)
     if isinstance(command, click.Group):
         for child in command.list_commands(context):
@@ -94,7 +94,7 @@ def docstring(path: Path) -> str:
 
 def compatibility() -> str:
     """Return the list of properties and types next to Debezium's, which the tests' recordings prove."""
-    command = [sys.executable, str(ROOT / "tests/support/compatibility.py")]
+    command = [sys.executable, "-m", "tests.support.compatibility"]
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 

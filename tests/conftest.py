@@ -34,7 +34,8 @@ settings.load_profile("rowtide")
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, MariaDB, MySQL, ZooKeeper
-    from topic_tools import Topics
+
+    from tests.support.kafka.topic_tools import Topics
 
 
 _SLOW = "spark", "servers"
@@ -115,7 +116,7 @@ def kafka() -> Iterator[Kafka]:
 @pytest.fixture
 def topics(kafka: Kafka) -> Topics:
     """The topics of the shared Kafka, with unique names for each test."""
-    from topic_tools import Topics
+    from tests.support.kafka.topic_tools import Topics
 
     return Topics(kafka.bootstrap)
 

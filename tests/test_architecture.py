@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from edges import WORLD, touched
-from source_tree import PARTS, ROOT, TOOLS, Module, modules, packages, tool_modules
+
+from tests.support.edges import WORLD, touched
+from tests.support.source_tree import PARTS, ROOT, TOOLS, Module, modules, packages, tool_modules
 
 BELOW: dict[str, set[str]] = {
     "schema_history": set(),

@@ -2,15 +2,13 @@
 
 from pathlib import Path
 
-import compatibility
+from tests.support import compatibility
 
 DOCUMENT = Path(__file__).parent.parent / "COMPATIBILITY.md"
 
 
 def test_the_document_is_what_is_derived() -> None:
-    assert DOCUMENT.read_text() == compatibility.render(), (
-        "write it anew: .venv/bin/python tests/support/compatibility.py > COMPATIBILITY.md"
-    )
+    assert DOCUMENT.read_text() == compatibility.render(), "write it anew: .venv/bin/python docs/refresh.py"
 
 
 def test_every_difference_stands_where_it_belongs() -> None:

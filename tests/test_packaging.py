@@ -12,8 +12,9 @@ from pathlib import Path
 
 import click
 import pytest
-from edges import WORLD, touched
-from source_tree import PARTS, ROOT, Module, modules
+
+from tests.support.edges import WORLD, touched
+from tests.support.source_tree import PARTS, ROOT, Module, modules
 
 THIRD_PARTY = {part for part, leads in WORLD.items() if not leads <= sys.stdlib_module_names}
 ON_KAFKA = {"rowtide.schema_history.store.kafka", "rowtide.topics.admin.missing_topics"}

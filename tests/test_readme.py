@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-from pages import blocks
-from source_tree import ROOT, project
-
 from rowtide import cli
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.files.properties_file import parse_properties
+from tests.support.pages import blocks
+from tests.support.source_tree import ROOT, project
 
 README = (ROOT / "README.md").read_text()
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import click
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
+sys.path.insert(0, str(ROOT / "docker"))
 
-from connector_properties import JSON_CONVERTER, connector_properties, history_topic  # noqa: E402 - not installed
 from rowtide_stack import Kafka, MySQL  # noqa: E402
 
 from tests.bench.connectors import DEFAULT, TUNED, Connector, Debezium, Rowtide  # noqa: E402
@@ -22,6 +21,7 @@ from tests.bench.load import AnyLoad  # noqa: E402
 from tests.bench.measure import Figures, TopicWatch, medians, servers_below  # noqa: E402
 from tests.bench.runs import prepare, snapshot_run, stream_run  # noqa: E402
 from tests.bench.stages import LOADS  # noqa: E402
+from tests.support.connector_properties import JSON_CONVERTER, connector_properties, history_topic  # noqa: E402 - not installed
 
 SCHEMA = "bench"
 _UNMEASURED = ", not measured"

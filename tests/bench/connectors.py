@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
 
-from kafka_connect import KafkaConnect
-from rowtide_process import RowtideProcess
+from tests.support.kafka.connect import KafkaConnect
+from tests.support.processes.rowtide_process import RowtideProcess
 
 __all__ = ["DEFAULT", "TUNED", "Connector", "Debezium", "Rowtide"]
 

@@ -20,9 +20,7 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
-
-from packets import captured, event  # noqa: E402 - after the path
+sys.path.insert(0, str(ROOT / "docker"))
 
 from rowtide.connector.pipeline.pipeline import Pipeline  # noqa: E402
 from rowtide.connector.protocol.header import EventType  # noqa: E402
@@ -31,6 +29,7 @@ from rowtide.connector.records.offset import SourceOffset  # noqa: E402
 from rowtide.schema_history.catalog.tables import Tables  # noqa: E402
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server  # noqa: E402
 from tests.bench.stages import processor_times, settings  # noqa: E402
+from tests.support.mysql.packets import captured, event  # noqa: E402 - after the path
 
 BEGIN = event(EventType.QUERY, struct.pack("<IIBHH", 1, 0, 0, 0, 0) + b"\0BEGIN")
 END = event(EventType.XID, bytes(8))

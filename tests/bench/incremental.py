@@ -19,15 +19,15 @@ import click
 from confluent_kafka.admin import AdminClient, NewTopic
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
+sys.path.insert(0, str(ROOT / "docker"))
 
-from binlog_readers import binlog_readers  # noqa: E402 - not installed
-from connector_properties import connector_properties, history_topic  # noqa: E402
 from rowtide_stack import Kafka, MySQL  # noqa: E402
 
 from tests.bench.connectors import TUNED, Connector, Debezium, Rowtide  # noqa: E402
 from tests.bench.latency import SCHEMA, Arrivals, commit, waited  # noqa: E402
 from tests.bench.measure import cpu_seconds  # noqa: E402
+from tests.support.connector_properties import connector_properties, history_topic  # noqa: E402
+from tests.support.mysql.binlog_readers import binlog_readers  # noqa: E402 - not installed
 
 _SIGNALS = f"{SCHEMA}.signals"
 _BATCH = 5000

@@ -6,14 +6,9 @@ python -m tests.bench.many_tables [--tables 100000] [--used 10000]
 import argparse
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-
-from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -28,6 +23,7 @@ from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.history_record import HistoryRecord, history_record, parse_record
+from tests.support.configurations import PROPERTIES
 
 SERVER = Server(Flavor.MYSQL, "8.4.3")
 START = SourceOffset("binlog.000001", 4)

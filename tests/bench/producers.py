@@ -24,7 +24,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
+sys.path.insert(0, str(ROOT / "docker"))
 
 from rowtide_stack import Kafka  # noqa: E402 - after the path
 

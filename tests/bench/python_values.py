@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
+sys.path.insert(0, str(ROOT / "docker"))
 
 from tests.bench.load import Load  # noqa: E402 - after the path
 
@@ -111,7 +111,7 @@ def _cpu() -> float:
 
 def measure(server: Any, database: Any, load: Load, rounds: int) -> list[dict[str, Any]]:
     """Make the load, and let each reader read it in turn."""
-    from connector_properties import connector_properties
+    from tests.support.connector_properties import connector_properties
 
     database.execute(*load.setup())
     file, pos = server.query("SHOW BINARY LOG STATUS")[0][:2]

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from binlog_readers import binlog_readers, end_binlog_readers
-
 from tests.bench.connectors import Connector
 from tests.bench.load import AnyLoad
 from tests.bench.measure import Figures, TopicWatch, Usage, cpu_seconds, peak_bytes, thread_seconds
+from tests.support.mysql.binlog_readers import binlog_readers, end_binlog_readers
 
 if TYPE_CHECKING:
     from rowtide_stack import MySQL

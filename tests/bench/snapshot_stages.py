@@ -27,7 +27,7 @@ def snapshot_stages(settings: Any, rows: int) -> dict[str, Callable[[], None]]:
     structure = tables.table("bench", "orders")
     assert structure is not None
     table = SnapshotTable(structure, settings)
-    reader = table.reader(table.columns)
+    reader = table.reader([column.name for column in table.columns])
     buffers = _buffers(rows)
     texts = [reader.rows(buffer)[0] for buffer in buffers]
     offset = SourceOffset("binlog.000001", 4)

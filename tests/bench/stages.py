@@ -25,7 +25,7 @@ from unittest.mock import patch
 
 Result = TypeVar("Result")
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
+sys.path.insert(0, str(ROOT / "docker"))
 
 from rowtide.connector.config import from_properties  # noqa: E402 - after the path
 from rowtide.connector.engine.pipeline_settings import pipeline_settings  # noqa: E402

@@ -24,10 +24,8 @@ from typing import TYPE_CHECKING
 import click
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
+sys.path.insert(0, str(ROOT / "docker"))
 
-from change_topics import Topic  # noqa: E402 - after the path
-from connector_properties import connector_properties, history_topic  # noqa: E402
 from rowtide_stack import Kafka, MySQL  # noqa: E402
 
 from tests.bench.connectors import TUNED, Rowtide  # noqa: E402
@@ -36,6 +34,8 @@ from tests.bench.measure import TopicWatch  # noqa: E402
 from tests.bench.plain_tables import merge_changes  # noqa: E402
 from tests.bench.runs import topics_of  # noqa: E402
 from tests.bench.table_jobs import TableJob, Usage, measured, rowtide_session, update  # noqa: E402
+from tests.support.connector_properties import connector_properties, history_topic  # noqa: E402
+from tests.support.kafka.change_topics import Topic  # noqa: E402 - after the path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connector_properties import connector_properties, history_topic
 
 from tests.bench.connectors import TUNED, Rowtide
 from tests.bench.latency import Latency
@@ -18,6 +17,7 @@ from tests.bench.named_threads import name_threads
 from tests.bench.python_values import READERS, images, measure
 from tests.bench.runs import prepare, snapshot_run, stream_run
 from tests.bench.unique import Large, Unique, Wide
+from tests.support.connector_properties import connector_properties, history_topic
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, MySQL

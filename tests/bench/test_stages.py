@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from golden import Case
 
 from tests.bench.stages import FORMS, measured
+from tests.support.recordings.golden import Case
 
 DELIVERY = {"produce() and commits", "delivery reports", "librdkafka's threads"}
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from canal_client import Change, changes, connected
-from canal_server import configured, running, until
 
 from rowtide.canal.instance.storage import META, OWN
+from tests.support.canal.client import Change, changes, connected
+from tests.support.canal.server import configured, running, until
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from canal_client import CanalClient, changes
-from canal_server import configured
-from real_canal import real_canal
 from rowtide_stack import Database, MariaDB
+
+from tests.support.canal.client import CanalClient, changes
+from tests.support.canal.real_server import real_canal
+from tests.support.canal.server import configured
 
 JARS = os.environ.get("ROWTIDE_CANAL_SERVER", "")
 pytestmark = [

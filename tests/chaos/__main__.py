@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]  # neither is installed
+sys.path.insert(0, str(ROOT / "docker"))  # neither is installed
 
 from tests.chaos.campaign import SERVERS, Round  # noqa: E402
 from tests.chaos.scenario import Scenario  # noqa: E402

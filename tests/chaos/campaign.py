@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from rowtide_stack import Kafka, MariaDB, MySQL
 from rowtide_stack.servers.tls import TlsFiles
-from topic_tools import Topics
-from worker_process import Worker, WorkerConfig, eventually
 
 from tests.chaos.accounts import account, made_problems, sent_problems
 from tests.chaos.clock import Clock
@@ -36,6 +34,8 @@ from tests.chaos.network import Link
 from tests.chaos.primary import Primary
 from tests.chaos.records import Records, read_records
 from tests.chaos.workload import TABLES, Reshaper, Writer
+from tests.support.kafka.topic_tools import Topics
+from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import SqlServer

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kafka_listeners import certificate_settings
 from rowtide_stack import Kafka
 from rowtide_stack.ports import free_port
 from rowtide_stack.servers.tls import TlsFiles
+
+from tests.support.kafka.listeners import certificate_settings
 
 __all__ = ["EncryptedKafka"]
 

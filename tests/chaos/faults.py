@@ -12,19 +12,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pymysql
-from worker_process import STREAMING
 
 from tests.chaos.network import Direction
+from tests.support.processes.worker_process import STREAMING
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka, SqlServer
     from rowtide_stack.servers.server import Server
-    from worker_process import Worker
 
     from tests.chaos.clock import Clock
     from tests.chaos.disk import Disk
     from tests.chaos.network import Link
     from tests.chaos.primary import Primary
+    from tests.support.processes.worker_process import Worker
 
 __all__ = [
     "Fault",

@@ -19,7 +19,6 @@ from confluent_kafka.admin import (
     NewPartitions,
     ResourceType,
 )
-from topic_tools import Topics
 
 from rowtide.connector.config.choices import ProducerKind
 from rowtide.connector.delivery.delivery_loop import CommitPolicy
@@ -28,6 +27,7 @@ from rowtide.topics.settings import TopicSettings
 from tests.chaos.faults import Fault, link_faults
 from tests.chaos.network import Direction
 from tests.chaos.numbered import Place, Stream, account
+from tests.support.kafka.topic_tools import Topics
 
 if TYPE_CHECKING:
     from tests.chaos.kafka_cluster import KafkaCluster

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.config.load import from_properties
 from tests.chaos.accounts import account, made_problems, sent_problems
 from tests.chaos.records import envelope, read_records
 from tests.chaos.scenario import Scenario
+from tests.support.configurations import PROPERTIES
 
 
 def change(op: str, before: Any, after: Any, snapshot: str = "false") -> bytes:

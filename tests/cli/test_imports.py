@@ -6,7 +6,8 @@ import sys
 from functools import cache
 
 import pytest
-from configurations import PROPERTIES
+
+from tests.support.configurations import PROPERTIES
 
 HELP = "from rowtide.cli import main; main(['--help'], standalone_mode=False)"
 RUN = f"""\

@@ -17,7 +17,7 @@ from rowtide.schema_history.store.topic_reader import Extent, StoredRecord
 from rowtide.topics.settings import TopicSettings
 
 if TYPE_CHECKING:
-    from topic_tools import Topics
+    from tests.support.kafka.topic_tools import Topics
 
 
 def run(*arguments: str) -> tuple[int, str]:

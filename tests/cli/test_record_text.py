@@ -6,9 +6,9 @@ import json
 
 import click
 import pytest
-from golden import Case, cases
 
 from rowtide.cli.record_text import lacks_schema, record_lines
+from tests.support.recordings.golden import Case, cases
 
 
 def plain(key: object, value: object) -> list[str]:

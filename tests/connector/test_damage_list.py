@@ -29,11 +29,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from golden import Case, written
-from live_database import configured, snapshot, streamed, user
-from live_snapshot import binlog_end
-from packets import captured, event
-from received import received
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -44,6 +39,11 @@ from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
+from tests.support.mysql.live_database import configured, snapshot, streamed, user
+from tests.support.mysql.packets import captured, event
+from tests.support.received import received
+from tests.support.recordings.golden import Case, written
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

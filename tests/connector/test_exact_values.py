@@ -14,14 +14,14 @@ from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from beside_stream import BesideStream
-from connector_properties import address
-from golden import written
-from live_database import configured, snapshot, streamed
-from live_snapshot import binlog_end
 
 import rowtide
 from rowtide.connector.errors import SchemaError
+from tests.support.connector_properties import address
+from tests.support.incremental_stream import BesideStream
+from tests.support.mysql.live_database import configured, snapshot, streamed
+from tests.support.recordings.golden import written
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -33,11 +33,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from golden import written
-from live_database import configured, snapshot, streamed
-from live_snapshot import binlog_end
 
 from rowtide.connector.records.batch import Output
+from tests.support.mysql.live_database import configured, snapshot, streamed
+from tests.support.recordings.golden import written
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -6,13 +6,13 @@ import base64
 import json
 
 import pytest
-from databus_messages import ITEMS, ROW, message
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.databus.errors import UnreadableMessage
 from rowtide.databus.events import DDL, DML, KafkaKey, Position, QueryEvent, RowsEvent, decode_message
 from rowtide.databus.tables import Table
+from tests.support.databus.messages import ITEMS, ROW, message
 
 KEY = b'{"Pos":{"Name":"mysql-bin.000003","Pos":154},"Action":"DML"}'
 VALUE = (

@@ -32,11 +32,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from databus_streams import SERVERS, message_positions, starts
-from recorded_server import recorded_stream
 
 from rowtide.databus.events import Position
 from rowtide.databus.server.dumps.folder import DumpFolder
+from tests.support.databus.streams import SERVERS, message_positions, starts
+from tests.support.mysql.recorded_server import recorded_stream
 
 
 def test_each_bug_has_tests_that_exist() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from databus_messages import ITEMS, ROW, item
 
 from rowtide.databus.errors import NoStatement
 from rowtide.databus.events import QueryEvent, RowsEvent
 from rowtide.databus.sql import escaped, literal, statements
 from rowtide.databus.tables import Column, ColumnType, Table
+from tests.support.databus.messages import ITEMS, ROW, item
 
 NOTES = Table("s", "n`t", (Column("a", ColumnType.NUMBER, "int"), Column("d", ColumnType.JSON, "json")))
 

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from configurations import PROPERTIES
-from source_tree import ROOT
 
 from rowtide.cli.connectors.run import run
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.files.files import read_file
 from rowtide.connector.worker.faust_app import create_app
+from tests.support.configurations import PROPERTIES
+from tests.support.source_tree import ROOT
 
 DOCKER = ROOT / "docker"
 UNIT = DOCKER / "systemd/rowtide@.service"

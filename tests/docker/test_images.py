@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
-from source_tree import PARTS, ROOT
 
 from rowtide.cli.tables import tables as cli_tables
 from rowtide.connector.config import load
+from tests.support.source_tree import PARTS, ROOT
 
 DOCKER = ROOT / "docker"
 PINNED = re.compile(r"[a-z0-9./-]+:[a-z-]*\d+\.\d+\.\d+[a-z0-9.-]*(@sha256:[0-9a-f]{64})?")

@@ -9,7 +9,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
-from source_tree import ROOT, project
+
+from tests.support.source_tree import ROOT, project
 
 REQUIREMENTS = ROOT / "docker/requirements"
 LOCKED = {"worker": "canal", "spark": "spark", "dev": "all"}

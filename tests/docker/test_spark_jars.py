@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from quick_spark import quick_spark_folder
 from rowtide_stack import spark_jars
 from rowtide_stack.programs import catalogue
+
+from tests.support.quick_spark import quick_spark_folder
 
 JOB = """
 import sys

@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT
+
+from tests.support.source_tree import ROOT
 
 FAST = "not servers and not spark and not nightly"
 SAYS = '#!/bin/sh\necho "$(basename "$0")" "$ROWTIDE_CAMPAIGN" "$@"\n'

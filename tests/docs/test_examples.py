@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pages import blocks
 from rowtide_stack import MySQL
-from source_tree import ROOT
-from terminal import finished, terminal
-from worker_process import eventually
+
+from tests.support.pages import blocks
+from tests.support.processes.terminal import finished, terminal
+from tests.support.processes.worker_process import eventually
+from tests.support.source_tree import ROOT
 
 pytestmark = pytest.mark.servers
 

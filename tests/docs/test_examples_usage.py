@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from source_tree import ROOT
+from tests.support.source_tree import ROOT
 
 
 def test_an_example_without_its_argument_says_how_to_call_it() -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import blocks, table
-from source_tree import ROOT
+
+from tests.support.pages import blocks, table
+from tests.support.source_tree import ROOT
 
 COLUMNS = {
     "numeric-types": (

@@ -7,7 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from source_tree import ROOT
+
+from tests.support.source_tree import ROOT
 
 SCRIPT = ROOT / "docs/refresh.py"
 PARTS = {

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import PAGES
-from source_tree import PARTS, ROOT, packages
 
 from rowtide import cli
 from rowtide.connector.config.catalogue import PROPERTIES
+from tests.support.pages import PAGES
+from tests.support.source_tree import PARTS, ROOT, packages
 
 
 @pytest.fixture(scope="module")

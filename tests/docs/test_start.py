@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from pages import blocks
 from rowtide_stack import Kafka, MySQL
 from rowtide_stack.ports import free_port
-from terminal import finished, terminal
+
+from tests.support.pages import blocks
+from tests.support.processes.terminal import finished, terminal
 
 pytestmark = pytest.mark.servers
 

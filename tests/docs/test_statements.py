@@ -10,8 +10,6 @@ from collections.abc import Iterator
 import click
 import pytest
 import yaml
-from pages import PAGES, TEXTS, blocks, table
-from source_tree import ROOT
 
 import rowtide
 from rowtide import cli
@@ -25,6 +23,8 @@ from rowtide.connector.config.files.properties_file import parse_properties
 from rowtide.connector.config.sections.property_reader import family_of
 from rowtide.connector.worker.status import STATES
 from rowtide.spark_consumers.settings import CHANGE_COLUMNS
+from tests.support.pages import PAGES, TEXTS, blocks, table
+from tests.support.source_tree import ROOT
 
 FIELDS = {"source.version", "source.snapshot", "source.gtid", "source.file", "rowtide.writer"}
 """Fields and headers of a record, whose names look like properties."""

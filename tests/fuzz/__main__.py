@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
+sys.path.insert(0, str(ROOT / "docker"))
 
 from tests.fuzz.campaign import Failure, Target, minimised, search  # noqa: E402
 from tests.fuzz.targets import TARGETS  # noqa: E402

@@ -9,11 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 
-from ddl_corpus import events as corpus_events
-from ddl_corpus import name_of, recordings
-from golden import Case, cases
-from packets import captured, golden_files, golden_packets
-
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.errors import ConfigurationError
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -26,6 +21,10 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.queries.apply import event_of, tables_of_header
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from tests.support.ddl.corpus import events as corpus_events
+from tests.support.ddl.corpus import name_of, recordings
+from tests.support.mysql.packets import captured, golden_files, golden_packets
+from tests.support.recordings.golden import Case, cases
 
 _EVENTS_PER_TYPE = 12
 _TRANSACTIONS_PER_CASE = 12

@@ -12,13 +12,13 @@ from pathlib import Path
 import click
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
+sys.path.insert(0, str(ROOT / "docker"))
 
-from kafka_connect import KafkaConnect  # noqa: E402 - not installed as a package
 from rowtide_stack import Kafka, MariaDB, MySQL  # noqa: E402
 
 from tests.interop.runs import Environment, Outcome, run_scenarios  # noqa: E402
 from tests.interop.scenarios import SCENARIOS, SERVERS, Scenario, ServerKind  # noqa: E402
+from tests.support.kafka.connect import KafkaConnect  # noqa: E402 - not installed as a package
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer
-from golden import Written, difference, normalised
-from topic_tools import Seen, Topics
+
+from tests.support.kafka.topic_tools import Seen, Topics
+from tests.support.recordings.golden import Written, difference, normalised
 
 __all__ = ["ConnectorOutput", "problems"]
 

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from binlog_readers import binlog_readers
-from connector_properties import connector_properties
-from kafka_connect import KafkaConnect
-from topic_tools import Topics
-
 from rowtide.schema_history.store.topic_reader import TopicReader
 from tests.interop import statements
 from tests.interop.compare import ConnectorOutput, problems
 from tests.interop.scenarios import Scenario, ServerKind
 from tests.interop.sides import Debezium, Rowtide, Side
+from tests.support.connector_properties import connector_properties
+from tests.support.kafka.connect import KafkaConnect
+from tests.support.kafka.topic_tools import Topics
+from tests.support.mysql.binlog_readers import binlog_readers
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka, SqlServer

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from connector_properties import history_topic
+from tests.support.connector_properties import history_topic
 
 __all__ = ["REFERENCE", "SCENARIOS", "SERVERS", "Scenario", "ServerKind"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from kafka_connect import KafkaConnect
-from rowtide_process import RowtideProcess
+from tests.support.kafka.connect import KafkaConnect
+from tests.support.processes.rowtide_process import RowtideProcess
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka

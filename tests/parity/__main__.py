@@ -13,15 +13,15 @@ from pathlib import Path
 import click
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
+sys.path.insert(0, str(ROOT / "docker"))
 
-from kafka_connect import KafkaConnect  # noqa: E402 - it is not installed
 from rowtide_stack import Kafka, MariaDB, MySQL  # noqa: E402
 
 from tests.parity.compare import compare  # noqa: E402
 from tests.parity.report import column_of, describe, keep, missed, signature  # noqa: E402
 from tests.parity.rounds import RoundResult, run_round  # noqa: E402
 from tests.parity.rules import LOST, is_lost, rule_for, stop_for  # noqa: E402
+from tests.support.kafka.connect import KafkaConnect  # noqa: E402 - it is not installed
 
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Java options for many connectors with little load each."""

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pymysql
-from binlog_readers import binlog_readers, end_binlog_readers
-from connector_properties import connector_properties, history_topic
-from kafka_connect import KafkaConnect
 
 from tests.parity.changes import Changes
 from tests.parity.compare import Message
 from tests.parity.options import choose
 from tests.parity.sides import Debezium, Records, Rowtide
 from tests.parity.values import Column
+from tests.support.connector_properties import connector_properties, history_topic
+from tests.support.kafka.connect import KafkaConnect
+from tests.support.mysql.binlog_readers import binlog_readers, end_binlog_readers
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka, SqlServer

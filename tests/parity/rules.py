@@ -1,7 +1,7 @@
 """The known and intended differences from Debezium: narrow rules, each with its class and its reason.
 
-The classes are those of ``tests/support/differences.py``: *damage* (Debezium loses or changes a value, rowtide does
-not) and *stops* (Debezium stops, rowtide continues).
+The classes are those of ``tests/support/recordings/differences.py``: *damage* (Debezium loses or changes a value,
+rowtide does not) and *stops* (Debezium stops, rowtide continues).
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from kafka_connect import KafkaConnect
-from rowtide_process import RowtideProcess
 
 from tests.parity.compare import Message
+from tests.support.kafka.connect import KafkaConnect
+from tests.support.processes.rowtide_process import RowtideProcess
 
 __all__ = ["Debezium", "Records", "Rowtide"]
 

@@ -13,9 +13,9 @@ HERE = Path(__file__).parent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from recorded_tables import Recorded
 
     from rowtide.spark_consumers.outcome import Outcome
+    from tests.support.recordings.recorded_tables import Recorded
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,9 +8,8 @@ pytestmark = pytest.mark.spark
 
 
 def test_both_jobs_apply_the_same_changes(spark, rows_of, tmp_path: Path) -> None:
-    from recorded_tables import same_rows
-
     from tests.bench.tables import Bench
+    from tests.support.recordings.recorded_tables import same_rows
 
     bench = Bench(tmp_path)
     bench.batch(spark, 300, rounds=1)
@@ -30,11 +29,10 @@ def test_both_jobs_apply_the_same_changes(spark, rows_of, tmp_path: Path) -> Non
 def test_both_jobs_build_the_same_table_in_processes_of_their_own(
     kafka, rows_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quick_spark import quick_spark_folder
-    from recorded_tables import same_rows
-
     from tests.bench.table_jobs import TableJob
     from tests.bench.tables import create_topics, produce
+    from tests.support.quick_spark import quick_spark_folder
+    from tests.support.recordings.recorded_tables import same_rows
 
     monkeypatch.setenv("SPARK_CONF_DIR", quick_spark_folder(tmp_path / "conf"))
     create_topics(kafka, ["built"])

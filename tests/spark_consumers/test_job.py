@@ -5,8 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
-from change_topics import Topic
-from recorded_tables import fold, recorded, same_rows
+
+from tests.support.kafka.change_topics import Topic
+from tests.support.recordings.recorded_tables import fold, recorded, same_rows
 
 pytestmark = pytest.mark.spark
 

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from change_topics import Topic
 from click.testing import CliRunner
-from recorded_tables import fold, recorded, same_rows
+
+from tests.support.kafka.change_topics import Topic
+from tests.support.recordings.recorded_tables import fold, recorded, same_rows
 
 pytestmark = [pytest.mark.servers, pytest.mark.spark]
 

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from recorded_tables import fold, recorded, same_rows
+
+from tests.support.recordings.recorded_tables import fold, recorded, same_rows
 
 pytestmark = pytest.mark.spark
 

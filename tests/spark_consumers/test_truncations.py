@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from change_topics import Topic
-from recorded_tables import same_rows
+
+from tests.support.kafka.change_topics import Topic
+from tests.support.recordings.recorded_tables import same_rows
 
 pytestmark = pytest.mark.spark
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 
-import differences as stream
-import snapshot_differences as snapshot
-from golden import Case, cases
-
 from rowtide.connector.config.catalogue import SECTIONS, entries
 from rowtide.connector.config.catalogue.property import Property, Status
 from rowtide.connector.config.property_reference import exact_default_of, name_of
+from tests.support.recordings import differences as stream
+from tests.support.recordings import snapshot_differences as snapshot
+from tests.support.recordings.golden import Case, cases
 
 __all__ = ["ABOUT", "reasons", "render", "types"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from source_tree import Module
+from tests.support.source_tree import Module
 
 __all__ = ["WORLD", "touched"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from source_tree import ROOT
+from tests.support.source_tree import ROOT
 
 __all__ = ["PAGES", "TEXTS", "blocks", "table"]
 

@@ -6,7 +6,6 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.check import CapturedTable
 from rowtide.connector.check.kafka_access import access_findings
@@ -14,6 +13,7 @@ from rowtide.connector.config import from_properties
 from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable
 from rowtide.topics.settings import TopicSettings
+from tests.support.configurations import PROPERTIES
 
 TIMEOUT = 0.3
 

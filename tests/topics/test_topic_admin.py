@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from topic_tools import Topics
 
 from rowtide.topics.admin.missing_topics import MissingTopics
 from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import history_settings, offsets_settings
 from rowtide.topics.settings import TopicCreation, TopicSettings
+from tests.support.kafka.topic_tools import Topics
 
 pytestmark = pytest.mark.servers
 

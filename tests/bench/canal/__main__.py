@@ -25,14 +25,14 @@ import click
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
+sys.path.insert(0, str(ROOT / "docker"))
 
-from canal_client import CanalClient  # noqa: E402 - after the path
-from real_canal import real_canal  # noqa: E402
 from rowtide_stack import MariaDB  # noqa: E402
 
 from tests.bench.load import Load  # noqa: E402
 from tests.bench.measure import cpu_seconds, peak_bytes  # noqa: E402
+from tests.support.canal.client import CanalClient  # noqa: E402 - after the path
+from tests.support.canal.real_server import real_canal  # noqa: E402
 
 _DATABASE = "bench"
 _DESTINATION = "example"

@@ -21,7 +21,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-sys.path[:0] = [str(ROOT / "docker"), str(ROOT / "tests/support")]
+sys.path.insert(0, str(ROOT / "docker"))
 
 from tests.bench.race.readers import READERS  # noqa: E402 - after the path
 from tests.bench.stages import LOADS, make, processor_times  # noqa: E402

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from child_process import ChildProcess
 from kazoo.client import KazooClient
 from rowtide_stack.ports import free_port
 
@@ -16,6 +15,7 @@ from rowtide.canal.cluster.paths import Paths
 from rowtide.canal.instance.positions import CanalPosition, read_cursor, read_meta
 from rowtide.canal.instance.storage import META
 from tests.canal.clients.received import Position
+from tests.support.processes.child_process import ChildProcess
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, ZooKeeper

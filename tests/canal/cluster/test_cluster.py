@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from canal_client import changes, connected
-from canal_server import configured, running, until
 from kazoo.client import KazooClient
-from tcp_proxy import TcpProxy
 
 from rowtide.canal.cluster.paths import Paths
 from rowtide.canal.service import CanalService
 from rowtide.cluster import candidate, session
 from rowtide.tcp_server import Address
+from tests.support.canal.client import changes, connected
+from tests.support.canal.server import configured, running, until
+from tests.support.network.tcp_proxy import TcpProxy
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, ZooKeeper

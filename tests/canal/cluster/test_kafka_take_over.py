@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from canal_kafka import ROWS, CanalProcess, assert_every_value_in_order, configured, rows, writing
-from canal_server import until
 from rowtide_stack.ports import free_port
+
+from tests.support.canal.kafka_mode import ROWS, CanalProcess, assert_every_value_in_order, configured, rows, writing
+from tests.support.canal.server import until
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, ZooKeeper
-    from topic_tools import Topics
+
+    from tests.support.kafka.topic_tools import Topics
 
 pytestmark = pytest.mark.servers
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from canal_golden import fields
 
 from rowtide.canal.entries import protobuf
 from rowtide.canal.entries.entry import ABSENT, Column, Entry, EventType, Header, RowChange, TransactionEnd
 from rowtide.canal.entries.flat_message import flat_message
+from tests.support.canal.golden import fields
 
 HEADER = Header("binlog.000001", 4, 100, 1, 1795256670, "shop", "t")
 ID = Column(0, "id", True, 4, 4, -5, 0x7FFFFFFF, "int unsigned")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from canal_golden import flattened
 
 from rowtide.canal.entries.entry import Column, Entry, EventType, Header, RowChange
 from rowtide.canal.entries.filters import ColumnFilter, EntryFilter, TablePatterns, parse_fields
 from rowtide.canal.entries.flat_message import flat_message
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
+from tests.support.canal.golden import flattened
 
 COLUMNS = [Column(index, name, False, 12, 12, 12, None, "text") for index, name in enumerate(("id", "Name", "note"))]
 

@@ -8,14 +8,14 @@ import json
 from collections import defaultdict
 
 import pytest
-from canal_golden import DIFFERENCES, EXTRA, Pair, differing, made, recorded, recordings, unexplained
-from golden import Case
 
 from rowtide.canal.entries.entry import Entry, Statement
 from rowtide.canal.entries.flat_message import flat_message
 from rowtide.canal.replay import entries
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from tests.support.canal.golden import DIFFERENCES, EXTRA, Pair, differing, made, recorded, recordings, unexplained
+from tests.support.recordings.golden import Case
 
 pytestmark = pytest.mark.filterwarnings("error")
 

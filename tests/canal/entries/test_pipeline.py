@@ -8,7 +8,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from golden import Case
 
 from rowtide.canal.entries.entry import EntryType, RowChange, Statement
 from rowtide.canal.entries.pipeline import EntryBatch, EntryPipeline, Output
@@ -22,6 +21,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
+from tests.support.recordings.golden import Case
 
 
 def settings(case: Case) -> PipelineSettings:

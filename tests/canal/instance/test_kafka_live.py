@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from canal_kafka import ROWS, CanalProcess, assert_every_value_in_order, configured, rows, writing
-from tcp_proxy import TcpProxy
-from topic_tools import Topics
 
 from rowtide.canal.configuration.load import read_folder
 from rowtide.canal.instance.kafka import KafkaInstance
 from rowtide.canal.instance.storage import META, FolderStorage
+from tests.support.canal.kafka_mode import ROWS, CanalProcess, assert_every_value_in_order, configured, rows, writing
+from tests.support.kafka.topic_tools import Topics
+from tests.support.network.tcp_proxy import TcpProxy
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from canal_server import configured
-from live_snapshot import binlog_end
 
 from rowtide.canal.configuration.load import read_instance
 from rowtide.canal.instance.client_positions import Resumption
@@ -15,6 +13,8 @@ from rowtide.canal.instance.positions import CanalPosition
 from rowtide.canal.instance.source import Source, find_start, located
 from rowtide.connector.errors import OffsetError
 from rowtide.connector.records.offset import SourceOffset
+from tests.support.canal.server import configured
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

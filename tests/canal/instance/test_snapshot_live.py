@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from canal_golden import flattened
-from canal_server import until
-from topic_tools import Topics
 
 from rowtide.canal.configuration.load import read_folder
 from rowtide.canal.entries.sink import EntrySink
@@ -21,6 +18,9 @@ from rowtide.canal.instance.kafka import KafkaInstance
 from rowtide.canal.instance.snapshot import EntrySnapshot
 from rowtide.canal.instance.source import Source
 from rowtide.canal.instance.storage import FolderStorage
+from tests.support.canal.golden import flattened
+from tests.support.canal.server import until
+from tests.support.kafka.topic_tools import Topics
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from canal_golden import made
 
 from rowtide.canal.configuration.kafka import OF_DESTINATION
 from rowtide.canal.configuration.load import read_folder
@@ -21,6 +20,7 @@ from rowtide.canal.mq.messages import MessageMaker
 from rowtide.canal.mq.routing import Router
 from rowtide.canal.server.stored_entry import BatchMode
 from rowtide.connector.records.offset import SourceOffset
+from tests.support.canal.golden import made
 
 FOLDER = Path(__file__).parent / "golden"
 CASES = sorted(path.name.removesuffix(".jsonl.gz") for path in FOLDER.glob("*.jsonl.gz"))

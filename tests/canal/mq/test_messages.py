@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from canal_golden import fields
 
 from rowtide.canal.entries.entry import Entry, EventType, Header, Statement, TransactionEnd
 from rowtide.canal.entries.sink import PassedEntry
@@ -13,6 +12,7 @@ from rowtide.canal.mq.messages import MessageForm, MessageMaker
 from rowtide.canal.mq.routing import Router, Routes
 from rowtide.canal.server.stored_entry import BatchMode
 from rowtide.connector.records.offset import SourceOffset
+from tests.support.canal.golden import fields
 
 OFFSET = SourceOffset("binlog.000001", 4)
 

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
-from canal_wire import recorded_destination
 
 from rowtide.canal.entries import protobuf
 from rowtide.canal.server.authentication import Credentials
@@ -19,6 +18,7 @@ from rowtide.canal.server.tcp import CanalServer
 from rowtide.connector.delivery.event_store import Store
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.tcp_server import Address
+from tests.support.canal.wire import recorded_destination
 
 EMPTY = messages(-1, [])
 WHO = protobuf.text(1, "example") + protobuf.text(2, "1001")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from canal_wire import Recording, comparable, recorded_destination, recordings
 
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.packets import frame, packet_of, success
 from rowtide.canal.server.requests import perform
 from rowtide.canal.server.session import Answer, Closed, Session
+from tests.support.canal.wire import Recording, comparable, recorded_destination, recordings
 
 LENGTH = 4
 RECORDINGS = {recording.name: recording for recording in recordings()}

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
-from connector_properties import address
-from dumped_files import golden_binlogs
 
 from rowtide.cli import main
 from rowtide.connector.delivery.file_offset_store import FileOffsetStore
 from rowtide.connector.records.offset import SourceOffset
+from tests.support.connector_properties import address
+from tests.support.mysql.dumped_files import golden_binlogs
 
 if TYPE_CHECKING:
     from rowtide_stack import SqlServer

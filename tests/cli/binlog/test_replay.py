@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from canal_golden import recorded
 from click.testing import CliRunner, Result
-from golden import Case, Written, by_topic
-from topic_tools import Topics
 
 from rowtide.cli import main
+from tests.support.canal.golden import recorded
+from tests.support.kafka.topic_tools import Topics
+from tests.support.recordings.golden import Case, Written, by_topic
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka

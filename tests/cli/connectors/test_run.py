@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from configurations import PROPERTIES
 
 from rowtide.cli import main
 from rowtide.cli.connectors import run
 from rowtide.connector.worker import faust_app
+from tests.support.configurations import PROPERTIES
 
 
 @pytest.fixture

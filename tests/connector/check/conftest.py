@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.check.facts import ColumnFact, ServerFacts, TableFact
 from rowtide.connector.config import Configuration, from_properties
+from tests.support.configurations import PROPERTIES
 
 GOOD = {
     "log_bin": "ON",

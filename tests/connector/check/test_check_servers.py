@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient, NewTopic
-from connector_properties import address
 from rowtide_stack import Database, Kafka, MariaDB, MySQL
 from rowtide_stack.ports import free_port
 from rowtide_stack.servers.sql import SqlServer
@@ -24,6 +23,7 @@ from rowtide.connector.engine.start.position import start_findings
 from rowtide.connector.engine.wiring import offset_store
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.admin.topic_admin import TopicAdmin
+from tests.support.connector_properties import address
 
 pytestmark = pytest.mark.servers
 

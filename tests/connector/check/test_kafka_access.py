@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from configurations import PROPERTIES
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBinding,
     AclOperation,
@@ -23,6 +22,7 @@ from rowtide.connector.check.kafka_access import access_findings
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.settings import TopicSettings
+from tests.support.configurations import PROPERTIES
 
 pytestmark = pytest.mark.servers
 

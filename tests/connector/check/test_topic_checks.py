@@ -1,7 +1,6 @@
 """Topics that cannot be looked up while the checks run."""
 
 import pytest
-from configurations import PROPERTIES
 from confluent_kafka.admin import ClusterMetadata
 
 from rowtide.connector.check.facts import TableFact
@@ -10,6 +9,7 @@ from rowtide.connector.check.topic_checks import topic_findings
 from rowtide.connector.config import from_properties
 from rowtide.topics.admin.topic_admin import Overview, TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicError
+from tests.support.configurations import PROPERTIES
 
 
 @pytest.mark.parametrize(("error", "passes"), [(KafkaUnreachable, True), (TopicError, False)])

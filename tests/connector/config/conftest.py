@@ -1,7 +1,8 @@
 """A minimal valid configuration, for tests to modify."""
 
 import pytest
-from configurations import PROPERTIES
+
+from tests.support.configurations import PROPERTIES
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from click.testing import CliRunner
-from configurations import PROPERTIES
 
 from rowtide.cli import main
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.conflicts import conflicts
+from tests.support.configurations import PROPERTIES
 
 ONE = PROPERTIES | {"name": "one", "topic.prefix": "one", "database.hostname": "db", "database.server.id": "1"}
 OTHER = ONE | {"name": "other", "topic.prefix": "other", "database.server.id": "2"}

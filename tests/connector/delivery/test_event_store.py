@@ -9,12 +9,12 @@ from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 
 import pytest
-from interrupted import Interrupted
 
 from rowtide.connector.delivery import event_store
 from rowtide.connector.delivery.event_store import DEFAULT_MAX_BYTES, EventStore, StoreClosed, Taken
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
+from tests.support.processes.interrupted import Interrupted
 
 OFFSET = SourceOffset("binlog.000001", 4)
 SOON = 120.0

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 import pytest
-from connector_properties import connector_properties
 
 import rowtide
 from rowtide.connector.records.change import JsonText
+from tests.support.connector_properties import connector_properties
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, MariaDB, MySQL

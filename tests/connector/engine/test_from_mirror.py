@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connector_properties import connector_properties
-from live_database import purge_binlogs
-from mirror_process import mirroring
 
 import rowtide
 from rowtide.connector.errors import PositionPurged
+from tests.support.connector_properties import connector_properties
+from tests.support.mysql.live_database import purge_binlogs
+from tests.support.processes.mirror_process import mirroring
 
 if TYPE_CHECKING:
     from rowtide_stack import SqlServer

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from rowtide_stack.programs import catalogue
-from topic_tools import Topics
 
 from rowtide.connector.config.choices import ProducerKind
 from rowtide.connector.config.kafka.producer_settings import transactional_settings
@@ -25,6 +24,7 @@ from rowtide.schema_history.store.topic_reader import TopicReader, TopicReadErro
 from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.settings import TopicSettings
 from rowtide.topics.stable_offsets import Ends
+from tests.support.kafka.topic_tools import Topics
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka

@@ -6,11 +6,10 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
-from interrupted import Interrupted
-
 import rowtide
 from rowtide.connector.delivery import batch_ring, event_store
 from rowtide.connector.engine import engine as engine_module
+from tests.support.processes.interrupted import Interrupted
 
 _MODULES = (batch_ring, event_store, engine_module)
 

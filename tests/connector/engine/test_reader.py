@@ -10,11 +10,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from configurations import PROPERTIES
-from decoder_threads import DecoderThread
-from dumped_files import golden_binlogs
-from golden import Case
-from recorded_server import RecordedServer, recorded_file, recorded_stream
 
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.delivery.event_store import EventStore
@@ -40,6 +35,11 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory
+from tests.support.configurations import PROPERTIES
+from tests.support.mysql.dumped_files import golden_binlogs
+from tests.support.mysql.recorded_server import RecordedServer, recorded_file, recorded_stream
+from tests.support.processes.decoder_threads import DecoderThread
+from tests.support.recordings.golden import Case
 
 
 class Connections:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connector_properties import connector_properties
 
 import rowtide
+from tests.support.connector_properties import connector_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from dumped_files import golden_binlogs
-from golden import Case, Written, written
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -16,6 +14,8 @@ from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.files.folder import binlog_files
 from rowtide.connector.source.files.statements import binlog_statements
+from tests.support.mysql.dumped_files import golden_binlogs
+from tests.support.recordings.golden import Case, Written, written
 
 MYSQL, MARIADB = "transactions", "mariadb-types"
 

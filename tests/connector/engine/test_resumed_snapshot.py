@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connector_properties import CONNECTORS, address
-from live_database import purge_binlogs
-from worker_process import SOON, eventually
 
 import rowtide
 from rowtide.connector.delivery.file_offset_store import FileOffsetStore
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.snapshot.reading import table_rows
+from tests.support.connector_properties import CONNECTORS, address
+from tests.support.mysql.live_database import purge_binlogs
+from tests.support.processes.worker_process import SOON, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

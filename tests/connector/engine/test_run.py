@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.check import CheckFailedError
 from rowtide.connector.check.findings import Finding, Severity
@@ -25,6 +24,7 @@ from rowtide.connector.engine.start.written_snapshot import write_snapshot
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.store.history_store import HistoryStoreError
+from tests.support.configurations import PROPERTIES
 
 RUNNING, COMPLETE = SourceOffset("b.000001", 4, snapshot="INITIAL"), SourceOffset("b.000001", 4)
 

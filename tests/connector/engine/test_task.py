@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.check import CheckFailedError, Finding, Severity
 from rowtide.connector.config import from_properties
@@ -30,6 +29,7 @@ from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.worker.failures import describe
 from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory, UnusableHistory
 from rowtide.topics.errors import KafkaUnreachable
+from tests.support.configurations import PROPERTIES
 
 SOON = 120.0
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import uuid
 
-from configurations import PROPERTIES
-
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.config.catalogue.history import MEMORY_HISTORY
 from rowtide.connector.engine.wiring import TopicAdmins, history_store, offset_store
 from rowtide.connector.records.offset import SourceOffset
+from tests.support.configurations import PROPERTIES
 
 IN_MEMORY = {
     "schema.history.internal": MEMORY_HISTORY,

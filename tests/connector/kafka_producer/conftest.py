@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from kafka_listeners import Listeners, listening
+
+from tests.support.kafka.listeners import Listeners, listening
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ from queue import SimpleQueue
 from typing import NoReturn
 
 import pytest
-from fake_broker import FakeBroker, Peer
 from rowtide_stack.ports import free_port
 
 from rowtide.connector.kafka_producer import translation
@@ -28,6 +27,7 @@ from rowtide.connector.kafka_producer.machine.messages import (
 )
 from rowtide.connector.kafka_producer.wire.errors import MalformedAnswer
 from rowtide.connector.kafka_producer.wire.messages.cluster import Broker, MetadataAnswer
+from tests.support.kafka.fake_broker import FakeBroker, Peer
 
 PATIENCE = 60.0
 Results = SimpleQueue[tuple[Outgoing, Result]]

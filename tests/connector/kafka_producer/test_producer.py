@@ -9,21 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from simulated_brokers import (
-    PATIENCE,
-    Fate,
-    SimulatedBrokers,
-    cluster,
-    committed,
-    holding,
-    in_thread,
-    made_producer,
-    numbers,
-    sent,
-    stored,
-    until,
-)
-from simulated_kafka import SimulatedKafka
 
 from rowtide.connector.kafka_producer.batches.partitions import python_split_by_key
 from rowtide.connector.kafka_producer.errors import (
@@ -54,6 +39,21 @@ from rowtide.connector.kafka_producer.wire.errors import (
     MalformedAnswer,
     UnsupportedBroker,
 )
+from tests.support.kafka.simulated_brokers import (
+    PATIENCE,
+    Fate,
+    SimulatedBrokers,
+    cluster,
+    committed,
+    holding,
+    in_thread,
+    made_producer,
+    numbers,
+    sent,
+    stored,
+    until,
+)
+from tests.support.kafka.simulated_kafka import SimulatedKafka
 
 Make = Callable[..., tuple[Producer, SimulatedBrokers]]
 

@@ -9,12 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from configurations import PROPERTIES
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, load_pem_private_key, pkcs12
-from kafka_listeners import PASSWORD, SESSION_MS, USER, Listeners
 from rowtide_stack.servers.tls import TlsFiles
-from topic_tools import Topics
 
 from rowtide.connector.config.choices import ProducerKind
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings, transactional_settings
@@ -26,6 +23,9 @@ from rowtide.connector.delivery.kafka.sink import Producer
 from rowtide.connector.kafka_producer.connection import connection
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
+from tests.support.configurations import PROPERTIES
+from tests.support.kafka.listeners import PASSWORD, SESSION_MS, USER, Listeners
+from tests.support.kafka.topic_tools import Topics
 
 STORE_PASSWORD = "changeit"
 _MODULE = "org.apache.kafka.common.security"

@@ -7,14 +7,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ddl_corpus import comparable
-from ddl_recorder import DdlRecorder
 
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.schema_history.queries.information_schema import table_json
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.history_record import parse_record
+from tests.support.ddl.corpus import comparable
+from tests.support.ddl.recorder import DdlRecorder
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -7,8 +7,6 @@ import zlib
 from pathlib import Path
 
 import pytest
-from golden import Case, Written, by_topic, written
-from received import received
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -22,6 +20,8 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from tests.support.received import received
+from tests.support.recordings.golden import Case, Written, by_topic, written
 
 
 def settings_of(name: str, **more: str) -> PipelineSettings:

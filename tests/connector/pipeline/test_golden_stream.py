@@ -3,10 +3,7 @@
 import json
 from typing import Any
 
-import history_differences
 import pytest
-from differences import DIFFERENCES, LOST, MORE, NOT_REPLAYED, PENDING, PHANTOMS, STOPS, put_right
-from golden import Case, Written, by_topic, cases, check_messages, normalised, written
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -14,6 +11,18 @@ from rowtide.connector.engine.replay import replay
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.schema_history.position.gtid import GtidSet
+from tests.support.recordings import history_differences
+from tests.support.recordings.differences import (
+    DIFFERENCES,
+    LOST,
+    MORE,
+    NOT_REPLAYED,
+    PENDING,
+    PHANTOMS,
+    STOPS,
+    put_right,
+)
+from tests.support.recordings.golden import Case, Written, by_topic, cases, check_messages, normalised, written
 
 CASES = [
     pytest.param(name, marks=pytest.mark.xfail(reason=PENDING[name], strict=True) if name in PENDING else ())

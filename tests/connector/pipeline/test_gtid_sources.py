@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from golden import Case, by_topic, written
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -12,6 +11,7 @@ from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.filters import Patterns, Selection
+from tests.support.recordings.golden import Case, by_topic, written
 
 CASES = ["ddl-stream", "mariadb-ddl"]
 

@@ -3,11 +3,10 @@
 import json
 from typing import Any
 
-from golden import Case, written
-
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay
+from tests.support.recordings.golden import Case, written
 
 Rows = list[tuple[Any, dict[str, Any] | None]]
 

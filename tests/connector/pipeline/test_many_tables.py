@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -21,6 +20,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from tests.support.configurations import PROPERTIES
 
 TABLES = 2000
 START = SourceOffset("binlog.000001", 4)

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from golden import Case, Written, by_topic, written
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay
+from tests.support.recordings.golden import Case, Written, by_topic, written
 
 STRATEGY = "io.debezium.schema."
 

@@ -12,10 +12,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from background_writer import BackgroundWriter
-from golden import written
-from live_database import configured, snapshot, streamed
-from live_snapshot import binlog_end
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
@@ -23,6 +19,10 @@ from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.store.history_record import parse_record
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory
+from tests.support.mysql.background_writer import BackgroundWriter
+from tests.support.mysql.live_database import configured, snapshot, streamed
+from tests.support.recordings.golden import written
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, MariaDB, MySQL

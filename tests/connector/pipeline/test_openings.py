@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from configurations import PROPERTIES
-from connector_properties import CONNECTORS
-from recorded_server import FILE, RecordedServer, recorded_stream
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -16,6 +13,9 @@ from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
+from tests.support.configurations import PROPERTIES
+from tests.support.connector_properties import CONNECTORS
+from tests.support.mysql.recorded_server import FILE, RecordedServer, recorded_stream
 
 
 def state(pipeline: Pipeline) -> tuple[object, ...]:

@@ -9,9 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from golden import GOLDEN, Case, Written, check_messages, normalised, written
-from live_database import streamed
-from live_snapshot import binlog_end, configuration, prepared, run
 from pymysql.constants import CLIENT
 
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
@@ -19,6 +16,9 @@ from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.store.history_record import parse_record
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory
+from tests.support.mysql.live_database import streamed
+from tests.support.recordings.golden import GOLDEN, Case, Written, check_messages, normalised, written
+from tests.support.recordings.live_snapshot import binlog_end, configuration, prepared, run
 
 if TYPE_CHECKING:
     from rowtide_stack import MariaDB, MySQL, SqlServer

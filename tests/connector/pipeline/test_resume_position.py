@@ -9,12 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-import configurations
 import pytest
-from connector_properties import CONNECTORS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recorded_server import FILE, RecordedServer, recorded_stream
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -31,6 +28,9 @@ from rowtide.connector.records.transforms import Transformer, TransformFailed
 from rowtide.databus.server.record_form import DatabusForm
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
+from tests.support import configurations
+from tests.support.connector_properties import CONNECTORS
+from tests.support.mysql.recorded_server import FILE, RecordedServer, recorded_stream
 
 PREFIX = configurations.PROPERTIES["topic.prefix"]
 Record = tuple[str, bytes | None, bytes | None]

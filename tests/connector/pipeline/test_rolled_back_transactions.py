@@ -7,14 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import configurations
 import pytest
-from connector_properties import CONNECTORS
-from golden import written
-from live_database import configured, snapshot, streamed
-from live_snapshot import binlog_end
-from recorded_server import FILE, recorded_stream
-from rollback_forms import FORMS, TABLES, run
 from rowtide_stack import Database, MariaDB, MySQL, SqlServer
 
 from rowtide.canal.entries.entry import RowChange
@@ -26,6 +19,13 @@ from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
+from tests.support import configurations
+from tests.support.connector_properties import CONNECTORS
+from tests.support.mysql.live_database import configured, snapshot, streamed
+from tests.support.mysql.recorded_server import FILE, recorded_stream
+from tests.support.mysql.rollback_forms import FORMS, TABLES, run
+from tests.support.recordings.golden import written
+from tests.support.recordings.live_snapshot import binlog_end
 
 Rows = dict[str, list[tuple[int, str]]]
 

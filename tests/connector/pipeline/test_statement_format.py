@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from live_database import configured, snapshot, streamed
-from live_snapshot import binlog_end
 
 from rowtide.connector.errors import ProtocolError
+from tests.support.mysql.live_database import configured, snapshot, streamed
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, SqlServer

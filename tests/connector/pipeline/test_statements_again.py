@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from golden import Case
-from received import received
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -22,6 +20,8 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
+from tests.support.received import received
+from tests.support.recordings.golden import Case
 
 _ROW = re.compile(rb'"row":\d+')
 CASES = ["ddl-stream", "keys", "mariadb-time-zone-and-transactions"]

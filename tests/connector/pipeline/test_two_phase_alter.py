@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from ddl_recorder import DdlRecorder
 
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.schema_history.server.query_event import Flavor
+from tests.support.ddl.recorder import DdlRecorder
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -10,9 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from golden import written
-from live_database import configured, purge_binlogs, snapshot, streamed
-from live_snapshot import binlog_end
 from rowtide_stack import Database, MariaDB, MySQL, SqlServer
 
 from rowtide.connector.config import Configuration
@@ -27,6 +24,9 @@ from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.store.history_record import parse_record
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory
 from tests.chaos.primary import Primary
+from tests.support.mysql.live_database import configured, purge_binlogs, snapshot, streamed
+from tests.support.recordings.golden import written
+from tests.support.recordings.live_snapshot import binlog_end
 
 Change = tuple[str, str, Any]
 """Table, operation and key, or for transaction metadata the topic, the status and the id's last part."""

@@ -4,10 +4,10 @@ import gzip
 import io
 
 import pytest
-from packets import captured, golden_files, golden_packets
 
 from rowtide.connector.errors import EncryptedBinlog, RemoteProtocolError, TruncatedEvent
 from rowtide.connector.protocol.binlog_file import MAGIC, binlog_packets
+from tests.support.mysql.packets import captured, golden_files, golden_packets
 
 PACKETS = captured("mysql")[1:6]
 FILE = MAGIC + b"".join(PACKETS)

@@ -5,7 +5,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from packets import captured, captured_one, event, golden_files, golden_packets, started
 
 from rowtide.connector.errors import (
     ChecksumMismatch,
@@ -25,6 +24,7 @@ from rowtide.connector.protocol.events import (
     TransactionPayload,
 )
 from rowtide.connector.protocol.header import EventType
+from tests.support.mysql.packets import captured, captured_one, event, golden_files, golden_packets, started
 
 
 def all_events(packets: list[bytes]) -> list[Event]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
-from recorded_server import FILE, recorded_stream
 
 from rowtide.connector.errors import TransactionNotHeld
 from rowtide.connector.protocol import events
@@ -17,6 +16,7 @@ from rowtide.connector.protocol.event_groups import EventGroups
 from rowtide.connector.protocol.events.classes import Event
 from rowtide.connector.protocol.header import ROWS_TYPES, EventType
 from rowtide.connector.source.temporary_file import temporary_file
+from tests.support.mysql.recorded_server import FILE, recorded_stream
 
 
 def settled(groups: EventGroups, packets: Iterable[bytes]) -> list[Event]:

@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 
 import pytest
-from golden import Case, cases
 
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
+from tests.support.recordings.golden import Case, cases
 
 
 @pytest.mark.parametrize("name", cases())

@@ -4,10 +4,10 @@ import gzip
 import json
 
 import pytest
-from golden import GOLDEN
 
 from rowtide.connector.delivery.offset_store import is_offset_key, offset_key
 from rowtide.connector.records.offset import SourceOffset
+from tests.support.recordings.golden import GOLDEN
 
 CASES = sorted(folder.name for folder in GOLDEN.iterdir() if (folder / "golden" / "records.jsonl.gz").exists())
 

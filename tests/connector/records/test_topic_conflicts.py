@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pytest
-from golden import Case, written
-from live_database import configured, snapshot, streamed
-from live_snapshot import binlog_end
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -21,6 +18,9 @@ from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from tests.support.mysql.live_database import configured, snapshot, streamed
+from tests.support.recordings.golden import Case, written
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

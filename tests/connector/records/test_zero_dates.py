@@ -8,9 +8,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from golden import Case, Written, written
-from live_database import Rows, apply, configured, snapshot, streamed
-from live_snapshot import binlog_end
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -25,6 +22,9 @@ from rowtide.connector.records.lossy_conversions import (
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from tests.support.mysql.live_database import Rows, apply, configured, snapshot, streamed
+from tests.support.recordings.golden import Case, Written, written
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

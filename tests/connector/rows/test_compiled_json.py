@@ -9,10 +9,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from described_column import Described
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from json_documents import encode
 
 from rowtide.connector.protocol.json.binary import server_text, stream_text
 from rowtide.connector.rows import layouts, row_compiler, row_decoder
@@ -24,6 +22,8 @@ from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.settings import ValueSettings
 from rowtide.envelope.types import mapping
 from rowtide.envelope.types.column_type import Fallback
+from tests.support.ddl.described_column import Described
+from tests.support.mysql.json_documents import encode
 
 pytestmark = pytest.mark.skipif(
     implementation.native is None, reason="the compiled row path was not built: run docker/setup"

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from described_column import Described
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.settings import ValueSettings
 from rowtide.envelope.types import mapping
 from rowtide.envelope.types.column_type import ColumnType, Fallback, identity
+from tests.support.ddl.described_column import Described
 
 pytestmark = pytest.mark.skipif(
     implementation.native is None, reason="the compiled row path was not built: run docker/setup"

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pytest
-from described_column import Described
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.settings import ValueSettings
 from rowtide.envelope.types import mapping
 from rowtide.envelope.types.column_type import ColumnType, Fallback
+from tests.support.ddl.described_column import Described
 
 pytestmark = pytest.mark.skipif(
     implementation.native is None, reason="the compiled row path was not built: run docker/setup"

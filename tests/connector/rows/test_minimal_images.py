@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from golden import written
-from live_database import configured, snapshot, streamed
-from live_snapshot import binlog_end
 
 from rowtide.connector.errors import ProtocolError
+from tests.support.mysql.live_database import configured, snapshot, streamed
+from tests.support.recordings.golden import written
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

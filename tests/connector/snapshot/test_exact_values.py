@@ -8,9 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from beside_stream import BesideStream
-from golden import written
-from live_database import apply, configured, snapshot, streamed
 from pymysql.protocol import MysqlPacket
 
 from rowtide.connector.config import Configuration
@@ -21,6 +18,9 @@ from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
+from tests.support.incremental_stream import BesideStream
+from tests.support.mysql.live_database import apply, configured, snapshot, streamed
+from tests.support.recordings.golden import written
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

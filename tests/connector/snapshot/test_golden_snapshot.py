@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from differences import put_right
-from golden import Case, cases, check_messages
-from live_snapshot import SnapshotOutput, configuration, prepared, recorded, run, taken, unmarked
-from snapshot_differences import DIFFERENCES, HISTORY, MORE, NOT_TAKEN, SEQUENCES
+
+from tests.support.recordings.differences import put_right
+from tests.support.recordings.golden import Case, cases, check_messages
+from tests.support.recordings.live_snapshot import (
+    SnapshotOutput,
+    configuration,
+    prepared,
+    recorded,
+    run,
+    taken,
+    unmarked,
+)
+from tests.support.recordings.snapshot_differences import DIFFERENCES, HISTORY, MORE, NOT_TAKEN, SEQUENCES
 
 if TYPE_CHECKING:
     from rowtide_stack import MariaDB, MySQL

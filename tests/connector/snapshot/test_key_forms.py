@@ -3,7 +3,6 @@
 import itertools
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -11,6 +10,7 @@ from rowtide.connector.snapshot.records import SnapshotTable
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from tests.support.configurations import PROPERTIES
 
 CELLS = {
     "tinyint": b"7",

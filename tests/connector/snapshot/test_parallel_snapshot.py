@@ -10,8 +10,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from golden import written
-from live_database import configured, markers, snapshot
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.snapshot.chunks.key_ranges import KeyRanges
@@ -20,6 +18,8 @@ from rowtide.connector.snapshot.view import consistent_view
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.session import Session
+from tests.support.mysql.live_database import configured, markers, snapshot
+from tests.support.recordings.golden import written
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from golden import GOLDEN, Case
-from live_snapshot import address, binlog_end, wipe
 from pymysql.constants import CLIENT
 
 import rowtide
 from rowtide.connector.delivery.sinks.record_sink import Record
+from tests.support.recordings.golden import GOLDEN, Case
+from tests.support.recordings.live_snapshot import address, binlog_end, wipe
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka, SqlServer

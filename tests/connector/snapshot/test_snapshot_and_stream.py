@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from golden import Case, written
-from live_database import streamed
-from live_snapshot import configuration, prepared, run
 
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
+from tests.support.mysql.live_database import streamed
+from tests.support.recordings.golden import Case, written
+from tests.support.recordings.live_snapshot import configuration, prepared, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
-from live_database import Rows, apply, configured, markers, snapshot, streamed, user
-from live_snapshot import binlog_end
 from pymysql.constants import ER
 
 from rowtide.connector.records.batch import Output
 from rowtide.connector.snapshot.reading import table_rows
+from tests.support.mysql.live_database import Rows, apply, configured, markers, snapshot, streamed, user
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor

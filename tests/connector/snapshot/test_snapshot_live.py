@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pymysql
 import pytest
-from golden import written
-from live_database import configured, markers, offsets, purge_binlogs, snapshot, user
 from pymysql.constants import ER
 
 from rowtide.connector.config import Configuration
@@ -24,6 +22,8 @@ from rowtide.connector.snapshot.reading import table_rows
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.position.check import check_position
 from rowtide.connector.source.session import Session
+from tests.support.mysql.live_database import configured, markers, offsets, purge_binlogs, snapshot, user
+from tests.support.recordings.golden import written
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 import pytest
-from golden import written
-from live_database import configured, markers, snapshot, streamed, user
-from live_snapshot import binlog_end
 from pymysql.constants import ER
 
 from rowtide.connector.config import Configuration
@@ -26,6 +23,9 @@ from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.connector.source.connection import Client, DatabaseUnreachableError
 from rowtide.connector.source.search import binlog_search
 from rowtide.connector.source.session import Session
+from tests.support.mysql.live_database import configured, markers, snapshot, streamed, user
+from tests.support.recordings.golden import written
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, MySQL

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-from configurations import PROPERTIES
-
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.records.batch import Batch
@@ -15,6 +13,7 @@ from rowtide.connector.snapshot.structure.writer import StructureWriter
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, Server
+from tests.support.configurations import PROPERTIES
 
 RUNNING, DONE = SourceOffset("b", 1, snapshot="INITIAL"), SourceOffset("b", 1)
 STATEMENTS = [

@@ -6,13 +6,13 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from configurations import PROPERTIES
-from connector_properties import address
-from live_snapshot import binlog_end
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamRefused
+from tests.support.configurations import PROPERTIES
+from tests.support.connector_properties import address
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import MariaDB, MySQL

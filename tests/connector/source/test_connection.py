@@ -10,8 +10,6 @@ from typing import Any
 
 import pymysql
 import pytest
-from configurations import PROPERTIES
-from fake_mysql import SHUTDOWN, SYNTAX_ERROR, FakeMySQL, Peer
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.model.database import DatabaseConfig
@@ -21,6 +19,8 @@ from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken, S
 from rowtide.connector.source.connection import DatabaseUnreachableError, connect, log_in
 from rowtide.connector.source.connection.open_connections import OpenConnections
 from rowtide.connector.source.connection.result_set import result_rows
+from tests.support.configurations import PROPERTIES
+from tests.support.mysql.fake_server import SHUTDOWN, SYNTAX_ERROR, FakeMySQL, Peer
 
 pytestmark = pytest.mark.timeout(60)
 

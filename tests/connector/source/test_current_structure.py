@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from live_database import configured, snapshot
-from received import received
 
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import ColumnCountMismatch, UnknownTable
@@ -21,6 +19,8 @@ from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.store.history_record import parse_record
+from tests.support.mysql.live_database import configured, snapshot
+from tests.support.received import received
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -7,7 +7,6 @@ from typing import Any
 
 import pymysql
 import pytest
-from configurations import PROPERTIES
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -20,6 +19,7 @@ from rowtide.connector.source.connection.client import Client, connection_argume
 from rowtide.connector.source.connection.errors import connection_failed
 from rowtide.connector.source.connection.login import session_time_zone
 from rowtide.connector.source.connection.tls import TlsError, tls_context
+from tests.support.configurations import PROPERTIES
 
 
 def configured(**more: str) -> Configuration:

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from configurations import PROPERTIES
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from fake_mysql import FakeMySQL, Peer
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.source.connection import DatabaseUnreachableError, log_in
 from rowtide.connector.source.connection.client import Client
+from tests.support.configurations import PROPERTIES
+from tests.support.mysql.fake_server import FakeMySQL, Peer
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from configurations import PROPERTIES
-from live_snapshot import binlog_end
 from rowtide_stack import MariaDB, MySQL, SqlServer
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken, StreamRefused, registered_replica
+from tests.support.configurations import PROPERTIES
+from tests.support.recordings.live_snapshot import binlog_end
 
 
 def configured(server: SqlServer | None = None, **more: str) -> DatabaseConfig:

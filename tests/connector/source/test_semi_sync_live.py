@@ -8,9 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from configurations import PROPERTIES
-from connector_properties import address
-from semi_sync import FOREVER_MS, SemiSync
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.choices import Acknowledge
@@ -20,6 +17,9 @@ from rowtide.connector.source.server_queries import current_position
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 from rowtide.topics.filters import EVERYTHING
+from tests.support.configurations import PROPERTIES
+from tests.support.connector_properties import address
+from tests.support.mysql.semi_sync import FOREVER_MS, SemiSync
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, SqlServer

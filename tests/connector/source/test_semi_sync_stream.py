@@ -12,9 +12,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from configurations import PROPERTIES
-from fake_mysql import FakeMySQL, Peer
-from tls_sockets import tls_sockets
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.choices import Acknowledge
@@ -22,6 +19,9 @@ from rowtide.connector.protocol.replication.semi_sync import Acknowledgement
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.connection.wakeable_socket import WakeableSocket
+from tests.support.configurations import PROPERTIES
+from tests.support.mysql.fake_server import FakeMySQL, Peer
+from tests.support.network.tls_sockets import tls_sockets
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rowtide_stack.servers.tls import TlsFiles
-from tls_sockets import tls_sockets
 
 from rowtide.connector.source.connection.tls_socket import TlsSocket
+from tests.support.network.tls_sockets import tls_sockets
 
 _RECORD = 1 << 14
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from worker_process import WorkerConfig
+
+from tests.support.processes.worker_process import WorkerConfig
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, MySQL

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from changing_rows import ChangingRows
 from click.testing import CliRunner
-from worker_process import Worker, eventually
 
 from rowtide.cli import main
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.wiring import offset_store
+from tests.support.changing_rows import ChangingRows
+from tests.support.processes.worker_process import Worker, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

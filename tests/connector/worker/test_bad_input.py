@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from live_database import purge_binlogs
-from running_connector import connected, failure, run_until, running
-from tcp_proxy import TcpProxy
-from topic_tools import Topics
-from worker_process import SOON, Worker, WorkerConfig, eventually
 
 from rowtide.connector.check import CheckFailedError
 from rowtide.connector.errors import ChecksumMismatch, HistoryMissing, PositionPurged, SnapshotError, UnknownTable
 from rowtide.schema_history.errors import DamagedHistory
+from tests.support.kafka.topic_tools import Topics
+from tests.support.mysql.live_database import purge_binlogs
+from tests.support.network.tcp_proxy import TcpProxy
+from tests.support.processes.running_connector import connected, failure, run_until, running
+from tests.support.processes.worker_process import SOON, Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

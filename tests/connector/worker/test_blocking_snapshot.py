@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from refilled_table import ROWS, Refilled
-from worker_process import Worker, eventually
+
+from tests.support.mysql.refilled_table import ROWS, Refilled
+from tests.support.processes.worker_process import Worker, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

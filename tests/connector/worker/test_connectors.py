@@ -7,13 +7,13 @@ import threading
 from typing import Any
 
 import pytest
-from configurations import PROPERTIES
 from mode import Service
 
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings
 from rowtide.connector.delivery.event_store import DEFAULT_MAX_BYTES
 from rowtide.connector.worker.connectors import Connectors
+from tests.support.configurations import PROPERTIES
 
 COUNT = 40
 """More than Python's default executor has threads."""

@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
-from live_snapshot import binlog_end
-from running_connector import connected, failure, running
-from topic_tools import Topics
-from worker_process import SOON, WorkerConfig, eventually
 
 from rowtide.connector.delivery.errors import TopicMissing
 from rowtide.connector.engine import reader, topic_guard
@@ -21,6 +17,10 @@ from rowtide.connector.errors import HistoryMissing
 from rowtide.schema_history.store.history_store import UnusableHistory
 from rowtide.topics.internal import HISTORY_CONFIG
 from rowtide.topics.settings import TopicSettings
+from tests.support.kafka.topic_tools import Topics
+from tests.support.processes.running_connector import connected, failure, running
+from tests.support.processes.worker_process import SOON, WorkerConfig, eventually
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

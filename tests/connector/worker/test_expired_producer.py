@@ -9,9 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from running_connector import connected, running
-from topic_tools import Topics
-from worker_process import WorkerConfig, eventually
+
+from tests.support.kafka.topic_tools import Topics
+from tests.support.processes.running_connector import connected, running
+from tests.support.processes.worker_process import WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

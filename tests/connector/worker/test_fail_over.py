@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from live_database import purge_binlogs
-from running_connector import connected, running
-from tcp_proxy import TcpProxy
-from topic_tools import Topics
-from worker_process import SOON, WorkerConfig, eventually
 
 from rowtide.connector.errors import PositionPurged
+from tests.support.kafka.topic_tools import Topics
+from tests.support.mysql.live_database import purge_binlogs
+from tests.support.network.tcp_proxy import TcpProxy
+from tests.support.processes.running_connector import connected, running
+from tests.support.processes.worker_process import SOON, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import SqlServer

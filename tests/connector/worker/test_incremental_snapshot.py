@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from changing_rows import CHUNK
-from refilled_table import ROWS, Refilled
-from worker_process import Worker, eventually
+
+from tests.support.changing_rows import CHUNK
+from tests.support.mysql.refilled_table import ROWS, Refilled
+from tests.support.processes.worker_process import Worker, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from running_connector import failure, run_until, running
-from topic_tools import Topics
-from worker_process import SOON, WorkerConfig, eventually
 
 from rowtide.schema_history.compaction.history_reader import NotInHistory
 from rowtide.schema_history.errors import DamagedHistory
+from tests.support.kafka.topic_tools import Topics
+from tests.support.processes.running_connector import failure, run_until, running
+from tests.support.processes.worker_process import SOON, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

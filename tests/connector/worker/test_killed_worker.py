@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from topic_tools import Seen, Topics
-from worker_process import Worker, WorkerConfig, eventually
-from write_load import Change, WriteLoad
+
+from tests.support.kafka.topic_tools import Seen, Topics
+from tests.support.mysql.write_load import Change, WriteLoad
+from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

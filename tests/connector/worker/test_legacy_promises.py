@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from rowtide_stack.ports import free_port
-from topic_tools import Topics
-from worker_process import Worker, WorkerConfig, eventually
+
+from tests.support.kafka.topic_tools import Topics
+from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, MySQL

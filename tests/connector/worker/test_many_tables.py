@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from running_connector import connected, failure, running
-from topic_tools import Topics
-from worker_process import SOON, WorkerConfig, eventually
 
 from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.topics.admin import topic_admin
+from tests.support.kafka.topic_tools import Topics
+from tests.support.processes.running_connector import connected, failure, running
+from tests.support.processes.worker_process import SOON, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from worker_process import STREAMING, WorkerConfig, eventually
+
+from tests.support.processes.worker_process import STREAMING, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

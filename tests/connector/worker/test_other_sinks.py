@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from worker_process import SOON, Worker, WorkerConfig, eventually
+
+from tests.support.processes.worker_process import SOON, Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.delivery.errors import DeliveryError
@@ -19,6 +18,7 @@ from rowtide.connector.worker import memory_release
 from rowtide.connector.worker.faust_app import create_app
 from rowtide.connector.worker.process import Worker
 from rowtide.connector.worker.service import ConnectorService
+from tests.support.configurations import PROPERTIES
 
 
 class Exited(Exception):

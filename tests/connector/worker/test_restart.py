@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.worker import service
 from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.web.connect_rest import StillStopping
+from tests.support.configurations import PROPERTIES
 
 
 class Task:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pymysql
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from worker_process import SOON, STREAMING, Worker, WorkerConfig, eventually
+
+from tests.support.processes.worker_process import SOON, STREAMING, Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

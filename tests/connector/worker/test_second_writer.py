@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 from confluent_kafka import Producer
-from live_snapshot import binlog_end
-from worker_process import Worker, WorkerConfig, eventually
 
 from rowtide.cli import main
 from rowtide.connector.delivery.offset_store import offset_key
+from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

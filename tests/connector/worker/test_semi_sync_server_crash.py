@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from semi_sync import FOREVER_MS, Writers, keys
-from topic_tools import Topics
-from worker_process import Worker, WorkerConfig, eventually
+
+from tests.support.kafka.topic_tools import Topics
+from tests.support.mysql.semi_sync import FOREVER_MS, Writers, keys
+from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka

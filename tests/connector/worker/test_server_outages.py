@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from live_snapshot import binlog_end
-from topic_tools import Topics
-from worker_process import Worker, WorkerConfig, eventually
+
+from tests.support.kafka.topic_tools import Topics
+from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, MySQL

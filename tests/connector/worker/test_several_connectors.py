@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from rowtide_stack.ports import free_port
-from tcp_proxy import TcpProxy
-from topic_tools import Topics
-from worker_process import Worker, WorkerConfig, eventually
+
+from tests.support.kafka.topic_tools import Topics
+from tests.support.network.tcp_proxy import TcpProxy
+from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from topic_tools import Topics
-from worker_process import Worker, WorkerConfig, eventually
 
 from rowtide.cli import main
+from tests.support.kafka.topic_tools import Topics
+from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

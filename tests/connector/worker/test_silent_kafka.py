@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from proxied_kafka import ProxiedKafka, proxied_kafka
-from topic_tools import Topics
-from worker_process import Worker, WorkerConfig, eventually
+
+from tests.support.kafka.proxied_broker import ProxiedKafka, proxied_kafka
+from tests.support.kafka.topic_tools import Topics
+from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

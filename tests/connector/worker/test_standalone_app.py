@@ -4,10 +4,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.worker.faust_app import create_app
+from tests.support.configurations import PROPERTIES
 
 
 def test_it_starts_its_web_server_and_then_its_own_services() -> None:

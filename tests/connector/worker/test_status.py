@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from configurations import PROPERTIES
-from made_statuses import OFFSET, UUID, status
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.delivery.counters import DeliveryCounters, Totals
@@ -20,6 +18,8 @@ from rowtide.connector.source.stream_reader import ReaderStatus
 from rowtide.connector.worker.status import STATES, Status, health, status_of, tables_of
 from rowtide.connector.worker.web import jmx_metrics, metrics
 from rowtide.schema_history.model import TableId
+from tests.support.configurations import PROPERTIES
+from tests.support.processes.made_statuses import OFFSET, UUID, status
 
 _LINE = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)\{(?P<labels>.*)\} (?P<value>[0-9.e+-]+)\Z")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|\Z)')

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from topic_tools import Seen, Topics
-from worker_process import Worker, WorkerConfig, eventually
+
+from tests.support.kafka.topic_tools import Seen, Topics
+from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from databus_messages import ITEMS, item, message
-from dump_server import dump_server
-from worker_process import eventually
 
 from rowtide.databus.client import AsyncClient, Client, ClientSettings
 from rowtide.databus.errors import (
@@ -29,10 +26,14 @@ from rowtide.databus.errors import (
 )
 from rowtide.databus.events import DDL, KafkaKey, Position, QueryEvent, RowsEvent
 from rowtide.databus.zookeeper import Nodes
+from tests.support.databus.messages import ITEMS, item, message
+from tests.support.mysql.dump_server import dump_server
+from tests.support.processes.worker_process import eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka, ZooKeeper
-    from topic_tools import Topics
+
+    from tests.support.kafka.topic_tools import Topics
 
 pytestmark = pytest.mark.servers
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from databus_messages import ITEMS, item
-from dump_server import dump_server, read_dump
 
 from rowtide.databus.client.dump import DumpReader
 from rowtide.databus.errors import DumpError
 from rowtide.databus.events import RowsEvent
+from tests.support.databus.messages import ITEMS, item
+from tests.support.mysql.dump_server import dump_server, read_dump
 
 LINE = RowsEvent(ITEMS, "insert", (item(1),)).encoded() + b"\n"
 

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from databus_messages import message
-from dump_server import dump_server
 
 from rowtide.databus.client import AsyncClient, Client, ClientSettings
 from rowtide.databus.client import client as client_module
@@ -23,6 +21,8 @@ from rowtide.databus.discovery import DumpDescriptor
 from rowtide.databus.errors import DumpError, OffsetFileError, OverflowOffset, TopicError, UnreadableMessage
 from rowtide.databus.events import Event, Position, RowsEvent
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord
+from tests.support.databus.messages import message
+from tests.support.mysql.dump_server import dump_server
 
 FILE = "binlog.000003"
 Sent = tuple[bytes, bytes]

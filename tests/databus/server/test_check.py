@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from configurations import PROPERTIES
 
 import rowtide.cluster.session as session_module
 from rowtide.connector.check import CapturedTable, Finding, Severity
@@ -23,6 +22,7 @@ from rowtide.databus.server.settings import load_server
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, Server
+from tests.support.configurations import PROPERTIES
 
 NAMES = ["a b", "a$b", "transaction"]
 """In Debezium's form, the first two would have the same topic."""

@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
-from decoder_threads import DecoderThread
-from golden import Case, cases
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.decoding import parallel_pipeline, processes
@@ -22,6 +20,8 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.databus.events import KafkaKey, QueryEvent, RowsEvent, decode_message
 from rowtide.databus.server.record_form import DatabusForm
 from rowtide.databus.tables import Table
+from tests.support.processes.decoder_threads import DecoderThread
+from tests.support.recordings.golden import Case, cases
 
 
 class Result(NamedTuple):

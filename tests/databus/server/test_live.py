@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 from rowtide_stack.ports import free_port
-from tcp_proxy import TcpProxy
-from topic_tools import Topics
-from worker_process import Worker, WorkerConfig, eventually
-from write_load import Change, WriteLoad
 
 from rowtide.cli import main
 from rowtide.databus.client import Client, ClientSettings
 from rowtide.databus.events import Event, KafkaKey, QueryEvent, RowsEvent, decode_message
 from rowtide.databus.sql import statements
+from tests.support.kafka.topic_tools import Topics
+from tests.support.mysql.write_load import Change, WriteLoad
+from tests.support.network.tcp_proxy import TcpProxy
+from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, ZooKeeper

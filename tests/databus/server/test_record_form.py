@@ -9,8 +9,6 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from databus_streams import SERVERS, batches, settings_of
-from recorded_server import recorded_stream
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.records.batch import Batch
@@ -20,6 +18,8 @@ from rowtide.connector.rows.row_compiler import Column
 from rowtide.databus.events import KafkaKey, QueryEvent, RowsEvent, decode_message
 from rowtide.databus.server.record_form import DatabusForm, RowsEventCodec
 from rowtide.envelope.table import TableSchema
+from tests.support.databus.streams import SERVERS, batches, settings_of
+from tests.support.mysql.recorded_server import recorded_stream
 
 Message = tuple[KafkaKey, RowsEvent | QueryEvent]
 

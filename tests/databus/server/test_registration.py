@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from canal_server import until
-from databus_messages import ITEMS, item
 from kazoo.client import KazooClient
-from tcp_proxy import TcpProxy
 
 from rowtide.cluster import candidate
 from rowtide.cluster import session as session_module
@@ -33,6 +30,9 @@ from rowtide.databus.server.dumps.folder import DumpFolder
 from rowtide.databus.server.dumps.publication import Reading
 from rowtide.databus.server.dumps.source import Dump, DumpPart
 from rowtide.databus.server.registration import Registration, ServerNodes
+from tests.support.canal.server import until
+from tests.support.databus.messages import ITEMS, item
+from tests.support.network.tcp_proxy import TcpProxy
 
 if TYPE_CHECKING:
     from rowtide_stack import ZooKeeper

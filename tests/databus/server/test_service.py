@@ -10,11 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from canal_server import until
-from databus_messages import ITEMS, item
 from kazoo.client import KazooClient
-from tcp_proxy import TcpProxy
-from worker_process import SOON
 
 from rowtide.cluster import candidate, session
 from rowtide.connector.records.offset import SourceOffset
@@ -26,6 +22,10 @@ from rowtide.databus.server.dumps.publication import Reading
 from rowtide.databus.server.dumps.source import Dump, DumpPart
 from rowtide.databus.server.registration import ServerNodes
 from rowtide.databus.server.service import DumpService, DumpSettings
+from tests.support.canal.server import until
+from tests.support.databus.messages import ITEMS, item
+from tests.support.network.tcp_proxy import TcpProxy
+from tests.support.processes.worker_process import SOON
 
 if TYPE_CHECKING:
     from rowtide_stack import ZooKeeper

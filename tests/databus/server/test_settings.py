@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import configurations
 import pytest
 from click.testing import CliRunner
 
@@ -13,6 +12,7 @@ from rowtide.cli import main
 from rowtide.connector.config import ConfigurationError, from_properties
 from rowtide.connector.config.choices import SnapshotMode
 from rowtide.databus.server.settings import checked_topic, load_server
+from tests.support import configurations
 
 PROPERTIES = configurations.PROPERTIES | {"snapshot.mode": "no_data", "databus.topic": "shop"}
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import cache
 from random import Random
 
-from json_documents import encode
-
 from rowtide.connector.errors import ProtocolError
 from rowtide.connector.protocol.json.binary import SERVER, STREAM, json_text, patched_json_text
 from tests.fuzz.mutators import mutated, spliced
 from tests.fuzz.targets.packets import packed
+from tests.support.mysql.json_documents import encode
 
 _EXPANSION = 200
 """The most characters for a byte: the exact decimal expansion of a double has up to 1 100 for 11 bytes."""

@@ -13,7 +13,6 @@ from typing import Any
 from unittest.mock import patch
 
 import pymysql
-from configurations import PROPERTIES
 from pymysql.constants import CLIENT, FIELD_TYPE
 
 from rowtide.connector.config import from_properties
@@ -30,6 +29,7 @@ from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from tests.fuzz.mutators import mutated
 from tests.fuzz.targets.packets import packed
+from tests.support.configurations import PROPERTIES
 
 _MODES = *("disabled",) * 150, *("required",) * 49, "preferred"
 """With their weights: ``preferred`` loads the certificates of the system each time."""
@@ -186,7 +186,8 @@ def _readers() -> tuple[Callable[[Sequence[str]], TextRows], ...]:
         tables.apply(QueryEvent(statement, "d"))
     table = tables.table("d", "t")
     assert table is not None
-    settings = pipeline_settings(from_properties(PROPERTIES), "run")
+    properties = {**PROPERTIES, "event.converting.failure.handling.mode": "skip"}  # read on after a damaged value
+    settings = pipeline_settings(from_properties(properties), "run")
     own, given = SnapshotTable(table, settings), SnapshotTable(table, settings, custom_query=True)
 
     def in_python(names: Sequence[str]) -> TextRows:

@@ -7,13 +7,12 @@ import io
 from functools import cache
 from random import Random
 
-from packets import golden_files
-
 from rowtide.connector.errors import ProtocolError
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.decoder import EventDecoder
 from tests.fuzz.mutators import mutated, spliced
 from tests.fuzz.targets.packets import check_location
+from tests.support.mysql.packets import golden_files
 
 _SHORTEST, _LONGEST, _FILES = 500, 20_000, 40
 

@@ -8,7 +8,6 @@ from functools import cache
 from random import Random
 
 import zstandard
-from packets import captured
 
 from rowtide.connector.errors import ProtocolError
 from rowtide.connector.protocol.decoder import EventDecoder
@@ -16,6 +15,7 @@ from rowtide.connector.protocol.events import Query, RowsQuery, TransactionPaylo
 from rowtide.connector.protocol.header import HEADER_LENGTH, EventType
 from tests.fuzz.mutators import mutated, spliced
 from tests.fuzz.recorded import single_events
+from tests.support.mysql.packets import captured
 
 SERVERS = ("mysql", "mariadb")
 _BOMB = 8 << 20

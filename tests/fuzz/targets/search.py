@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from functools import cache
 from random import Random
 
-from configurations import PROPERTIES
-from packets import captured
-
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import ConnectorError
@@ -20,6 +17,8 @@ from tests.fuzz.mutators import mutated
 from tests.fuzz.recorded import single_events
 from tests.fuzz.targets.packets import SERVERS, with_size
 from tests.fuzz.targets.rows import events_of, framed
+from tests.support.configurations import PROPERTIES
+from tests.support.mysql.packets import captured
 
 _FILE = "binlog.000001"
 _XIDS = ("X'61',X'',1", "X'62',X'63',4660", "")

@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from ddl_alter_actions import PREFIXES, TABLES, actions
-from ddl_judge import difference
-from ddl_recorder import DdlRecorder
 
 from rowtide.schema_history.server.query_event import Flavor, Server
+from tests.support.ddl.alter_actions import PREFIXES, TABLES, actions
+from tests.support.ddl.judge import difference
+from tests.support.ddl.recorder import DdlRecorder
 
 COMBINATIONS = 60
 NAMES = ("t", "t2", "p")

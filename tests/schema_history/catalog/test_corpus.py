@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from ddl_corpus import NOT_IN_THE_BINLOG, comparable, events, fold, lines, name_of, recordings
 
 from rowtide.cli import main
+from tests.support.ddl.corpus import NOT_IN_THE_BINLOG, comparable, events, fold, lines, name_of, recordings
 
 
 def _answers(path: Path, flavor: str) -> Iterator[dict[str, Any]]:

@@ -7,12 +7,12 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from ddl_create_alternatives import TABLES, combinations, create_table_statements
-from ddl_judge import difference
-from ddl_other_alternatives import DATABASES, other_statements
-from ddl_recorder import DdlRecorder
 
 from rowtide.schema_history.server.query_event import Flavor, Server
+from tests.support.ddl.create_alternatives import TABLES, combinations, create_table_statements
+from tests.support.ddl.judge import difference
+from tests.support.ddl.other_alternatives import DATABASES, other_statements
+from tests.support.ddl.recorder import DdlRecorder
 
 COMBINATIONS = 300 if "ROWTIDE_CAMPAIGN" in os.environ else 20
 

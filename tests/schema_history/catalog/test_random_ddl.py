@@ -1,6 +1,6 @@
 """Random statements on real servers: rowtide's tables equal the server's after every accepted statement.
 
-``python tests/schema_history/catalog/test_random_ddl.py mysql|mariadb SEED SECONDS`` runs for some time and prints
+``python -m tests.schema_history.catalog.test_random_ddl mysql|mariadb SEED SECONDS`` runs for some time and prints
 every difference. Differences found so far are rules in ``structure/`` and cases in ``test_rules.py``.
 """
 
@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(Path(__file__).parents[2] / "support"), str(Path(__file__).parents[3] / "docker")]
-
-import shown_tables
-from ddl_corpus import comparable
-from ddl_random import DATABASES, RandomDdl
-from ddl_recorder import DdlRecorder
-from shown_tables import shown_again
+    sys.path.insert(0, str(Path(__file__).parents[3] / "docker"))
 
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -30,6 +24,11 @@ from rowtide.schema_history.queries.information_schema import database_json, tab
 from rowtide.schema_history.server.charsets import charset_of
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.structure.show_create import show_create
+from tests.support.ddl import shown_tables
+from tests.support.ddl.corpus import comparable
+from tests.support.ddl.random_statements import DATABASES, RandomDdl
+from tests.support.ddl.recorder import DdlRecorder
+from tests.support.ddl.shown_tables import shown_again
 
 if TYPE_CHECKING:
     from rowtide_stack import SqlServer

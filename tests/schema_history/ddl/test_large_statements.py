@@ -1,12 +1,12 @@
 """Statements with very long expressions and very large numbers."""
 
 import pytest
-from made_tables import column, made
 
 from rowtide.schema_history.ddl.expressions import canonical
 from rowtide.schema_history.ddl.lexer import Dialect
 from rowtide.schema_history.errors import InconsistentDdl, SchemaHistoryError, UnparsedDdl
 from rowtide.schema_history.server.query_event import Flavor
+from tests.support.ddl.made_tables import column, made
 
 DIGITS = "9" * 5000
 ZEROS = "0" * 5000

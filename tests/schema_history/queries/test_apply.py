@@ -6,7 +6,8 @@ import sys
 from typing import Any
 
 import pytest
-from ddl_corpus import CORPUS, comparable, events, fold, lines
+
+from tests.support.ddl.corpus import CORPUS, comparable, events, fold, lines
 
 
 def answers(flavor: str, *given: str | bytes) -> list[dict[str, Any]]:

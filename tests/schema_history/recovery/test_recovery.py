@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ddl_corpus import lines, recordings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.history_record import history_record, parse_record
+from tests.support.ddl.corpus import lines, recordings
 
 MYSQL = Server(Flavor.MYSQL, "8.4.3", collation="utf8mb4_0900_ai_ci")
 

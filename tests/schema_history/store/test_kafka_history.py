@@ -8,13 +8,13 @@ import time
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from topic_tools import Topics
 
 from rowtide.schema_history.compaction.kafka_summary_store import KafkaSummaries
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory
 from rowtide.schema_history.store.kafka import KafkaSchemaHistory
 from rowtide.topics.internal import history_settings
+from tests.support.kafka.topic_tools import Topics
 
 pytestmark = pytest.mark.servers
 

@@ -6,11 +6,11 @@ import json
 import random
 
 import pytest
-from topic_tools import Topics
 
 from rowtide.schema_history.store.history_store import UnusableHistory
 from rowtide.schema_history.store.kafka import KafkaSchemaHistory
 from rowtide.topics.internal import HISTORY_CONFIG
+from tests.support.kafka.topic_tools import Topics
 
 pytestmark = pytest.mark.servers
 

@@ -1,10 +1,10 @@
 """ALTER TABLE with several clauses that influence each other; every expectation was observed on a real server."""
 
 import pytest
-from made_tables import made
 
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from tests.support.ddl.made_tables import made
 
 MYSQL, MARIADB = Flavor.MYSQL, Flavor.MARIADB
 GENERAL, DEFAULT = "utf8mb4_general_ci", "utf8mb4_0900_ai_ci"

@@ -1,10 +1,10 @@
 """ALTER TABLE in MariaDB with several actions on the same column."""
 
 import pytest
-from made_tables import made
 
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from tests.support.ddl.made_tables import made
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ Every expectation was observed on a real server.
 """
 
 import pytest
-from made_tables import column
 
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent
+from tests.support.ddl.made_tables import column
 
 MYSQL, MARIADB = Flavor.MYSQL, Flavor.MARIADB
 LATIN1 = 8

@@ -1,9 +1,9 @@
 """DROP CONSTRAINT, and REFERENCES as an attribute of a column."""
 
 import pytest
-from made_tables import made
 
 from rowtide.schema_history.server.query_event import Flavor
+from tests.support.ddl.made_tables import made
 
 PARENT = "CREATE TABLE p (id INT PRIMARY KEY)"
 

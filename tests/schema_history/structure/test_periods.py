@@ -1,11 +1,11 @@
 """Defaults of MariaDB columns whose value the server sets, and of the columns of periods."""
 
 import pytest
-from made_tables import column, made
-from shown_tables import comparable, shown_again
 
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from tests.support.ddl.made_tables import column, made
+from tests.support.ddl.shown_tables import comparable, shown_again
 
 VERSIONED = (
     "CREATE TABLE t (a INT, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) "

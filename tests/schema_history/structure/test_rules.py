@@ -1,11 +1,11 @@
 """Rules of the servers that are not in the recordings; random statements on real servers revealed them."""
 
 import pytest
-from made_tables import column, made
 
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Database
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from tests.support.ddl.made_tables import column, made
 
 MYSQL, MARIADB = Flavor.MYSQL, Flavor.MARIADB
 LATIN1, UTF8MB4, UTF8MB3, GBK, UTF16, BINARY = 8, 45, 33, 28, 54, 63

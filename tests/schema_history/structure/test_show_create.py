@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ddl_corpus import lines, name_of, recordings
-from shown_tables import comparable, shown_again
 
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -13,6 +11,8 @@ from rowtide.schema_history.model import Table
 from rowtide.schema_history.queries.apply import event_of, tables_of_header
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.structure.show_create import show_create
+from tests.support.ddl.corpus import lines, name_of, recordings
+from tests.support.ddl.shown_tables import comparable, shown_again
 
 
 def changed(path: Path) -> Iterator[tuple[Tables, Table]]:

@@ -1,12 +1,12 @@
 """The character set of a statement's text, in contrast to those of its columns."""
 
 import pytest
-from made_tables import column, made
-from shown_tables import comparable, shown_again
 
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.structure.show_create import show_create
+from tests.support.ddl.made_tables import column, made
+from tests.support.ddl.shown_tables import comparable, shown_again
 
 UTF8MB4, LATIN1, UCS2, UTF32, BINARY = 45, 8, 35, 60, 63
 

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from change_topics import Topic
-from recorded_tables import fold, same_rows
+
+from tests.support.kafka.change_topics import Topic
+from tests.support.recordings.recorded_tables import fold, same_rows
 
 pytestmark = pytest.mark.spark
 

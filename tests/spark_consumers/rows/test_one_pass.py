@@ -8,11 +8,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from change_topics import Topic
-from recorded_tables import fold, same_rows
+
+from tests.support.kafka.change_topics import Topic
+from tests.support.recordings.recorded_tables import fold, same_rows
 
 if TYPE_CHECKING:
-    from recorded_tables import Recorded
+    from tests.support.recordings.recorded_tables import Recorded
 
 pytestmark = pytest.mark.spark
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.config import ConfigurationError
 from rowtide.connector.config.load import from_properties
+from tests.support.configurations import PROPERTIES
 
 STORES = Path(__file__).parents[1] / "files" / "stores"
 TRUST = {"ssl.truststore.location": str(STORES / "trust.jks"), "ssl.truststore.password": "changeit"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.config import ConfigurationError, from_properties
 from rowtide.connector.config.kafka.librdkafka import SETTINGS
@@ -13,6 +12,7 @@ from rowtide.connector.config.kafka.native_producer import problems
 from rowtide.connector.kafka_producer.connection.settings import connection_settings
 from rowtide.connector.kafka_producer.librdkafka_settings import ONLY_LIBRDKAFKA, WITHOUT_EFFECT
 from rowtide.connector.kafka_producer.settings import producer_settings
+from tests.support.configurations import PROPERTIES
 
 NATIVE = {"rowtide.producer": "native"}
 PROMISED = {"acks", "allow.auto.create.topics", "enable.idempotence", "max.in.flight.requests.per.connection"}

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.kafka.clients import DEFAULTS
@@ -17,6 +16,7 @@ from rowtide.connector.config.kafka.producer_settings import (
 from rowtide.connector.delivery.kafka.producer import RecordProducer
 from rowtide.connector.kafka_producer.connection.settings import connection_settings
 from rowtide.topics.admin.topic_admin import TopicAdmin
+from tests.support.configurations import PROPERTIES
 
 SERVERS = {"bootstrap.servers": "kafka:9092"}
 

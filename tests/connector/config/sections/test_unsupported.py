@@ -1,11 +1,11 @@
 """What rowtide does not support, and `rowtide.ignore.unsupported`, which leaves out what changes no record."""
 
-import configurations
 import pytest
 
 from rowtide.connector.config import ConfigurationError, from_properties
 from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES
 from rowtide.connector.config.catalogue.property import Status
+from tests.support import configurations
 
 IGNORE = {"rowtide.ignore.unsupported": "true"}
 AVRO = "io.confluent.connect.avro.AvroConverter"

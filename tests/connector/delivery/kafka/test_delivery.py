@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from topic_tools import Topics, partition_for
 
 from rowtide.connector.config.choices import ProducerKind
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings, transactional_settings
@@ -26,6 +25,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.admin.missing_topics import MissingTopics
 from rowtide.topics.internal import offsets_settings
 from rowtide.topics.settings import TopicCreation, TopicSettings
+from tests.support.kafka.topic_tools import Topics, partition_for
 
 if TYPE_CHECKING:
     from rowtide_stack import Kafka

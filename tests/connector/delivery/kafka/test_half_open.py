@@ -7,8 +7,6 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 import pytest
-from proxied_kafka import ProxiedKafka, proxied_kafka
-from topic_tools import Topics
 
 from rowtide.connector.config.choices import ProducerKind
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings, transactional_settings
@@ -22,6 +20,8 @@ from rowtide.schema_history.store.topic_writer import TopicWriter
 from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable
 from rowtide.topics.settings import TopicSettings
+from tests.support.kafka.proxied_broker import ProxiedKafka, proxied_kafka
+from tests.support.kafka.topic_tools import Topics
 
 pytestmark = pytest.mark.servers
 

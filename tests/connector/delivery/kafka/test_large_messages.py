@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from topic_tools import Topics
 
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings, transactional_settings
 from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
@@ -19,6 +18,7 @@ from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalS
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.internal import offsets_settings
+from tests.support.kafka.topic_tools import Topics
 
 pytestmark = pytest.mark.servers
 

@@ -13,20 +13,6 @@ import hypothesis.strategies as st
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatch
 from hypothesis import settings
-from simulated_brokers import (
-    PATIENCE,
-    Fate,
-    SimulatedBrokers,
-    cluster,
-    committed,
-    holding,
-    in_thread,
-    made_producer,
-    sent,
-    stored,
-    until,
-)
-from simulated_kafka import SimulatedKafka
 
 from rowtide.connector.delivery.errors import (
     AccessDenied,
@@ -56,6 +42,20 @@ from rowtide.connector.kafka_producer.machine.messages import (
 from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode
 from rowtide.connector.records.batch import Batch, Message
 from rowtide.connector.records.offset import SourceOffset
+from tests.support.kafka.simulated_brokers import (
+    PATIENCE,
+    Fate,
+    SimulatedBrokers,
+    cluster,
+    committed,
+    holding,
+    in_thread,
+    made_producer,
+    sent,
+    stored,
+    until,
+)
+from tests.support.kafka.simulated_kafka import SimulatedKafka
 
 EXAMPLES = int(os.environ.get("ROWTIDE_CAMPAIGN", "1")) * 25
 OFFSET = SourceOffset("binlog.000001", 4)

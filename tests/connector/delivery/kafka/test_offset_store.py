@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from confluent_kafka import Producer
-from golden import GOLDEN
-from topic_tools import Topics, partition_for
 
 from rowtide.connector.delivery.errors import OffsetStoreError
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
@@ -19,6 +17,8 @@ from rowtide.connector.delivery.offset_store import offset_key
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader
 from rowtide.topics.internal import offsets_settings
+from tests.support.kafka.topic_tools import Topics, partition_for
+from tests.support.recordings.golden import GOLDEN
 
 pytestmark = pytest.mark.servers
 

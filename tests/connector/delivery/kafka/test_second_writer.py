@@ -11,8 +11,6 @@ from contextlib import closing
 
 import pytest
 from confluent_kafka import Producer
-from topic_tools import Topics
-from worker_process import eventually
 
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.second_writer import SecondWriterWatch, still_writing
@@ -20,6 +18,8 @@ from rowtide.connector.delivery.kafka.writer import HEADER, THIS_PROCESS, Writer
 from rowtide.connector.delivery.offset_store import offset_key
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.internal import offsets_settings
+from tests.support.kafka.topic_tools import Topics
+from tests.support.processes.worker_process import eventually
 
 OFFSET = SourceOffset("binlog.000003", 484)
 OLDER = dataclasses.replace(THIS_PROCESS, started_ms=THIS_PROCESS.started_ms - 1, id="older")

@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 import pytest
-from golden import Case, cases
 
 from rowtide.connector.engine.decoding.chunks import Boundary, Chunk, FoundTable, Piece, Splitter
 from rowtide.connector.protocol.binlog_file import binlog_packets
@@ -11,6 +10,7 @@ from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events.classes import TableMap
 from rowtide.connector.protocol.header import EventType
 from rowtide.connector.records.offset import SourceOffset
+from tests.support.recordings.golden import Case, cases
 
 
 class Stream:

@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
-from decoder_threads import DecoderThread
-from golden import Case, cases
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.decoding import memory, parallel_pipeline, processes, worker
@@ -24,6 +22,8 @@ from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.protocol.events.log_events import FormatDescription
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.settings import PipelineSettings
+from tests.support.processes.decoder_threads import DecoderThread
+from tests.support.recordings.golden import Case, cases
 
 IN_ONE_PROCESS = {"fails-statement-format"}
 """A case without row events behind the first ones of their table: they stay in the parent."""

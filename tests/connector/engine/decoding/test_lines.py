@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from packed_lines import text_of
 
 from rowtide.connector.engine.decoding.forms import LineForm
 from rowtide.connector.engine.decoding.lines import headers_text, put_lines, python_lines, python_write
 from rowtide.connector.records.batch import Batch, Headers, Message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.native import implementation
+from tests.support.packed_lines import text_of
 
 Packer = Callable[[memoryview, bytes, Sequence[Message], Callable[[Headers], bytes]], int]
 Writer = Callable[[int, memoryview], None]

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from golden import Case
-from packed_lines import text_of
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.decoding import parallel_pipeline, processes
@@ -22,6 +20,8 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay_as
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.settings import PipelineSettings
+from tests.support.packed_lines import text_of
+from tests.support.recordings.golden import Case
 
 CASE = Case("keys")
 

@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from binlog_readers import binlog_readers
-from connector_properties import JSON_CONVERTER, connector_properties, history_topic
 
 from tests.bench.connectors import Rowtide
 from tests.bench.load import Load
 from tests.bench.measure import TopicWatch
 from tests.bench.runs import prepare, topics_of
+from tests.support.connector_properties import JSON_CONVERTER, connector_properties, history_topic
+from tests.support.mysql.binlog_readers import binlog_readers
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, MySQL
-    from topic_tools import Seen, Topics
+
+    from tests.support.kafka.topic_tools import Seen, Topics
 
 pytestmark = pytest.mark.servers
 

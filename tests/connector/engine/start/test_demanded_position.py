@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
-from configurations import PROPERTIES
-from connector_properties import CONNECTORS, address
-from live_snapshot import binlog_end
 
 from rowtide.cli import main
 from rowtide.connector.config import Configuration, from_properties
@@ -19,6 +16,9 @@ from rowtide.connector.engine.start.demanded_position import WrongDemand, resume
 from rowtide.connector.pipeline.signals.binlog_position import with_restart_position
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.offset import SourceOffset
+from tests.support.configurations import PROPERTIES
+from tests.support.connector_properties import CONNECTORS, address
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, MariaDB, MySQL

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
-from configurations import PROPERTIES
 
 from rowtide.cli import main
 from rowtide.connector.check import Report
@@ -22,6 +21,7 @@ from rowtide.connector.engine.start.position import as_signalled, included_findi
 from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.offset import SourceOffset
+from tests.support.configurations import PROPERTIES
 
 AT = SourceOffset("b.000001", 4)
 

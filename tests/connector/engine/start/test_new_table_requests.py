@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.start.later_structures import LaterStructure
@@ -30,6 +29,7 @@ from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.topics.filters import TableFilter
 from rowtide.topics.naming import StandardNaming
+from tests.support.configurations import PROPERTIES
 
 AT = SourceOffset("b.000001", 4)
 X = TableId("d", "x")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.check import CapturedTable, Severity
 from rowtide.connector.config import Configuration, from_properties
@@ -17,6 +16,7 @@ from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToR
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from tests.support.configurations import PROPERTIES
 
 A, B, C, SIG = (TableId("d", name) for name in ("a", "b", "c", "sig"))
 AT = SourceOffset("b.000001", 4)

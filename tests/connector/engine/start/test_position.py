@@ -1,13 +1,13 @@
 """The decision where a start resumes."""
 
 import pytest
-from golden import Case
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.start.position import decide_start
 from rowtide.connector.errors import OffsetError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory
+from tests.support.recordings.golden import Case
 
 
 @pytest.mark.parametrize("gtids", ["0-1-42", "nonsense"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.check.facts import ColumnFact, TableFact
 from rowtide.connector.check.findings import Severity
@@ -15,6 +14,7 @@ from rowtide.connector.engine.start.record_values import bool_findings, changed_
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from tests.support.configurations import PROPERTIES
 
 CLASS = {"connector.class": "io.debezium.connector.mysql.MySqlConnector"}
 OTHERS = {"rowtide_snapshot_lists": "{}"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from record_batches import messages
 
 from rowtide.connector.kafka_producer.batches.builder import (
     BatchLimits,
@@ -17,6 +16,7 @@ from rowtide.connector.kafka_producer.batches.compression_ratio import Compressi
 from rowtide.connector.kafka_producer.batches.python_records import estimated_size
 from rowtide.connector.kafka_producer.batches.record_batch import RecordBatch
 from rowtide.connector.kafka_producer.records import Record
+from tests.support.kafka.record_batches import messages
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 LARGE = 1 << 30

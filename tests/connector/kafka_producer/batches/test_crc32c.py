@@ -8,7 +8,8 @@ import pytest
 from aiokafka.record.util import calc_crc32c
 from hypothesis import given
 from hypothesis import strategies as st
-from record_batches import IMPLEMENTATIONS
+
+from tests.support.kafka.record_batches import IMPLEMENTATIONS
 
 FUNCTIONS: dict[str, Callable[[bytes], int]] = {name: each.crc32c for name, each in IMPLEMENTATIONS.items()}
 if "compiled" in IMPLEMENTATIONS:

@@ -8,10 +8,10 @@ import pytest
 from aiokafka.partitioner import murmur2 as aiokafka_murmur2
 from hypothesis import given
 from hypothesis import strategies as st
-from record_batches import IMPLEMENTATIONS, messages
 
 from rowtide.connector.kafka_producer.batches.partitions import StickyPartition, murmur2
 from rowtide.connector.kafka_producer.records import Record
+from tests.support.kafka.record_batches import IMPLEMENTATIONS, messages
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from record_batches import IMPLEMENTATIONS, messages
 
 from rowtide.connector.kafka_producer.batches.native.implementation import native
 from rowtide.connector.kafka_producer.batches.python_records import (
@@ -19,6 +18,7 @@ from rowtide.connector.kafka_producer.batches.python_records import (
     varint,
 )
 from rowtide.connector.kafka_producer.records import Record
+from tests.support.kafka.record_batches import IMPLEMENTATIONS, messages
 
 MESSAGE: Record = (b"key", b"value", (("a", b"1"),))
 LARGE = 2**31 - 100

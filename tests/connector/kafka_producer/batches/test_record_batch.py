@@ -10,13 +10,13 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatch
 from hypothesis import given
 from hypothesis import strategies as st
-from record_batches import IMPLEMENTATIONS, messages
 
 from rowtide.connector.kafka_producer.batches import record_batch
 from rowtide.connector.kafka_producer.batches.compression import NONE, codec
 from rowtide.connector.kafka_producer.batches.python_records import PythonRecords
 from rowtide.connector.kafka_producer.batches.record_batch import RecordBatch
 from rowtide.connector.kafka_producer.records import Record
+from tests.support.kafka.record_batches import IMPLEMENTATIONS, messages
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 LARGE = 2**31 - 100

@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_broker import VERSIONS, FakeBroker, Peer
-from kafka_wire import answer_bytes
 from rowtide_stack.ports import free_port
 from rowtide_stack.servers.tls import TlsFiles
 
@@ -53,6 +51,8 @@ from rowtide.connector.kafka_producer.wire.messages.produce import (
 from rowtide.connector.kafka_producer.wire.messages.transactions import InitProducerIdRequest
 from rowtide.connector.kafka_producer.wire.sasl.mechanisms import Password
 from rowtide.connector.kafka_producer.wire.schema import Request
+from tests.support.kafka.fake_broker import VERSIONS, FakeBroker, Peer
+from tests.support.kafka.wire import answer_bytes
 
 REQUEST = MetadataRequest(topics=())
 ANSWER = MetadataAnswer(throttle_time_ms=0, brokers=(), cluster_id="test", controller_id=1, topics=())

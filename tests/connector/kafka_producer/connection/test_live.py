@@ -7,7 +7,6 @@ import time
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_listeners import PASSWORD, SESSION_MS, USER, Listeners
 
 from rowtide.connector.delivery.kafka.tls import tls_context
 from rowtide.connector.kafka_producer.connection.connection import Connection
@@ -23,6 +22,7 @@ from rowtide.connector.kafka_producer.wire.messages.produce import (
     TopicData,
 )
 from rowtide.connector.kafka_producer.wire.messages.transactions import InitProducerIdRequest
+from tests.support.kafka.listeners import PASSWORD, SESSION_MS, USER, Listeners
 
 pytestmark = pytest.mark.servers
 

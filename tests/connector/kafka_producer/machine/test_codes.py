@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from kafka_wire import KAFKA_ERRORS
 
 from rowtide.connector.kafka_producer.machine.codes import (
     COORDINATION,
@@ -14,6 +13,7 @@ from rowtide.connector.kafka_producer.machine.codes import (
     Reaction,
 )
 from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode
+from tests.support.kafka.wire import KAFKA_ERRORS
 
 RETRIED = (Reaction.RETRY, Reaction.REFRESH)
 ALSO_RETRIED = {ErrorCode.OPERATION_NOT_ATTEMPTED}

@@ -12,13 +12,13 @@ from collections.abc import Callable
 import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from simulated_kafka import SimulatedKafka
-from simulated_network import SimulatedNetwork
 
 from rowtide.connector.kafka_producer.errors import ProducerFailed, TopicMissing, TopicReplaced
 from rowtide.connector.kafka_producer.machine import Sender, SenderSettings
 from rowtide.connector.kafka_producer.machine.messages import TopicPartition
 from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode
+from tests.support.kafka.simulated_kafka import SimulatedKafka
+from tests.support.kafka.simulated_network import SimulatedNetwork
 
 EXAMPLES = int(os.environ.get("ROWTIDE_CAMPAIGN", "1")) * 60
 PARTITIONS = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from simulated_kafka import SimulatedKafka
-from simulated_network import SimulatedNetwork
 
 from rowtide.connector.kafka_producer.errors import KafkaProducerError, ProducerFailed, TransactionAborted
 from rowtide.connector.kafka_producer.machine import Sender, SenderSettings
 from rowtide.connector.kafka_producer.machine.messages import EndTxn, InitProducerId, TopicPartition
 from rowtide.connector.kafka_producer.machine.transactions import State
+from tests.support.kafka.simulated_kafka import SimulatedKafka
+from tests.support.kafka.simulated_network import SimulatedNetwork
 
 A0, B0 = TopicPartition("a", 0), TopicPartition("b", 0)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-from simulated_log import Records
-
 from rowtide.connector.kafka_producer.machine.backoff import Backoff
 from rowtide.connector.kafka_producer.machine.messages import Producer, TopicPartition
 from rowtide.connector.kafka_producer.machine.partition_queue import PartitionQueue
+from tests.support.kafka.simulated_log import Records
 
 PRODUCER = Producer(7, 0)
 

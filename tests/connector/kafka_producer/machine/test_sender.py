@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from simulated_kafka import SimulatedKafka
-from simulated_log import Records
-from simulated_network import SimulatedNetwork
 
 from rowtide.connector.kafka_producer.errors import (
     AccessDenied,
@@ -38,6 +35,9 @@ from rowtide.connector.kafka_producer.machine.messages import (
     TopicPartition,
 )
 from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode, code_text
+from tests.support.kafka.simulated_kafka import SimulatedKafka
+from tests.support.kafka.simulated_log import Records
+from tests.support.kafka.simulated_network import SimulatedNetwork
 
 A0, A1, A2, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("a", 2), TopicPartition("b", 0)
 

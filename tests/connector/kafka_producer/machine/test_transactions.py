@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from simulated_kafka import SimulatedKafka, producer_of
-from simulated_network import SimulatedNetwork
 
 from rowtide.connector.kafka_producer.errors import (
     AccessDenied,
@@ -35,6 +33,8 @@ from rowtide.connector.kafka_producer.machine.messages import (
 )
 from rowtide.connector.kafka_producer.machine.transactions import State, TransactionStateError
 from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode
+from tests.support.kafka.simulated_kafka import SimulatedKafka, producer_of
+from tests.support.kafka.simulated_network import SimulatedNetwork
 
 A0, A1, OFFSETS = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("offsets", 0)
 VERSIONS = pytest.mark.parametrize("version", [1, 2])

@@ -12,8 +12,6 @@ from collections import defaultdict
 import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from simulated_kafka import SimulatedKafka
-from simulated_network import SimulatedNetwork
 
 from rowtide.connector.kafka_producer.errors import ProducerFailed, ProducerFenced, TransactionAborted
 from rowtide.connector.kafka_producer.machine import Sender, SenderSettings
@@ -25,6 +23,8 @@ from rowtide.connector.kafka_producer.machine.messages import (
 )
 from rowtide.connector.kafka_producer.machine.transactions import State, TransactionStateError
 from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode
+from tests.support.kafka.simulated_kafka import SimulatedKafka
+from tests.support.kafka.simulated_network import SimulatedNetwork
 
 EXAMPLES = int(os.environ.get("ROWTIDE_CAMPAIGN", "1")) * 80
 PARTITIONS = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("offsets", 0)]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from kafka_wire import KAFKA_ERRORS
 
 from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode, code_text
+from tests.support.kafka.wire import KAFKA_ERRORS
 
 
 @pytest.mark.parametrize("error", ErrorCode, ids=lambda error: error.name)

@@ -1,11 +1,10 @@
-"""Exchanges with Kafka 4.3.1, recorded with ``tests/support/kafka_exchange_recorder.py``."""
+"""Exchanges with Kafka 4.3.1, recorded with ``tests/support/kafka/exchange_recorder.py``."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from kafka_wire import EXCHANGES, Exchange
 
 from rowtide.connector.kafka_producer.wire.apis import APIS, BrokerVersions
 from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode
@@ -21,6 +20,7 @@ from rowtide.connector.kafka_producer.wire.messages.transactions import (
 )
 from rowtide.connector.kafka_producer.wire.primitives import NO_TOPIC_ID
 from rowtide.connector.kafka_producer.wire.schema import codec, read_all
+from tests.support.kafka.wire import EXCHANGES, Exchange
 
 _HEADER = 2 + 2 + 4 + 2 + len("rowtide")
 

@@ -7,7 +7,6 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka_wire import answer_bytes
 
 from rowtide.connector.kafka_producer.wire.apis import API_VERSIONS, METADATA
 from rowtide.connector.kafka_producer.wire.errors import MalformedAnswer, NotEncodable
@@ -24,6 +23,7 @@ from rowtide.connector.kafka_producer.wire.messages.produce import (
     ProduceRequest,
     TopicData,
 )
+from tests.support.kafka.wire import answer_bytes
 
 EMPTY = MetadataAnswer(throttle_time_ms=0, brokers=(), cluster_id=None, controller_id=-1, topics=())
 

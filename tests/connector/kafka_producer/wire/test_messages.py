@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka_wire import EXCHANGES, WrittenByKafka, random_messages, written, written_by_kafka
 
 from rowtide.connector.kafka_producer.wire.apis import APIS, Api
 from rowtide.connector.kafka_producer.wire.errors import MalformedAnswer, NotEncodable
@@ -24,6 +23,7 @@ from rowtide.connector.kafka_producer.wire.messages.opening import SaslAuthentic
 from rowtide.connector.kafka_producer.wire.messages.transactions import InitProducerIdRequest
 from rowtide.connector.kafka_producer.wire.primitives import Codec
 from rowtide.connector.kafka_producer.wire.schema import codec, read_all
+from tests.support.kafka.wire import EXCHANGES, WrittenByKafka, random_messages, written, written_by_kafka
 
 GOLDEN = list(written_by_kafka())
 VERSIONS = [(api, version) for api in APIS for version in range(api.lowest, api.highest + 1)]

@@ -6,7 +6,6 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
-from kafka_wire import EXCHANGES
 
 from rowtide.connector.kafka_producer.wire.apis import SASL_AUTHENTICATE, SASL_HANDSHAKE, BrokerVersions
 from rowtide.connector.kafka_producer.wire.errors import AuthenticationFailed, UnsupportedBroker
@@ -21,6 +20,7 @@ from rowtide.connector.kafka_producer.wire.messages.opening import (
 )
 from rowtide.connector.kafka_producer.wire.opening import login, versions
 from rowtide.connector.kafka_producer.wire.sasl.mechanisms import Password
+from tests.support.kafka.wire import EXCHANGES
 
 VERSIONS = ApiVersionsAnswer(error=0, api_keys=(ApiRange(api_key=0, min_version=3, max_version=9),))
 UNSUPPORTED = ApiVersionsAnswer(error=35, api_keys=())

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka_wire import answer_bytes, random_messages
 
 from rowtide.connector.kafka_producer.wire.apis import PRODUCE
 from rowtide.connector.kafka_producer.wire.errors import MalformedAnswer, NotEncodable
@@ -21,6 +20,7 @@ from rowtide.connector.kafka_producer.wire.messages.produce import (
     TopicResult,
 )
 from rowtide.connector.kafka_producer.wire.messages.topic_batches import Stored, TopicBatches
+from tests.support.kafka.wire import answer_bytes, random_messages
 
 VERSIONS = range(PRODUCE.lowest, PRODUCE.highest + 1)
 FLEXIBLE = [version for version in VERSIONS if PRODUCE.flexible(version)]

@@ -5,8 +5,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from golden import Case
-
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.decoding.forms import RecordForm
 from rowtide.connector.engine.decoding.parallel_pipeline import ParallelPipeline
@@ -24,6 +22,7 @@ from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
+from tests.support.recordings.golden import Case
 
 CASE = Case("signals-all")
 OF_SNAPSHOTS = [

@@ -6,7 +6,6 @@ import json
 import logging
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -19,6 +18,7 @@ from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.history_record import parse_record
+from tests.support.configurations import PROPERTIES
 
 SERVER = Server(Flavor.MYSQL, "8.4.3")
 PLACE = RowsPosition("binlog.000007", 400, 1_700_000_000)

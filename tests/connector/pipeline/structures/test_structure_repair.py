@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from ddl_recorder import DdlRecorder
 
 from rowtide.connector.pipeline.structures.comparison import contradictions
 from rowtide.connector.pipeline.structures.repair import repair_from_table_map
@@ -19,6 +18,7 @@ from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.history_record import history_record, parse_record
 from rowtide.schema_history.structure.show_create import show_create
+from tests.support.ddl.recorder import DdlRecorder
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -5,7 +5,6 @@ import zlib
 
 import pytest
 import zstandard
-from packets import captured, captured_one, event, started
 
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
 from rowtide.connector.protocol import events
@@ -14,6 +13,7 @@ from rowtide.connector.protocol.events import Event
 from rowtide.connector.protocol.events.compression import decompress
 from rowtide.connector.protocol.header import EventType
 from rowtide.schema_history.position.gtid import MariadbGtid
+from tests.support.mysql.packets import captured, captured_one, event, started
 
 
 def kinds(server: str, kind: type[Event]) -> list[Event]:

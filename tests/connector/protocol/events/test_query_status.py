@@ -1,12 +1,12 @@
 """Status variables of QUERY events."""
 
 import pytest
-from packets import captured
 
 from rowtide.connector.errors import TruncatedEvent, UnsupportedEvent
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import Query
 from rowtide.connector.protocol.events.query_status import QueryStatus, parse_query_status
+from tests.support.mysql.packets import captured
 
 
 def statuses(server: str) -> list[QueryStatus]:

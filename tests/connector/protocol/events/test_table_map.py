@@ -1,7 +1,6 @@
 """TABLE_MAP events: types and their metadata, and what full row metadata adds."""
 
 import pytest
-from packets import captured, captured_one, event, started
 
 from rowtide.connector.errors import RemoteProtocolError, TruncatedEvent, UnsupportedEvent
 from rowtide.connector.protocol.decoder import EventDecoder
@@ -9,6 +8,7 @@ from rowtide.connector.protocol.events import TableMap
 from rowtide.connector.protocol.events.table_map import parse_structure
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.connector.protocol.header import EventType
+from tests.support.mysql.packets import captured, captured_one, event, started
 
 
 def maps(server: str, table: str) -> list[TableStructure]:

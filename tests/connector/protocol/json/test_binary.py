@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from json_documents import encode, size
-from packets import golden_files, golden_packets
 
 from rowtide.connector.errors import ProtocolError, RemoteProtocolError, UnsupportedEvent
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import Rows, RowsKind, TableMap
 from rowtide.connector.protocol.json.binary import SERVER, STREAM, JsonStyle, json_text, patched_json_text
 from rowtide.connector.protocol.json.values import server_double, stream_double
+from tests.support.mysql.json_documents import encode, size
+from tests.support.mysql.packets import golden_files, golden_packets
 
 GOLDEN = Path(golden_files()[0]).parents[3]
 

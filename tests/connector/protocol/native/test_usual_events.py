@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from packets import captured, event, golden_files, golden_packets
 
 from rowtide.connector.errors import ProtocolError
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import Event, Gtid, Query, Rows, TableMap, Xid
 from rowtide.connector.protocol.header import EventType
 from rowtide.connector.protocol.native import usual_events
+from tests.support.mysql.packets import captured, event, golden_files, golden_packets
 
 pytestmark = pytest.mark.skipif(usual_events.reader is None, reason="there is no compiled code: run docker/setup")
 

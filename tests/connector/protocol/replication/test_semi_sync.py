@@ -6,7 +6,6 @@ import struct
 from pathlib import Path
 
 import pytest
-from replication_recorder import REPLICA, Recording
 
 from rowtide.connector.errors import RemoteProtocolError
 from rowtide.connector.protocol.decoder import EventDecoder
@@ -14,6 +13,7 @@ from rowtide.connector.protocol.header import ARTIFICIAL, EventType
 from rowtide.connector.protocol.replication.request import StreamRequest
 from rowtide.connector.protocol.replication.semi_sync import Acknowledgement, SemiSyncStream
 from rowtide.connector.protocol.replication.session import ReplicationSession, State, packet
+from tests.support.mysql.replication_recorder import REPLICA, Recording
 
 RECORDED = Path(__file__).parent / "recorded_semi_sync"
 

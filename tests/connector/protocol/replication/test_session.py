@@ -9,7 +9,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from replication_recorder import REPLICA, Recording
 
 from rowtide.connector.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from rowtide.connector.protocol.decoder import EventDecoder
@@ -28,6 +27,7 @@ from rowtide.connector.protocol.replication.session import (
     StreamEnded,
     packet,
 )
+from tests.support.mysql.replication_recorder import REPLICA, Recording
 
 RECORDINGS = sorted((Path(__file__).parent / "recorded").glob("*.txt"))
 OK, END = b"\x00\x00\x00\x02\x00\x00\x00", b"\xfe\x00\x00\x02\x00"

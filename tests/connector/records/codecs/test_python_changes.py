@@ -12,8 +12,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-from differences import NOT_REPLAYED, PENDING, STOPS
-from golden import Case, cases
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -24,6 +22,8 @@ from rowtide.connector.records.change import UNAVAILABLE, Change, Geometry, Row
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.envelope.json.reader import schema_from_json, value_from_json
 from rowtide.envelope.schema import Schema
+from tests.support.recordings.differences import NOT_REPLAYED, PENDING, STOPS
+from tests.support.recordings.golden import Case, cases
 
 
 def settings_of(name: str) -> PipelineSettings:

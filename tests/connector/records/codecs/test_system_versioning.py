@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from live_database import Rows, apply, configured, snapshot, streamed
-from live_snapshot import binlog_end
 
 from rowtide.connector.records.codecs.system_versioning import is_current
+from tests.support.mysql.live_database import Rows, apply, configured, snapshot, streamed
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from configurations import PROPERTIES
-
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.pipeline.captured_tables import CapturedTables
@@ -22,6 +20,7 @@ from rowtide.connector.snapshot.view.opening import OpenSnapshot
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, Server
+from tests.support.configurations import PROPERTIES
 
 AT = SourceOffset("b.000001", 400)
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from key_types import MARIADB_TYPES, TYPES
-from live_database import configured
 
 from rowtide.connector.config import Flavor as ConnectorFlavor
 from rowtide.connector.snapshot.chunks.key_ranges import Bound, KeyRanges, row_key, surrogate_key
@@ -15,6 +13,8 @@ from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from tests.support.mysql.key_types import MARIADB_TYPES, TYPES
+from tests.support.mysql.live_database import configured
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

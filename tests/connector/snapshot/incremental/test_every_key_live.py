@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
-from beside_stream import BesideStream
-from key_types import MARIADB_TYPES, TYPES
 
 from rowtide.connector.records.batch import Batch
+from tests.support.incremental_stream import BesideStream
+from tests.support.mysql.key_types import MARIADB_TYPES, TYPES
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

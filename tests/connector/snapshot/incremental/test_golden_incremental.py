@@ -14,10 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connector_properties import CONNECTORS, address
-from golden import Case
 
 import rowtide
+from tests.support.connector_properties import CONNECTORS, address
+from tests.support.recordings.golden import Case
 
 if TYPE_CHECKING:
     from rowtide_stack import MySQL

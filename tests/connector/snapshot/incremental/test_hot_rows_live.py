@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from beside_stream import BesideStream
 
 from rowtide.connector.records.batch import Batch
+from tests.support.incremental_stream import BesideStream
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

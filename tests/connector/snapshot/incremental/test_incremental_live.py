@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 import pytest
-from beside_stream import BesideStream
 
 from rowtide.connector.records.batch import Batch, Output
+from tests.support.incremental_stream import BesideStream
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -7,8 +7,6 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from dumped_files import dumped, golden_binlogs
-from packets import event
 
 from rowtide.connector.errors import ChecksumMismatch, MirrorError, RemoteProtocolError, TruncatedEvent
 from rowtide.connector.protocol.binlog_file import binlog_packets
@@ -18,6 +16,8 @@ from rowtide.connector.source.mirror.binlog_copy import BinlogCopy, CopyPosition
 from rowtide.connector.source.mirror.folder import MirrorFolder, Origin
 from rowtide.connector.source.mirror.reader import MirrorStream
 from rowtide.connector.source.mirror.tail import whole_part
+from tests.support.mysql.dumped_files import dumped, golden_binlogs
+from tests.support.mysql.packets import event
 
 CASES = ["restart-between-stages", "gtid-off", "mariadb-transaction-boundaries"]
 FLAGS = 21

@@ -6,7 +6,6 @@ import resource
 from pathlib import Path
 
 import pytest
-from dumped_files import dumped, golden_binlogs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from rowtide.connector.errors import MirrorError
 from rowtide.connector.source.mirror.binlog_copy import BinlogCopy, CopyPosition, NextFile
 from rowtide.connector.source.mirror.folder import MirrorFolder, Origin, Retention, began_at, origin_of
 from rowtide.connector.source.mirror.mirror import continued
+from tests.support.mysql.dumped_files import dumped, golden_binlogs
 
 FILES = golden_binlogs("gtid-off")
 NAMES = list(FILES)

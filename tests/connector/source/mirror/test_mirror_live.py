@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from mirror_process import MirrorProcess, mirroring
-from worker_process import eventually
 
 from rowtide.connector.source.files.folder import binlog_files
 from rowtide.connector.source.mirror.binlog_copy import without_in_use
+from tests.support.processes.mirror_process import MirrorProcess, mirroring
+from tests.support.processes.worker_process import eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import MariaDB, MySQL, SqlServer

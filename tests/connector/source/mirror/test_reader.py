@@ -6,7 +6,6 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from dumped_files import dumped, golden_binlogs
 
 from rowtide.connector.errors import OffsetError, PositionPurged, RemoteProtocolError, TruncatedEvent
 from rowtide.connector.protocol import events
@@ -20,6 +19,7 @@ from rowtide.connector.source.mirror.folder import MirrorFolder, Origin
 from rowtide.connector.source.mirror.reader import MirrorStream, mirror_check
 from rowtide.connector.source.search.places import FolderFiles
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
+from tests.support.mysql.dumped_files import dumped, golden_binlogs
 
 CASES = ["restart-between-stages", "mariadb-transaction-boundaries", "gtid-off"]
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dumped_files import golden_binlogs
-from golden import Case
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.errors import PositionPurged
@@ -15,6 +13,8 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.mirror.folder import MirrorFolder, Origin
 from rowtide.connector.source.mirror.streams import ChangeOvers, StreamWithMirror, check_with_mirror
 from rowtide.connector.source.position.rules import PositionCheck
+from tests.support.mysql.dumped_files import golden_binlogs
+from tests.support.recordings.golden import Case
 
 PURGED = PositionPurged("the stream cannot resume. Connect to another server, or take a new snapshot")
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from configurations import PROPERTIES
-from connector_properties import CONNECTORS, address
-from live_snapshot import binlog_end
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.errors import PositionPurged
@@ -16,6 +13,9 @@ from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.position.check import check_position
 from rowtide.connector.source.session import Session
 from rowtide.topics.filters import EVERYTHING
+from tests.support.configurations import PROPERTIES
+from tests.support.connector_properties import CONNECTORS, address
+from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

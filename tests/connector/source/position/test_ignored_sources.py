@@ -6,8 +6,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from configurations import PROPERTIES
-from connector_properties import address
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.errors import PositionPurged
@@ -15,6 +13,8 @@ from rowtide.connector.protocol.header import GTID_TYPES, HEADER
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.topics.filters import EVERYTHING, Patterns, Selection
+from tests.support.configurations import PROPERTIES
+from tests.support.connector_properties import address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

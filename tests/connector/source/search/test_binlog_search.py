@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.source.search.binlog_search import BinlogSearch
+from tests.support.configurations import PROPERTIES
 
 FILE = "binlog.000001"
 XA = PreparedXa("X'61',X'',1", FILE, 100)

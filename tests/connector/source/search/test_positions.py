@@ -4,7 +4,6 @@ import io
 from collections.abc import Iterator
 
 import pytest
-from dumped_files import RecordedFiles, golden_binlogs
 
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
@@ -22,6 +21,7 @@ from rowtide.connector.source.search.positions import (
     utc,
 )
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
+from tests.support.mysql.dumped_files import RecordedFiles, golden_binlogs
 
 MYSQL, MARIADB, WITHOUT = "restart-between-stages", "mariadb-transaction-boundaries", "gtid-off"
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from golden import Case
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -14,6 +13,7 @@ from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.search.places import FolderFiles
 from rowtide.connector.source.search.unread import unread_rows
+from tests.support.recordings.golden import Case
 
 
 def rows_of(batch: Batch) -> int:

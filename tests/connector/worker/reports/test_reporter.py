@@ -6,12 +6,12 @@ import asyncio
 import io
 
 import pytest
-from made_statuses import status
 from rich.console import Console
 
 from rowtide.connector.worker.reports import reporter as reporting
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.status import Status
+from tests.support.processes.made_statuses import status
 
 
 class Window(io.StringIO):

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_statuses import OFFSET, UUID, status
 
 from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.snapshot.status import TableRows
 from rowtide.connector.source.stream_reader import ReaderStatus
 from rowtide.connector.worker.reports.summary import Summary, summary
+from tests.support.processes.made_statuses import OFFSET, UUID, status
 
 IDLE = ReaderStatus(connected=True, idle=True)
 

@@ -8,10 +8,10 @@ import socket
 from pathlib import Path
 
 import pytest
-from made_statuses import status
 
 from rowtide.connector.worker.reports.systemd import SystemdNotifier, described, interval
 from rowtide.connector.worker.status import Status
+from tests.support.processes.made_statuses import status
 
 
 async def source() -> Status:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 
 import pytest
-from made_statuses import status
 from rich.console import Console
 
 from rowtide.connector.delivery.counters import DeliveryCounters
@@ -13,6 +12,7 @@ from rowtide.connector.snapshot.status import TableRows
 from rowtide.connector.source.stream_reader import ReaderStatus
 from rowtide.connector.worker.reports.terminal import Terminal, progress, view
 from rowtide.connector.worker.status import Status
+from tests.support.processes.made_statuses import status
 
 READER = ReaderStatus(connected=True, idle=True, file="binlog.000007", pos=81524)
 TOPICS = {"shop.a": (7, 1), "shop.b": (1_240_113, 1), "shop.c": (7, 1)}

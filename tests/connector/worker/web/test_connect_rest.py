@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from made_statuses import status
 
 from rowtide import __version__
 from rowtide.connector.worker.status import Status
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.connect_rest import StillStopping, routes
 from rowtide.connector.worker.web.server import json_errors
+from tests.support.processes.made_statuses import status
 
 Client = TestClient[web.Request, web.Application]
 

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import aiohttp
 import pytest
-from configurations import PROPERTIES
 from rowtide_stack.ports import free_port
 
 from rowtide.connector.config import from_properties
@@ -19,6 +18,7 @@ from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.source.stream_reader import ReaderStatus
 from rowtide.connector.worker.faust_app import create_app
 from rowtide.connector.worker.web.server import WebServer, url
+from tests.support.configurations import PROPERTIES
 
 PAGES = {"/health": 200, "/health/live": 200, "/health/ready": 503, "/metrics": 200, "/metrics/debezium": 200}
 """The pages, and what they answer while the connector starts."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from made_statuses import status
 
 from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.snapshot.status import TableRows
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.server import json_errors
 from rowtide.connector.worker.web.signals import signal_routes
+from tests.support.processes.made_statuses import status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,12 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from background_writer import BackgroundWriter
 from confluent_kafka import Producer
-from databus_messages import message
-from running_connector import connected
-from topic_tools import Topics
-from worker_process import SOON, WorkerConfig, eventually
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.task import ConnectorTask
@@ -32,6 +27,11 @@ from rowtide.databus.server.registration import ServerNodes
 from rowtide.databus.server.service import DumpService, DumpSettings
 from rowtide.databus.tables import Cell
 from rowtide.databus.zookeeper import Nodes
+from tests.support.databus.messages import message
+from tests.support.kafka.topic_tools import Topics
+from tests.support.mysql.background_writer import BackgroundWriter
+from tests.support.processes.running_connector import connected
+from tests.support.processes.worker_process import SOON, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka, ZooKeeper

@@ -11,8 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from databus_messages import ITEMS, ROW, item
-from dump_server import read_dump
 
 from rowtide import tcp_server
 from rowtide.databus.client.dump import DumpReader
@@ -24,6 +22,8 @@ from rowtide.databus.server.dumps.source import DumpPart
 from rowtide.databus.server.dumps.tcp import DumpServer
 from rowtide.databus.tables import Cell
 from rowtide.tcp_server import Address
+from tests.support.databus.messages import ITEMS, ROW, item
+from tests.support.mysql.dump_server import read_dump
 
 NAME = "DB.Data1.Json"
 

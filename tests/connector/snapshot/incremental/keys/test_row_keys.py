@@ -7,8 +7,6 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 import pytest
-from key_types import MARIADB_TYPES, TYPES
-from live_database import configured, snapshot
 
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.pipeline.captured_tables import CapturedTables
@@ -21,6 +19,8 @@ from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
 from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import Table, TableId
+from tests.support.mysql.key_types import MARIADB_TYPES, TYPES
+from tests.support.mysql.live_database import configured, snapshot
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

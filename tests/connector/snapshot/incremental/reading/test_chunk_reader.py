@@ -6,7 +6,6 @@ import threading
 from typing import Any, ClassVar, cast
 
 import pytest
-from configurations import PROPERTIES
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.errors import SnapshotError
@@ -17,6 +16,7 @@ from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkRea
 from rowtide.connector.snapshot.incremental.scan import Failed, Mark, Scan
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
+from tests.support.configurations import PROPERTIES
 
 MARK = Mark(0, SourceOffset("b.000001", 4))
 

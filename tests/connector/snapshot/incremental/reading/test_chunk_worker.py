@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from beside_stream import BesideStream
 
 from rowtide.connector.config.choices import Watermarking
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.snapshot.incremental.reading import chunk_worker
 from rowtide.connector.snapshot.incremental.reading.watermarks import SignalRows
 from rowtide.schema_history.model import TableId
+from tests.support.incremental_stream import BesideStream
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -6,7 +6,6 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from live_database import configured
 
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.reading.table_view import open_table_view
@@ -14,6 +13,7 @@ from rowtide.connector.snapshot.view.stream_order import has_executed, has_passe
 from rowtide.connector.source.server_queries import end_of_binlog
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import TableId
+from tests.support.mysql.live_database import configured
 
 if TYPE_CHECKING:
     from rowtide_stack import Database

@@ -1,0 +1,1 @@
+"""Canal's clients and servers, the real ones and rowtide's, and recordings of them."""

@@ -1,0 +1,1 @@
+"""Generates DDL statements, records them with real servers, and compares the resulting structures."""

@@ -1,0 +1,1 @@
+"""Brokers, real and simulated, topics, and recorded messages of Kafka's protocol."""

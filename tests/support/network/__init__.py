@@ -1,0 +1,1 @@
+"""Connections that break, and TLS."""

@@ -1,0 +1,1 @@
+"""Processes of rowtide, and how they are started, watched and interrupted."""

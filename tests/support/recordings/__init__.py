@@ -1,0 +1,1 @@
+"""The recorded output of Debezium, and how rowtide's is compared with it."""
