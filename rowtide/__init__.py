@@ -33,8 +33,8 @@ if TYPE_CHECKING:
         UnknownTable,
         UnparsedDdl,
     )
-    from rowtide.connector.pipeline.signals.signal import Signal
     from rowtide.connector.records.change import UNAVAILABLE, Change, Geometry, Row, SourcePosition, TransactionOrder
+    from rowtide.connector.signals.signal import Signal
     from rowtide.connector.source.binlog_stream import StreamBroken, StreamRefused
     from rowtide.connector.source.connection import DatabaseUnreachableError
     from rowtide.schema_history.errors import SchemaHistoryError
@@ -70,7 +70,7 @@ _MODULES = {
     "Row": "rowtide.connector.records.change",
     "SchemaError": "rowtide.connector.errors",
     "SchemaHistoryError": "rowtide.schema_history.errors",
-    "Signal": "rowtide.connector.pipeline.signals.signal",
+    "Signal": "rowtide.connector.signals.signal",
     "SignalError": "rowtide.connector.errors",
     "SnapshotError": "rowtide.connector.errors",
     "SourcePosition": "rowtide.connector.records.change",

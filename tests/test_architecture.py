@@ -27,7 +27,8 @@ LAYERS = {
     "rowtide.canal": "service metrics cluster instance configuration mq server replay entries",
     "rowtide.cluster": "candidate fence session",
     "rowtide.connector": (
-        "worker engine check snapshot source delivery pipeline records rows protocol config kafka_producer errors"
+        "worker engine check snapshot source delivery signals pipeline records rows protocol config kafka_producer "
+        "errors"
     ),
     "rowtide.databus": "server client zookeeper discovery sql events tables errors",
     "rowtide.schema_history": (

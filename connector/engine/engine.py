@@ -25,12 +25,12 @@ from rowtide.connector.delivery.event_store import EventStore, Taken
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.changes import calls
 from rowtide.connector.engine.changes.batch import ChangeBatch
-from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.errors import EngineError
-from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import Change
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.signalling import Signalling
 from rowtide.schema_history.model import Table
 
 log = logging.getLogger(__name__)

@@ -16,14 +16,14 @@ from rowtide.connector.engine.decoding.parallel_pipeline import ParallelPipeline
 from rowtide.connector.engine.decoding.processes import decoder_processes
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
-from rowtide.connector.pipeline.signals.actions import Signals
-from rowtide.connector.pipeline.signals.receiver import SignalReceiver
 from rowtide.connector.pipeline.structures.lookup import CurrentStructures
 from rowtide.connector.pipeline.xa_reader import XaPackets, xa_reader
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
+from rowtide.connector.signals.actions import Signals
+from rowtide.connector.signals.receiver import SignalReceiver
 from rowtide.connector.snapshot.on_demand import RequestedSnapshots
 from rowtide.connector.snapshot.view.stream_order import stream_position
 from rowtide.connector.source.stream_reader import EventStream, StreamFactory, StreamReader

@@ -17,9 +17,6 @@ from rowtide.connector.engine.decoding.processes import DecoderProcesses
 from rowtide.connector.errors import ConnectorError, OffsetError, UnparsedDdl
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Clock, Pipeline
-from rowtide.connector.pipeline.signals.actions import Signals
-from rowtide.connector.pipeline.signals.receiver import SignalReceiver
-from rowtide.connector.pipeline.signals.snapshots import NoSnapshots
 from rowtide.connector.pipeline.xa_reader import xa_reader
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.decoder import EventDecoder
@@ -27,6 +24,9 @@ from rowtide.connector.protocol.header import GTID_TYPES, HEADER
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.actions import Signals
+from rowtide.connector.signals.receiver import SignalReceiver
+from rowtide.connector.signals.snapshots import NoSnapshots
 from rowtide.connector.source.files.folder import BinlogFile, binlog_files
 from rowtide.connector.source.files.gtid_filter import BETWEEN_TRANSACTIONS, GtidFilter
 from rowtide.connector.source.files.statements import StatementReader

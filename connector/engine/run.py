@@ -22,7 +22,6 @@ from rowtide.connector.delivery.offset_store import OffsetStore
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.heartbeat import Heartbeat
 from rowtide.connector.engine.reader import Reader
-from rowtide.connector.engine.signals.signalling import Signalling, new_signal_id
 from rowtide.connector.engine.start.demanded_position import resume_position
 from rowtide.connector.engine.start.included_tables import (
     SET_INCLUDE_LIST,
@@ -44,6 +43,7 @@ from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
+from rowtide.connector.signals.signalling import Signalling, new_signal_id
 from rowtide.connector.snapshot import Decision, SnapshotProgress
 from rowtide.connector.snapshot.on_demand import requested_snapshots
 from rowtide.connector.source.connection.kill import kill_queries

@@ -16,11 +16,11 @@ from rowtide.connector.delivery.errors import DeliveryError, TopicMissing
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.run import ConnectorRun
-from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.engine.start.included_tables import CapturedTablesChanged, IncludedTables
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.rows.native import implementation
+from rowtide.connector.signals.signalling import Signalling
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
-from rowtide.connector.pipeline.captured_tables import CapturedTables, table_map_of
+from rowtide.connector.pipeline.captured_tables import CapturedTable, CapturedTables, table_map_of
 from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
 from rowtide.connector.pipeline.failures import ReturnPoint, leave_out
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.row_writer import RowWriter
-from rowtide.connector.pipeline.signals.receiver import SignalReceiver
 from rowtide.connector.pipeline.statements import Statements, is_begin, is_end, is_xa, query_event, statement_context
 from rowtide.connector.pipeline.transaction_metadata import (
     BOUNDARY_SCHEMAS,
@@ -52,6 +52,27 @@ Steps = Iterator[None]
 
 NO_OUTPUTS: tuple[Sequence[Output]] = ((),)
 """The one step of an event without outputs."""
+
+
+class SignalTable(Protocol):
+    """Carries out the signals that are rows of ``signal.data.collection``."""
+
+    def is_signal_table(self, structure: TableStructure) -> bool:
+        """Whether it is ``signal.data.collection``."""
+        ...
+
+    def rows(
+        self,
+        event: events.Rows,
+        captured: CapturedTable,
+        skip: int,
+        progress: Progress,
+        offset: Callable[[], SourceOffset],
+        *,
+        in_xa: bool,
+    ) -> Iterator[Output]:
+        """Carry out the signals of a row event from a row on, and return their outputs."""
+        ...
 
 
 class Pipeline:
@@ -85,7 +106,7 @@ class Pipeline:
         clock: Clock,
         captured: CapturedTables | None = None,
         read_xa: ReadXa | None = None,
-        signals: SignalReceiver | None = None,
+        signals: SignalTable | None = None,
         temporary_file: TemporaryFile | None = None,
     ) -> None:
         self.tables = tables

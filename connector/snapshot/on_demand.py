@@ -10,15 +10,15 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import SnapshotRequest, StopRequest, snapshot_type
-from rowtide.connector.pipeline.signals.snapshots import Window
 from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import with_unread
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.snapshot_requests import SnapshotRequest, StopRequest, snapshot_type
+from rowtide.connector.signals.snapshots import Window
 from rowtide.connector.snapshot.blocking.state import BlockingState
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.snapshot.status import SnapshotProgress
@@ -38,7 +38,7 @@ class RequestedSnapshots:
     Few streams have one, so that what takes them, which needs 1 MB of memory, is imported and made when it is first
     used: for a signal, for what the start offset has, and for tables that a statement renames.
 
-    It is the :class:`~rowtide.connector.pipeline.signals.snapshots.SnapshotsOnDemand`, and the
+    It is the :class:`~rowtide.connector.signals.snapshots.SnapshotsOnDemand`, and the
     :class:`~rowtide.connector.pipeline.captured_tables.RowObserver` as long as there are no incremental snapshots. All
     methods are called in the reader's thread.
 

@@ -14,11 +14,11 @@ from mode import Service
 
 from rowtide._version import __version__
 from rowtide.connector.config import Configuration
-from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.engine.task import ConnectorTask
-from rowtide.connector.pipeline.signals.actions import SignalHook
 from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.rows.native import implementation
+from rowtide.connector.signals.actions import SignalHook
+from rowtide.connector.signals.signalling import Signalling
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.failures import StopTimeoutError
 from rowtide.connector.worker.status import Status, status_of

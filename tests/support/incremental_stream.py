@@ -15,11 +15,11 @@ from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
-from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.connector.pipeline.xa_reader import xa_reader
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkReader, ReaderSettings
 from rowtide.connector.snapshot.incremental.reading.watermarks import SignalRows
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots

@@ -5,8 +5,8 @@ from typing import NamedTuple
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue.topics import IGNORE_POSITION
 from rowtide.connector.errors import OffsetError
-from rowtide.connector.pipeline.signals.binlog_position import demanded_by, start_of, without_demand
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.signals.binlog_position import demanded_by, start_of, without_demand
 from rowtide.connector.source.mirror.streams import check_with_mirror
 from rowtide.connector.source.position.check import check_event, check_position
 from rowtide.connector.source.position.rules import PositionCheck

@@ -12,10 +12,9 @@ from typing import Any
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.context import SignalContext
-from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.signals.signal import Signal, SignalContext
 from rowtide.topics.filters import Patterns, Selection
 from rowtide.topics.java_regex import InvalidPatternError
 

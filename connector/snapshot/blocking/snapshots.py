@@ -12,12 +12,12 @@ from rowtide.connector.errors import ConnectorError, SnapshotError
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.signals.snapshot_requests import SnapshotRequest, StopRequest
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.notifications import Notifications, Notifier
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import with_read
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.snapshot_requests import SnapshotRequest, StopRequest
 from rowtide.connector.snapshot.blocking.state import BlockingRequest, BlockingState
 from rowtide.connector.snapshot.blocking.table_reader import SnapshotRefused, TableReader
 from rowtide.connector.snapshot.records import StreamEvent

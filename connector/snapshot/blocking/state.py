@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.snapshot_requests import Collections, SnapshotRequest, StopRequest
+from rowtide.connector.signals.snapshot_requests import Collections, SnapshotRequest, StopRequest
 from rowtide.schema_history.model import TableId
 
 log = logging.getLogger(__name__)

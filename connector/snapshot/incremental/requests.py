@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-from rowtide.connector.pipeline.signals.snapshot_requests import Collections, SnapshotRequest, StopRequest
+from rowtide.connector.signals.snapshot_requests import Collections, SnapshotRequest, StopRequest
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.schema_history.model import TableId
 

@@ -7,9 +7,6 @@ from dataclasses import replace
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import SnapshotRequest, StopRequest
-from rowtide.connector.pipeline.signals.snapshots import Window
 from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Output
@@ -17,6 +14,9 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import with_renamed
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.snapshot_requests import SnapshotRequest, StopRequest
+from rowtide.connector.signals.snapshots import Window
 from rowtide.connector.snapshot.incremental import requests
 from rowtide.connector.snapshot.incremental.carried_state import CarriedState
 from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
@@ -45,7 +45,7 @@ class IncrementalSnapshots:
     """Reads tables in chunks beside the stream, and emits their rows between its transactions.
 
     All methods are called in the reader's thread. It is the
-    :class:`~rowtide.connector.pipeline.signals.snapshots.SnapshotsOnDemand` for incremental snapshots.
+    :class:`~rowtide.connector.signals.snapshots.SnapshotsOnDemand` for incremental snapshots.
 
     Args:
         settings: of the records.

@@ -16,7 +16,7 @@ from mode import Service
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import databus
 from rowtide.connector.errors import ConnectorError, SignalError
-from rowtide.connector.pipeline.signals.signal import Signal
+from rowtide.connector.signals.signal import Signal
 from rowtide.connector.worker import faust_app
 from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.standalone_app import App

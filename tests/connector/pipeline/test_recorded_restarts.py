@@ -27,7 +27,7 @@ pytestmark = pytest.mark.servers
 
 WITH_SIGNALS = {path.parent.name for path in GOLDEN.glob("*/*.signals.json")}
 """Cases whose signals come through Kafka or a file, which this test has not. Restarts among signals are in
-``tests/connector/pipeline/signals`` and ``tests/connector/worker``."""
+``tests/connector/signals`` and ``tests/connector/worker``."""
 CASES = sorted({path.parent.name for path in GOLDEN.glob("*/*.stopped.sql")} - WITH_SIGNALS)
 
 _TIMES = re.compile(r'"(ts_ms|ts_us|ts_ns|ts_sec|pos)"( ?: ?)\d+')

@@ -9,10 +9,10 @@ import pytest
 
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
-from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.connector.records.offset import UNFINISHED, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.connector.snapshot.incremental.state import TableToRead
 from rowtide.connector.snapshot.on_demand import RequestedSnapshots
 from rowtide.schema_history.catalog.tables import Tables

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from rowtide.connector.config.choices import Watermarking
 from rowtide.connector.errors import SnapshotError
-from rowtide.connector.pipeline.signals.signal import WINDOW_CLOSE, WINDOW_OPEN
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.signals.signal import WINDOW_CLOSE, WINDOW_OPEN
 from rowtide.connector.snapshot.view.committed_position import committed_position
 from rowtide.connector.snapshot.view.stream_order import has_executed
 from rowtide.connector.source.server_queries import current_position, end_of_binlog, quoted, quoted_table, server_id

@@ -13,9 +13,9 @@ from rowtide.cli import main
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.delivery.file_offset_store import FileOffsetStore
 from rowtide.connector.engine.start.demanded_position import WrongDemand, resume_position
-from rowtide.connector.pipeline.signals.binlog_position import with_restart_position
-from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.signals.binlog_position import with_restart_position
+from rowtide.connector.signals.signal import Signal
 from tests.support.configurations import PROPERTIES
 from tests.support.connector_properties import CONNECTORS, address
 from tests.support.recordings.live_snapshot import binlog_end

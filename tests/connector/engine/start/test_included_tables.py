@@ -19,8 +19,8 @@ from rowtide.connector.delivery.file_offset_store import FileOffsetStore
 from rowtide.connector.engine.start.included_tables import IncludedTables, set_include_list, with_included_tables
 from rowtide.connector.engine.start.position import as_signalled, included_findings
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.signals.signal import Signal
 from tests.support.configurations import PROPERTIES
 
 AT = SourceOffset("b.000001", 4)

@@ -13,12 +13,12 @@ from rowtide.connector.config.errors import Problem
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
-from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.connector.snapshot.blocking import snapshots
 from rowtide.connector.snapshot.blocking.snapshots import BlockingSnapshots
 from rowtide.connector.snapshot.blocking.state import BlockingState

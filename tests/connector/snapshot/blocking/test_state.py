@@ -3,8 +3,8 @@
 import pytest
 
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request, stop_request
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.connector.snapshot.blocking.state import BlockingRequest, BlockingState
 from rowtide.schema_history.model import TableId
 

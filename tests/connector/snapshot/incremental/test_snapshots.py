@@ -11,12 +11,12 @@ import pytest
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.pipeline import Pipeline
-from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.connector.snapshot.incremental.read_chunks.chunk_records import ClosedWindows
 from rowtide.connector.snapshot.incremental.reading.chunk_reader import Found, Ready
 from rowtide.connector.snapshot.incremental.scan import Block, Chunk, Failed, Mark, ReadChunk, Scan

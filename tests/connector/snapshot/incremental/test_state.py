@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import stop_request
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.snapshot_requests import stop_request
 from rowtide.connector.snapshot.incremental.requests import stopped_tables
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.schema_history.model import TableId

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from rowtide.connector.engine.signals.signalling import Signalling
+from rowtide.connector.signals.signalling import Signalling
 from rowtide.connector.snapshot.status import TableRows
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.server import json_errors

@@ -5,21 +5,20 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.binlog_position import (
+from rowtide.connector.records.batch import Output
+from rowtide.connector.records.notifications import Notifier
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.binlog_position import (
     is_repeated,
     next_start,
     restart_position,
     with_restart_position,
 )
-from rowtide.connector.pipeline.signals.context import SignalContext
-from rowtide.connector.pipeline.signals.schema_changes import schema_changes
-from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request, stop_request
-from rowtide.connector.pipeline.signals.snapshots import SnapshotsOnDemand
-from rowtide.connector.records.batch import Output
-from rowtide.connector.records.notifications import Notifier
-from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.schema_changes import schema_changes
+from rowtide.connector.signals.signal import Signal, SignalContext
+from rowtide.connector.signals.snapshot_requests import snapshot_request, stop_request
+from rowtide.connector.signals.snapshots import SnapshotsOnDemand
 
 log = logging.getLogger(__name__)
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rowtide.connector.engine.signals import inbox as inbox_module
-from rowtide.connector.engine.signals.channel import ChannelFailed, ChannelThread
-from rowtide.connector.engine.signals.inbox import Received, SignalInbox, position_of
-from rowtide.connector.engine.signals.recent_notifications import KEPT, RecentNotifications
-from rowtide.connector.engine.signals.signalling import Signalling
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.signals import inbox as inbox_module
+from rowtide.connector.signals.channel import ChannelFailed, ChannelThread
+from rowtide.connector.signals.inbox import Received, SignalInbox, position_of
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.signalling import KEPT, RecentNotifications, Signalling
 
 
 def received(name: str, position: int | None = None) -> Received:

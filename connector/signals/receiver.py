@@ -7,10 +7,6 @@ from typing import Any
 from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.captured_tables import CapturedTable, CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.signals.actions import Signals
-from rowtide.connector.pipeline.signals.context import SignalContext
-from rowtide.connector.pipeline.signals.signal import WINDOW_CLOSE, WINDOW_OPEN, Signal, from_columns
-from rowtide.connector.pipeline.signals.snapshots import Window
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Output
@@ -18,6 +14,9 @@ from rowtide.connector.records.change import UNAVAILABLE
 from rowtide.connector.records.codecs.builder import Codec, Codecs
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.actions import Signals
+from rowtide.connector.signals.signal import WINDOW_CLOSE, WINDOW_OPEN, Signal, SignalContext, from_columns
+from rowtide.connector.signals.snapshots import Window
 from rowtide.envelope.table import RecordRules
 from rowtide.schema_history.catalog.tables import Tables
 

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rowtide.connector.engine.signals.channel import ChannelFailed
-from rowtide.connector.engine.signals.inbox import Received
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.signal import from_message
+from rowtide.connector.signals.channel import ChannelFailed
+from rowtide.connector.signals.inbox import Received
+from rowtide.connector.signals.signal import from_message
 
 _TAKEN = ".taken"
 _GRACE_S = 5.0

@@ -1,11 +1,16 @@
-"""A signal, and how channels write it."""
+"""A signal, how channels write it, and where it stands in the stream."""
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rowtide.connector.errors import SignalError
+from rowtide.connector.pipeline.captured_tables import CapturedTables
+from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import TableId
 
 WINDOW_OPEN, WINDOW_CLOSE = "snapshot-window-open", "snapshot-window-close"
 """Rows that an incremental snapshot writes to the signal table around the read of a chunk."""
@@ -50,6 +55,29 @@ class Signal:
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(value)
         raise SignalError(f"{name!r} in the data must be a list of strings, not {value!r:.200}")
+
+
+@dataclass(frozen=True, slots=True)
+class SignalContext:
+    """Where a signal stands in the stream.
+
+    Attributes:
+        at: the resume position before the signal; that of its outputs.
+        behind: the resume position after it.
+        progress: the position in the stream.
+        tables: every table's structure.
+        captured: the captured tables.
+        table: the signal table, if the signal is a row of it.
+        answer: further fields of ``additional_data`` in the notification that the signal is carried out.
+    """
+
+    at: SourceOffset
+    behind: SourceOffset
+    progress: Progress
+    tables: Tables
+    captured: CapturedTables
+    table: TableId | None = None
+    answer: dict[str, str] = field(default_factory=dict)
 
 
 def from_columns(signal_id: object, kind: object, data: object, channel: str = "source") -> Signal:

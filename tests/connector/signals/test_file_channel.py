@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rowtide.connector.engine.signals.channel import ChannelFailed
-from rowtide.connector.engine.signals.file_channel import FileChannel
-from rowtide.connector.engine.signals.inbox import Received
 from rowtide.connector.errors import SignalError
+from rowtide.connector.signals.channel import ChannelFailed
+from rowtide.connector.signals.file_channel import FileChannel
+from rowtide.connector.signals.inbox import Received
 
 
 def channel(path: Path, start: object = None) -> FileChannel:

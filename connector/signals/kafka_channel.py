@@ -5,10 +5,10 @@ from typing import Any
 
 from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, TopicPartition
 
-from rowtide.connector.engine.signals.channel import ChannelFailed
-from rowtide.connector.engine.signals.inbox import Received
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.signal import from_message
+from rowtide.connector.signals.channel import ChannelFailed
+from rowtide.connector.signals.inbox import Received
+from rowtide.connector.signals.signal import from_message
 
 _SETTINGS = {
     "enable.auto.commit": False,

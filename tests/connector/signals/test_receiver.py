@@ -13,14 +13,14 @@ from rowtide.connector.engine.replay import ReadPrepared, replay_through
 from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
-from rowtide.connector.pipeline.signals.actions import Signals
-from rowtide.connector.pipeline.signals.receiver import SignalReceiver
-from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import SnapshotRequest, StopRequest
-from rowtide.connector.pipeline.signals.snapshots import Window
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.actions import Signals
+from rowtide.connector.signals.receiver import SignalReceiver
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.snapshot_requests import SnapshotRequest, StopRequest
+from rowtide.connector.signals.snapshots import Window
 from rowtide.schema_history.catalog.tables import Tables
 from tests.support.recordings.golden import Case
 

@@ -12,13 +12,12 @@ from rowtide.connector.engine.start.included_tables import SET_INCLUDE_LIST
 from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.signals.actions import SignalHook, Signals
-from rowtide.connector.pipeline.signals.binlog_position import next_start, restart_position, start_of
-from rowtide.connector.pipeline.signals.context import SignalContext
-from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshots import NoSnapshots
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.actions import SignalHook, Signals
+from rowtide.connector.signals.binlog_position import next_start, restart_position, start_of
+from rowtide.connector.signals.signal import Signal, SignalContext
+from rowtide.connector.signals.snapshots import NoSnapshots
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.topics.naming import StandardNaming

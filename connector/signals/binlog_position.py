@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.signals.signal import Signal
 from rowtide.schema_history.position.binlog_position import file_number
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.signal import Signal, from_columns, from_message
+from rowtide.connector.signals.signal import Signal, from_columns, from_message
 
 
 def parsed(text: str) -> Signal:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import snapshot_request, stop_request
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.snapshot_requests import snapshot_request, stop_request
 from rowtide.schema_history.model import TableId
 
 TABLES = [TableId("db", "a"), TableId("db", "b"), TableId("DB", "c"), TableId("other", "a")]

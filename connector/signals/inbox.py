@@ -7,9 +7,10 @@ from typing import Any
 
 from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.pipeline import Pipeline
-from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.signals.receiver import SignalReceiver
+from rowtide.connector.signals.signal import Signal
 
 _FIELD = "rowtide_signal_"
 _MOST = 1000
@@ -58,7 +59,7 @@ class SignalInbox:
 
     def run(self, pipeline: Pipeline) -> Iterator[Output]:
         """Carry out the signals that wait, and return their outputs."""
-        assert pipeline.signals is not None
+        assert isinstance(pipeline.signals, SignalReceiver)
         while self._received:
             one, progress = self._received.popleft(), pipeline.progress
             outputs = pipeline.signals.message(one.signal, one.channel, progress, pipeline.offset())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.signal import Signal
+from rowtide.connector.signals.signal import Signal
 from rowtide.schema_history.model import TableId
 from rowtide.topics.java_regex import InvalidPatternError, Pattern, compile_java, compile_untrusted
 

@@ -4,10 +4,10 @@ import logging
 from collections.abc import Iterable
 from typing import Literal, Protocol
 
-from rowtide.connector.pipeline.signals.signal import Signal
-from rowtide.connector.pipeline.signals.snapshot_requests import SnapshotRequest, StopRequest
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.snapshot_requests import SnapshotRequest, StopRequest
 
 log = logging.getLogger(__name__)
 

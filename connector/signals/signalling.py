@@ -2,28 +2,47 @@
 
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rowtide.connector.config import Configuration
-from rowtide.connector.engine.signals.channel import ChannelThread, PolledChannel
-from rowtide.connector.engine.signals.file_channel import FileChannel
-from rowtide.connector.engine.signals.inbox import Received, SignalInbox, position_of
-from rowtide.connector.engine.signals.kafka_channel import KafkaChannel
-from rowtide.connector.engine.signals.recent_notifications import RecentNotifications
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.actions import SignalAction, SignalHook, Signals
-from rowtide.connector.pipeline.signals.signal import from_fields
-from rowtide.connector.pipeline.signals.snapshots import SnapshotsOnDemand
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.actions import SignalAction, SignalHook, Signals
+from rowtide.connector.signals.channel import ChannelThread, PolledChannel
+from rowtide.connector.signals.file_channel import FileChannel
+from rowtide.connector.signals.inbox import Received, SignalInbox, position_of
+from rowtide.connector.signals.kafka_channel import KafkaChannel
+from rowtide.connector.signals.signal import from_fields
+from rowtide.connector.signals.snapshots import SnapshotsOnDemand
+
+KEPT = 1000
+"""The maximum number of notifications that are kept."""
 
 
 def new_signal_id() -> str:
     """A new id for a signal, or for what is requested without one."""
     return str(uuid.uuid4())
+
+
+class RecentNotifications:
+    """The last thousand notifications of a connector, oldest first. Any thread may add and read."""
+
+    def __init__(self) -> None:
+        self._kept: deque[Mapping[str, Any]] = deque(maxlen=KEPT)
+
+    def add(self, notification: Mapping[str, Any]) -> None:
+        """Keep a notification; the oldest one gives way."""
+        self._kept.append(notification)
+
+    def all(self, signal_id: str | None = None) -> list[Mapping[str, Any]]:
+        """The notifications, those of one signal if its id is given."""
+        kept = list(self._kept.copy())
+        return [one for one in kept if signal_id is None or one["id"] == signal_id]
 
 
 @dataclass(slots=True)

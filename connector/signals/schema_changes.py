@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rowtide.connector.errors import SignalError
-from rowtide.connector.pipeline.signals.context import SignalContext
-from rowtide.connector.pipeline.signals.signal import Signal
 from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.schema_changes import schema_change_message
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.signal import Signal, SignalContext
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Table

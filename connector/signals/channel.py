@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from rowtide.connector.engine.signals.inbox import Received, SignalInbox, position_of
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.signals.inbox import Received, SignalInbox, position_of
 
 log = logging.getLogger(__name__)
 
