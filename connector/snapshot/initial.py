@@ -159,12 +159,10 @@ class Snapshot:
             files = [name for name, _ in server_queries.binlog_files(other.client)]
         search = BinlogSearch(self._database, mariadb=self._settings.connector == "mariadb")
         with lost_connections():
-            found = search.prepared(left, files, opened.position, end)
-            # Also one that is left may have ended since it was listed.
-            if gone := {*opened.prepared} - {xa.xid for xa in found}:
-                # The binlog has no end of a transaction that has changed nothing.
-                ended = search.ended(gone, opened.position, end)
-                found += search.prepared(ended, files, opened.position, opened.position)
+            # A transaction may end at any time, be prepared after the position, or change nothing and leave no trace.
+            first = search.first_events(opened.prepared, opened.position, end)
+            before = {xid for xid in opened.prepared if (first[xid] is None if xid in first else xid in left)}
+            found = search.prepared(before, files, opened.position) if before else []
         if found:
             log.info("prepared XA transactions: %s", "; ".join(f"{xa.xid} at {xa.file}:{xa.pos}" for xa in found))
         return tuple(sorted(found, key=lambda xa: (files.index(xa.file), xa.pos)))

@@ -45,17 +45,13 @@ class BinlogSearch:
         self._mariadb = mariadb
         self._archive = archive
 
-    def prepared(
-        self, xids: Collection[str], files: Sequence[str], start: SourceOffset, end: SourceOffset
-    ) -> list[PreparedXa]:
-        """Find prepared XA transactions in the binlog.
+    def prepared(self, xids: Collection[str], files: Sequence[str], position: SourceOffset) -> list[PreparedXa]:
+        """Find XA transactions that are prepared at a position.
 
         Args:
             xids: the transactions.
             files: the server's binlog files, in order.
-            start: where streaming starts. Transactions that were prepared after it are not in the result, because the
-                stream has them.
-            end: a position after all of them were prepared. Those that have ended before it are not in the result.
+            position: where the search ends.
 
         Raises:
             StreamBroken: the connection breaks again and again.
@@ -63,29 +59,40 @@ class BinlogSearch:
         """
         limit = time.monotonic() + _LONGEST_S
         last: dict[str, PreparedXa | None] = {}
-        until = end
-        for file in reversed(files[: files.index(end.file) + 1]):
+        until = position
+        for file in reversed(files[: files.index(position.file) + 1]):
             if last.keys() >= {*xids} or time.monotonic() > limit:
                 break
-            last = self._last_in(xids, SourceOffset(file, 4), until, limit) | last
+            # Identifiers can be used again, so one that ends is not the one that is prepared now.
+            last = dict(self._events_of(xids, SourceOffset(file, 4), until, limit)) | last
             until = SourceOffset(file, 4)
         found = {xid: xa for xid in xids if (xa := last.get(xid)) is not None}
-        if missing := sorted({*xids} - last.keys()):
+        if missing := sorted({*xids} - found.keys()):
             late = time.monotonic() > limit
             raise _unaccounted(missing, f"not found in {_LONGEST_S:.0f} s" if late else "no binlog file has them")
-        return [xa for xa in found.values() if _place(xa) < _place(start)]
+        return list(found.values())
 
-    def _last_in(
-        self, xids: Collection[str], start: SourceOffset, end: SourceOffset, limit: float
+    def first_events(
+        self, xids: Collection[str], start: SourceOffset, end: SourceOffset
     ) -> dict[str, PreparedXa | None]:
-        """The last event of XA transactions between two positions: where one is prepared, or ``None`` if it ends.
+        """Return the first event of XA transactions between two positions: ``None`` for the end of one.
 
-        Identifiers can be used again, so one that ends is not the one that is prepared now.
+        Those without an event are not in the result.
+
+        Raises:
+            StreamBroken: the connection breaks again and again.
+            SnapshotError: the binlog cannot be read.
         """
+        return dict(reversed(self._events_of(xids, start, end)))
+
+    def _events_of(
+        self, xids: Collection[str], start: SourceOffset, end: SourceOffset, limit: float = math.inf
+    ) -> list[tuple[str, PreparedXa | None]]:
+        """The events of XA transactions between two positions: where one is prepared, or ``None`` if it ends."""
         tries = 1
         while True:
             try:
-                return {xid: xa for xid, xa in self._xa_events(start, end, limit) if xid in xids}
+                return [(xid, xa) for xid, xa in self._xa_events(start, end, limit) if xid in xids]
             except StreamBroken as error:
                 if tries == _TRIES:
                     raise
@@ -94,18 +101,6 @@ class BinlogSearch:
                 tries += 1
             except ConnectorError as error:
                 raise _unaccounted((), f"the binlog file {start.file} cannot be read: {error}") from error
-
-    def ended(self, xids: Collection[str], start: SourceOffset, end: SourceOffset) -> set[str]:
-        """Those of the XA transactions that were prepared before ``start`` and end between the two positions.
-
-        Raises:
-            ConnectorError: the binlog cannot be read.
-        """
-        first: dict[str, PreparedXa | None] = {}
-        for xid, xa in self._xa_events(start, end):
-            if xid in xids:
-                first.setdefault(xid, xa)
-        return {xid for xid, xa in first.items() if xa is None}
 
     def statements(self, start: SourceOffset, end: SourceOffset) -> Iterator[BinlogStatement]:
         """The statements between two positions, without those that begin and end transactions.

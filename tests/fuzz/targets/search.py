@@ -50,9 +50,9 @@ class Searches:
         search = _Search(_config(), mariadb=server == "mariadb")
         search.events = [*captured(server)[:2], *map(_with_checksum, events_of(data[1:]))]
         if action == 0:
-            search.prepared(_XIDS[:1], [_FILE], _END, _END)
+            search.prepared(_XIDS[:1], [_FILE], _END)
         elif action == 1:
-            search.ended({*_XIDS}, _START, _END)
+            search.first_events({*_XIDS}, _START, _END)
         elif action == 2:
             for _ in search.statements(_START, _END):
                 pass

@@ -29,16 +29,19 @@ class Recorded(BinlogSearch):
         yield from self._events
 
 
-def test_a_transaction_that_has_ended_before_the_end_is_not_missing() -> None:
-    """It was listed before, and the end was read after its XA COMMIT."""
-    assert Recorded((XA.xid, XA), (XA.xid, None)).prepared([XA.xid], [FILE], START, END) == []
-
-
 def test_the_last_use_of_an_identifier_counts() -> None:
     again = PreparedXa(XA.xid, FILE, 300)
-    assert Recorded((XA.xid, XA), (XA.xid, None), (XA.xid, again)).prepared([XA.xid], [FILE], START, END) == [again]
+    assert Recorded((XA.xid, XA), (XA.xid, None), (XA.xid, again)).prepared([XA.xid], [FILE], END) == [again]
+    with pytest.raises(SnapshotError, match=r"X'61',X'',1: no binlog file has them"):
+        Recorded((XA.xid, XA), (XA.xid, None)).prepared([XA.xid], [FILE], END)
 
 
 def test_a_transaction_that_the_binlog_does_not_have_is_missing() -> None:
     with pytest.raises(SnapshotError, match=r"X'62',X'',1: no binlog file has them"):
-        Recorded((XA.xid, XA)).prepared([XA.xid, "X'62',X'',1"], [FILE], START, END)
+        Recorded((XA.xid, XA)).prepared([XA.xid, "X'62',X'',1"], [FILE], END)
+
+
+def test_the_first_event_shows_whether_a_transaction_was_prepared_before() -> None:
+    other, unused = "X'62',X'',1", "X'63',X'',1"
+    search = Recorded((XA.xid, None), (other, XA), (XA.xid, XA), (other, None), ("X'64',X'',1", None))
+    assert search.first_events([XA.xid, other, unused], START, END) == {XA.xid: None, other: XA}
