@@ -54,9 +54,13 @@ def optional_text(value: str | None) -> str:
     return "null" if value is None else string_text(value)
 
 
-def stream_snapshot_marker(json_format: JsonFormat) -> Snapshot | None:
-    """Return ``snapshot`` of a streamed record: null, for which a converter may write the default."""
-    return "false" if json_format.replace_null_with_default else None
+def stream_snapshot_marker(json_format: JsonFormat, *, exact: bool) -> Snapshot | None:
+    """Return ``snapshot`` of a streamed record.
+
+    Debezium leaves it null, which its readers see as the default, "false", unless the converter keeps nulls. With exact
+    values, which keep the nulls of columns, it is always "false".
+    """
+    return "false" if exact or json_format.replace_null_with_default else None
 
 
 class SourceTemplate:

@@ -301,7 +301,7 @@ class Progress:
             database,
             table,
             micros=micros,
-            snapshot=None,
+            snapshot="false" if settings.exact_values else None,
             server_id=self.server_id,
             gtid=self.gtid,
             file=self.file,

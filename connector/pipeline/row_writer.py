@@ -43,7 +43,7 @@ class RowWriter:
         self._clock = clock
         self._offset = offset
         self._put = put
-        self._marker = stream_snapshot_marker(settings.values.json_format)
+        self._marker = stream_snapshot_marker(settings.values.json_format, exact=settings.exact_values)
 
     def write(self, event: Rows, captured: CapturedTable, skip: int) -> Iterator[None] | None:
         """Write the records of an event.

@@ -144,11 +144,11 @@ def test_a_snapshot_that_is_stopped(filled: Database, sessions: list[Session]) -
 def test_a_connection_that_is_lost(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, lost = Session.rows, threading.Event()
 
-    def cut_off(self: Session, *arguments: Any) -> Iterator[Any]:
+    def cut_off(self: Session, *arguments: Any, **options: Any) -> Iterator[Any]:
         if "WHERE" in arguments[1] and not lost.is_set():
             lost.set()
             self.close()
-        yield from rows(self, *arguments)
+        yield from rows(self, *arguments, **options)
 
     monkeypatch.setattr(Session, "rows", cut_off)
     with pytest.raises(DatabaseUnreachableError, match=r"table \S+\.[ab] was not read completely") as raised:
@@ -159,8 +159,8 @@ def test_a_connection_that_is_lost(filled: Database, monkeypatch: pytest.MonkeyP
 def test_a_query_that_the_server_refuses(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = Session.rows
 
-    def wrong(self: Session, table: Any, query: str, reader: Any) -> Iterator[Any]:
-        return rows(self, table, query.replace("<=", "<=>=") if "2" in query else query, reader)
+    def wrong(self: Session, table: Any, query: str, reader: Any, **options: Any) -> Iterator[Any]:
+        return rows(self, table, query.replace("<=", "<=>=") if "2" in query else query, reader, **options)
 
     monkeypatch.setattr(Session, "rows", wrong)
     with pytest.raises(SnapshotError, match=r"table \S+\.[ab] cannot be read with"):

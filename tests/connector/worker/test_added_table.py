@@ -167,8 +167,8 @@ def test_a_position_of_an_earlier_version(mysql_db: Database, kafka: Kafka, tmp_
     store = offset_store(from_properties(connector.config.properties))
     stored = store.load()
     assert stored is not None
-    (name,) = stored.carried or ()
-    assert name == "rowtide_snapshot_lists"
+    name = "rowtide_snapshot_lists"
+    assert name in (stored.carried or ())
     store.save(
         type(stored).from_map({key: value for key, value in json.loads(stored.to_json()).items() if key != name})
     )
