@@ -16,7 +16,6 @@ from rowtide.schema_history.ddl.statements import (
     DropColumn,
     DropKey,
     IndexDef,
-    KeyPartDef,
     Literal,
     RenameColumn,
     SetOptions,
@@ -31,7 +30,7 @@ from rowtide.schema_history.structure.context import Context
 
 def apply_create_table(table: Table, statement: CreateTable, database_charset: str | None, ctx: Context) -> Table:
     """The table with the description that Debezium derives from its CREATE TABLE."""
-    editor = TableEditor()
+    editor = TableEditor(constraints=table.constraints)
     for element in statement.elements:
         if isinstance(element, ColumnDef):
             _declare(editor, element, ctx)
@@ -69,13 +68,9 @@ def _promote(editor: TableEditor, definition: ColumnDef, name: str) -> None:
 
 def _add_index(editor: TableEditor, index: IndexDef) -> None:
     if index.kind == "primary":
-        editor.set_primary_key([p.column for p in index.parts if p.expression is None])
+        editor.set_primary_key([name for name in editor.key_columns(index) if name is not None])
     elif index.kind == "unique":
-        editor.set_unique_key([_part(p) for p in index.parts])
-
-
-def _part(part: KeyPartDef) -> str | None:
-    return part.column if part.expression is None else None
+        editor.set_unique_key(editor.key_columns(index))
 
 
 def apply_create_like(table: Table) -> Table:
@@ -89,8 +84,8 @@ def apply_create_index(table: Table, statement: CreateIndex) -> tuple[Table, boo
     Debezium reports a unique index of plain columns on a table without a key, even if the index does not become the key
     of the records because a column is nullable.
     """
-    editor = _editor(table)
-    names = [_part(part) for part in statement.definition.parts]
+    editor = _editor(table, table)
+    names = editor.key_columns(statement.definition)
     if statement.definition.kind != "unique" or editor.primary_key:
         return table, False
     if any(name is None or editor.get(name) is None for name in names):
@@ -99,8 +94,9 @@ def apply_create_index(table: Table, statement: CreateIndex) -> tuple[Table, boo
     return editor.onto(table), True
 
 
-def _editor(table: Table) -> TableEditor:
-    return TableEditor(table.debezium, [c.debezium for c in table.columns if c.debezium is not None])
+def _editor(before: Table, after: Table) -> TableEditor:
+    columns = [column.debezium for column in before.columns if column.debezium is not None]
+    return TableEditor(before.debezium, columns, after.constraints)
 
 
 def apply_alter_table(before: Table, after: Table, statement: AlterTable, ctx: Context) -> Table:
@@ -115,11 +111,11 @@ def apply_alter_table(before: Table, after: Table, statement: AlterTable, ctx: C
         statement: the statement.
         ctx: the statement's context.
     """
-    editor = _editor(before)
+    editor = _editor(before, after)
     for action in statement.actions:
         _alter(editor, action, ctx, before)
     if editor.columns.keys() != {column.name.lower() for column in after.columns}:
-        editor = _as_the_server(before, statement, ctx)
+        editor = _as_the_server(before, after, statement, ctx)
     return editor.onto(after)
 
 
@@ -127,8 +123,8 @@ _OLD = "\0"
 """Marks the name of a column before the statement; no name contains it."""
 
 
-def _as_the_server(before: Table, statement: AlterTable, ctx: Context) -> TableEditor:
-    editor = _editor(before)
+def _as_the_server(before: Table, after: Table, statement: AlterTable, ctx: Context) -> TableEditor:
+    editor = _editor(before, after)
     names = [described.name for described in editor.columns.values()]
     for name in names:
         editor.rename(name, _OLD + name)

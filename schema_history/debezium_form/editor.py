@@ -1,18 +1,33 @@
 """Debezium's table editor: ordered columns by lower-case name, key columns, character set and comment."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from rowtide.schema_history.ddl.statements import IndexDef
 from rowtide.schema_history.debezium_form.columns import with_table_charset, with_value
-from rowtide.schema_history.model import DebeziumColumn, DebeziumTable, Table
+from rowtide.schema_history.model import Constraint, DebeziumColumn, DebeziumTable, Table
 from rowtide.schema_history.server.charsets import unicode_text
 
 
 class TableEditor:
-    """Debezium's description of a table while a statement is applied to it."""
+    """Debezium's description of a table while a statement is applied to it.
 
-    def __init__(self, table: DebeziumTable | None = None, columns: Iterable[DebeziumColumn] = ()) -> None:
+    Args:
+        table: the description without the columns.
+        columns: the columns.
+        constraints: those after the statement: the name of a period in a key stands for the period's columns.
+    """
+
+    def __init__(
+        self,
+        table: DebeziumTable | None = None,
+        columns: Iterable[DebeziumColumn] = (),
+        constraints: Iterable[Constraint] = (),
+    ) -> None:
         table = table or DebeziumTable()
+        self._periods: Mapping[str, Sequence[str]] = {
+            one.name.lower(): one.columns for one in constraints if one.kind == "period"
+        }
         self.charset = table.default_charset_name
         self.comment = table.comment
         self.attributes = table.attributes
@@ -50,6 +65,19 @@ class TableEditor:
             for key, column in self.columns.items()
         }
         self.primary_key = [new if name == known.name else name for name in self.primary_key]
+
+    def key_columns(self, index: IndexDef) -> list[str | None]:
+        """Return the columns of an index in the server's order, which puts a period's end first.
+
+        An expression is ``None``.
+        """
+        names: list[str | None] = []
+        for part in index.parts:
+            if part.without_overlaps:
+                names += reversed(self._periods.get(part.column.lower(), ()))
+            else:
+                names.append(part.column if part.expression is None else None)
+        return names
 
     def set_primary_key(self, names: Sequence[str]) -> None:
         """Set the key of a PRIMARY KEY clause; its columns become NOT NULL."""

@@ -84,3 +84,30 @@ def test_the_options_of_an_existing_database_count() -> None:
     for flavor in Flavor:
         create = "CREATE DATABASE IF NOT EXISTS d CHARSET latin1"
         assert made(flavor, create, "CREATE TABLE t (a TEXT)").debezium.default_charset_name == "latin1"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("CREATE TABLE t (id INT, s DATE, e DATE, PERIOD FOR p (s, e), PRIMARY KEY (id, p WITHOUT OVERLAPS))",),
+        (
+            "CREATE TABLE t (id INT NOT NULL, s DATE NOT NULL, e DATE NOT NULL, PERIOD FOR P (s, e))",
+            "ALTER TABLE t ADD UNIQUE (id, p WITHOUT OVERLAPS)",
+        ),
+        (
+            "CREATE TABLE t (id INT, s DATE, e DATE)",
+            "ALTER TABLE t ADD PERIOD FOR p (s, e), ADD PRIMARY KEY (id, p WITHOUT OVERLAPS)",
+        ),
+        (
+            "CREATE TABLE t (id INT, s DATE, e DATE, PERIOD FOR p (s, e))",
+            "ALTER TABLE t ADD PRIMARY KEY (id, p WITHOUT OVERLAPS)",
+        ),
+        (
+            "CREATE TABLE t (id INT NOT NULL, s DATE NOT NULL, e DATE NOT NULL, PERIOD FOR p (s, e))",
+            "CREATE UNIQUE INDEX i ON t (id, p WITHOUT OVERLAPS)",
+        ),
+    ],
+)
+def test_a_key_without_overlaps_has_the_columns_of_its_period(statements: tuple[str, ...]) -> None:
+    """Debezium leaves them out, and gives all periods of an id the same key."""
+    assert made(MARIADB, *statements).debezium.primary_key == ("id", "e", "s")
