@@ -3,7 +3,7 @@
 They are derived once for each structure of a table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,10 +13,12 @@ from rowtide.envelope.settings import Stage, ValueSettings
 from rowtide.envelope.source import source_schema
 from rowtide.envelope.types.column_type import ColumnType
 from rowtide.envelope.types.defaults import default_value
-from rowtide.envelope.types.mapping import column_type
+from rowtide.envelope.types.mapping import JDBC_BOOLEAN, column_type
 from rowtide.envelope.types.masking import column_mapper
 from rowtide.envelope.types.temporal import ZERO_DATE_KINDS, distinct_in_keys
+from rowtide.schema_history.catalog.tables import as_described_by_snapshot
 from rowtide.schema_history.model import Column, DebeziumColumn, Table
+from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.topics.column_rules import ColumnRules, Hash
 from rowtide.topics.filters import ColumnFilter, ColumnSelector, MessageKeys, TypeSelector
 from rowtide.topics.naming import KeyAugment
@@ -124,8 +126,12 @@ def build_table_schema(
     stage: Stage,
     unknown: Callable[[Table, Column], None],
     augment: KeyAugment | None = None,
+    key_names: Sequence[str] | None = None,
 ) -> TableSchema:
     """Derive the Connect schemas of a table's records.
+
+    Exact values have one description in snapshot and stream, that of SHOW CREATE TABLE. Debezium describes a table in
+    the stream by the statements, whose spelling of types, labels and defaults gives other schemas and values.
 
     Args:
         table: the structure of the table.
@@ -134,8 +140,11 @@ def build_table_schema(
         stage: snapshot or stream.
         unknown: called for each column that is left out because its type is unknown.
         augment: the field that the topic naming strategy adds to keys; a table without a key has this field only.
+        key_names: the key's columns, instead of those of the table and the settings.
     """
-    key_names = _key_names(table, rules)
+    if rules.values.exact:
+        table = _as_shown(table, rules.values)
+    key_names = _key_names(table, rules) if key_names is None else tuple(key_names)
     columns = tuple(
         made
         for index, column in enumerate(table.row_columns)
@@ -184,6 +193,17 @@ def envelope_schema(name: str, row: Schema, connector: str) -> Schema:
         },
         version=2,
     )
+
+
+def _as_shown(table: Table, values: ValueSettings) -> Table:
+    shown = as_described_by_snapshot(table, Server(Flavor(values.connector)))
+    if values.bool_handling_mode == "int16":
+        return shown
+    columns = tuple(
+        old if old.debezium is not None and old.debezium.jdbc_type == JDBC_BOOLEAN else new
+        for old, new in zip(table.columns, shown.columns, strict=True)
+    )
+    return replace(shown, columns=columns)
 
 
 def _key_names(table: Table, rules: RecordRules) -> tuple[str, ...]:

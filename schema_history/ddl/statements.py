@@ -56,7 +56,8 @@ class DataType(NamedTuple):
     Attributes:
         words: its name in upper case: ``("DOUBLE", "PRECISION")``, ``("LONG", "VARCHAR")``.
         arguments: the numbers in its parentheses, as written.
-        labels, raw_labels: labels of ENUM and SET without and with their quotes.
+        labels, raw_labels: labels of ENUM and SET without and with their quotes. Hexadecimal ones are the bytes of the
+            label in the column's character set.
         signed, unsigned, zerofill: as written.
         binary: whether BINARY follows a text type.
         charset: CHARACTER SET, ASCII (``latin1``), UNICODE (``ucs2``), BYTE (``binary``); as written, lower case.
@@ -66,7 +67,7 @@ class DataType(NamedTuple):
 
     words: tuple[str, ...]
     arguments: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
+    labels: tuple[str | bytes, ...] = ()
     raw_labels: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     binary: bool = False

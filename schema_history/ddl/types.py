@@ -1,7 +1,7 @@
 """Parses data types: ``INT(5) UNSIGNED``, ``NATIONAL CHARACTER VARYING(10)``, ``ENUM('a') CHARACTER SET latin1``."""
 
 from rowtide.schema_history.ddl.cursor import Cursor, words_of
-from rowtide.schema_history.ddl.lexer import BITS, HEX, NATIONAL, NUMBER, STRING, WORD
+from rowtide.schema_history.ddl.lexer import BITS, HEX, NATIONAL, NUMBER, STRING, WORD, Token
 from rowtide.schema_history.ddl.statements import DataType
 
 _NUMBERS = words_of(
@@ -103,17 +103,16 @@ def _text(c: Cursor, words: tuple[str, ...]) -> DataType:
     return _with_charset(c, words, arguments=_arguments(c))
 
 
-def _labels(c: Cursor) -> tuple[tuple[str, str], ...]:
+def _labels(c: Cursor) -> tuple[tuple[str | bytes, str], ...]:
     c.expect("(")
-    labels = []
+    labels: list[tuple[str | bytes, str]] = []
+    value: str | bytes
     while True:
         first = c.at
         if c.token.kind in (STRING, NATIONAL):
             value = c.string()
         elif c.token.kind in (HEX, BITS):
-            token = c.advance()
-            number = int(token.value or "0", 16 if token.kind is HEX else 2)
-            value = number.to_bytes((number.bit_length() + 7) // 8).decode("utf8", "surrogateescape")
+            value = _bytes_of(c.advance())
         elif c.token.kind is WORD and c.word.startswith("_"):
             c.at += 1
             value = c.string()
@@ -124,6 +123,14 @@ def _labels(c: Cursor) -> tuple[tuple[str, str], ...]:
             break
     c.expect(")")
     return tuple(labels)
+
+
+def _bytes_of(token: Token) -> bytes:
+    """Return the bytes of a hexadecimal or bit literal."""
+    digits = token.value
+    if token.kind is HEX:
+        return bytes.fromhex(digits.rjust(len(digits) + len(digits) % 2, "0"))
+    return int(digits or "0", 2).to_bytes((len(digits) + 7) // 8)
 
 
 def charset_value(c: Cursor) -> str:
@@ -142,7 +149,7 @@ def _with_charset(
     c: Cursor,
     words: tuple[str, ...],
     arguments: tuple[str, ...] = (),
-    labels: tuple[tuple[str, str], ...] = (),
+    labels: tuple[tuple[str | bytes, str], ...] = (),
 ) -> DataType:
     charset, binary, compressed, written = None, False, False, False
     while True:

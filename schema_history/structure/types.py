@@ -207,10 +207,15 @@ def _text(
 
 def labels_in(charset: str, declared: DataType, ctx: Context) -> tuple[str, ...]:
     """The labels of an ENUM or SET in its character set."""
+    return tuple(_label_in(charset, label, ctx) for label in declared.labels)
+
+
+def _label_in(charset: str, label: str | bytes, ctx: Context) -> str:
     if charset == "binary":
-        return tuple(shown_bytes(ctx.string_bytes(label)) for label in declared.labels)
-    kept = (ctx.string_text(label, charset) for label in declared.labels)
-    return tuple(charsets.representable(label, charset).rstrip(" ") for label in kept)
+        return shown_bytes(ctx.string_bytes(label) if isinstance(label, str) else label)
+    if isinstance(label, bytes):
+        return charsets.decoded(label, charset, marks_bytes=ctx.mariadb).rstrip(" ")
+    return charsets.representable(ctx.string_text(label, charset), charset).rstrip(" ")
 
 
 def shown_bytes(data: bytes) -> str:

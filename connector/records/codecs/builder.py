@@ -25,6 +25,7 @@ from rowtide.envelope.types.column_type import Fallback, OutOfRangeError
 from rowtide.envelope.types.defaults import default_value
 from rowtide.schema_history import model
 from rowtide.schema_history.model import Table
+from rowtide.schema_history.server.charsets import unicode_text
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +48,13 @@ class Codecs:
         self._settings = settings
         self._topics = topics
 
-    def codec(self, structure: TableStructure, table: Table) -> Codec:
+    def codec(self, structure: TableStructure, table: Table, key: Sequence[str] | None = None) -> Codec:
         """The codec for a table, whose structure must have the TABLE_MAP's number of columns.
+
+        Args:
+            structure: the TABLE_MAP.
+            table: the structure.
+            key: the key's columns, instead of those of the table and the settings.
 
         Raises:
             SchemaError: the type of a column in the TABLE_MAP does not match the structure.
@@ -57,7 +63,7 @@ class Codecs:
         settings = self._settings
         database, name = table.id.database, table.id.table
         topic, augment = self._topics.topic(table.id), settings.naming.key_augment(database, name)
-        records = build_table_schema(table, topic, settings.rules, "stream", warn_unknown, augment)
+        records = build_table_schema(table, topic, settings.rules, "stream", warn_unknown, augment, key)
         columns = self._columns(structure, table, records)
         if settings.form is not None and not settings.changes:
             found: Codec = settings.form.codec(records, columns)
@@ -170,7 +176,7 @@ def column_decoding(column: model.Column, record: RecordColumn, mapped: MappedCo
         kind,
         unsigned=column.unsigned if mapped.unsigned is None else mapped.unsigned,
         text_decoder=decode,
-        labels=column.labels,
+        labels=tuple(map(unicode_text, column.labels)),
         pad=_padding(column, exact=exact),
         json_text=json_text if kind == "json" else None,
     )

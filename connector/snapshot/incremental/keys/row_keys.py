@@ -38,7 +38,8 @@ class RowKeys:
         names = tuple(column.name for column in columns)
         self.selected = [selected(column, exact=settings.exact_values) for column in columns]
         self.exact = settings.exact_values or all(column.data_type != "float" for column in columns)
-        self._table = replace(table, debezium=replace(table.debezium, primary_key=names))
+        self._table = table
+        self._names = names
         rules = RecordRules(values=settings.rules.values, columns=_NO_COLUMNS)
         self._settings = replace(settings, rules=rules, changes=True)
         self._codecs = Codecs(self._settings, topics)
@@ -57,13 +58,15 @@ class RowKeys:
             ConnectorError, ValueError: the images do not match the structure.
         """
         if self._codec is None or self._codec[0] is not structure:
-            self._codec = structure, self._codecs.codec(structure, self._table)
+            self._codec = structure, self._codecs.codec(structure, self._table, self._names)
         return self._keys(self._codec[1].rows(event))
 
     def reader(self, names: Sequence[str]) -> TextRows:
         """Compile a reader of keys for a result set with columns of these names; see :meth:`of_rows`."""
         settings, table = self._settings, self._table
-        records = build_table_schema(table, "", settings.rules, "snapshot", lambda _table, _column: None)
+        records = build_table_schema(
+            table, "", settings.rules, "snapshot", lambda _table, _column: None, key_names=self._names
+        )
         outputs = [(one, python_output(column_output(one, records, settings), one)) for one in records.columns]
         columns = [ResultColumn(one.column, output, "", UNAVAILABLE) for one, output in outputs]
         places = {record.index: place for place, record in enumerate(records.columns)}
