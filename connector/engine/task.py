@@ -23,13 +23,15 @@ from rowtide.connector.rows.native import implementation
 from rowtide.connector.signals.signalling import Signalling
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.connector.source.binlog_stream import StreamBroken
-from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.connection import AnswerUnreadableError, DatabaseUnreachableError
 from rowtide.schema_history.store.history_store import HistoryStoreError
 from rowtide.topics.errors import KafkaUnreachable
 
 log = logging.getLogger(__name__)
 
 _FIRST_WAIT_S = 1.0
+_UNREADABLE_TRIES = 3
+"""How often the same unreadable answer is requested: it is not damaged on its way, so it does not change."""
 GRACEFUL = 0.9
 """The part of ``task.shutdown.graceful.timeout.ms`` in which a stop must succeed; the rest is for the report."""
 _LOOK_S = 0.1
@@ -172,6 +174,7 @@ class ConnectorTask:
     def _runs(self) -> BaseException | None:
         """Run until a stop or a failure that is final, which is returned."""
         failure: BaseException | None = None
+        stored, unchanged = self._stored, 0
         wait = _FIRST_WAIT_S
         while True:
             begin = time.monotonic()
@@ -185,7 +188,10 @@ class ConnectorTask:
                     continue
             if failure is None or not self._passes(failure):
                 break
-            self._error = str(failure)
+            unchanged = unchanged + 1 if str(failure) == self._error and self._stored == stored else 1
+            if isinstance(failure, AnswerUnreadableError) and unchanged == _UNREADABLE_TRIES:
+                break
+            self._error, stored = str(failure), self._stored
             if not self._stop.is_set():
                 wait = _FIRST_WAIT_S if time.monotonic() - begin > _GOOD_S else wait
                 log.warning("%s; the connector starts again from its stored position in %.0f s", failure, wait)

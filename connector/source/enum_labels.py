@@ -40,7 +40,7 @@ def with_labels(session: Session, table: TableId, statement: str, server: Server
         return statement
     found = tables.table(table.database, table.table)
     for column in found.columns if found is not None else ():
-        if not any("?" in label for label in column.labels):
+        if column.charset == "binary" or not any("?" in label for label in column.labels):
             continue
         try:
             labels = _labels(session, table, column)
@@ -65,9 +65,12 @@ def _labels(session: Session, table: TableId, column: Column) -> list[str]:
     )
     try:
         session.execute(f"INSERT INTO {name} (n, v) VALUES {', '.join(map(str, values))}")
-        return [str(label) for (label,) in session.query(f"SELECT v FROM {name} ORDER BY n")]
+        # Labels in hexadecimal need not be text.
+        rows = session.client.fetch_bytes(f"SELECT v FROM {name} ORDER BY n")
+        return [label.decode("utf-8", "replace") for (label,) in rows]
     finally:
-        session.execute(f"DROP TEMPORARY TABLE {name}")
+        if session.client.open:  # else the table is gone, and the error of the connection is the one to report
+            session.execute(f"DROP TEMPORARY TABLE {name}")
 
 
 def _replaced(statement: str, column: Column, labels: list[str]) -> str:

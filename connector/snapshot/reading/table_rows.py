@@ -257,7 +257,7 @@ def _fail(listed: ListedTable, error: SnapshotError | DatabaseUnreachableError) 
     if isinstance(error, DatabaseUnreachableError):
         message = f"table {listed.id} was not read completely: {error.problem.message}"
         problem = Problem(error.problem.property, message)
-        raise DatabaseUnreachableError(problem, retriable=error.retriable) from error
+        raise type(error)(problem, retriable=error.retriable) from error
     raise error
 
 

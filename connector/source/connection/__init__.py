@@ -5,7 +5,7 @@
 """
 
 from rowtide.connector.source.connection.client import Client
-from rowtide.connector.source.connection.errors import DatabaseUnreachableError
+from rowtide.connector.source.connection.errors import AnswerUnreadableError, DatabaseUnreachableError
 from rowtide.connector.source.connection.login import connect, log_in
 
-__all__ = ["Client", "DatabaseUnreachableError", "connect", "log_in"]
+__all__ = ["AnswerUnreadableError", "Client", "DatabaseUnreachableError", "connect", "log_in"]

@@ -215,8 +215,9 @@ class Client(_PyMySQL):  # type: ignore[misc]
             self._raise_if_lost(error)
             raise
         finally:
-            self._execute_command(COMMAND.COM_SET_OPTION, _MULTI_STATEMENTS_OFF)
-            self._read_packet()
+            if self.open:  # else the error that closed it is the one to report
+                self._execute_command(COMMAND.COM_SET_OPTION, _MULTI_STATEMENTS_OFF)
+                self._read_packet()
 
     def send_command(self, payload: bytes) -> None:
         """Send the packet of a command that PyMySQL does not have."""

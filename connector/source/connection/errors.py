@@ -60,6 +60,13 @@ class DatabaseUnreachableError(ConnectorError):
         self.retriable = retriable
 
 
+class AnswerUnreadableError(DatabaseUnreachableError):
+    """The server has answered, with something that cannot be parsed.
+
+    Bytes can be damaged on their way, so a retry may help. If the same answer comes again, it does not.
+    """
+
+
 def is_lost(error: Exception) -> bool:
     """Whether an error of PyMySQL means that the connection can no longer be used."""
     if isinstance(error, pymysql.err.InterfaceError):
@@ -71,7 +78,11 @@ def is_lost(error: Exception) -> bool:
 
 def connection_lost(error: Exception, config: DatabaseConfig) -> DatabaseUnreachableError:
     """The error for a connection that was lost during a query."""
-    message = f"the connection to the server {config.hostname}:{config.port} was lost: {_text(error)}"
+    where = f"{config.hostname}:{config.port}"
+    if isinstance(error, pymysql.err.InternalError) and not isinstance(error.args[0] if error.args else None, int):
+        message = f"an answer of the server {where} cannot be read: {_text(error)}"
+        return AnswerUnreadableError(Problem("database.hostname", message), retriable=True)
+    message = f"the connection to the server {where} was lost: {_text(error) or 'it is closed'}"
     return DatabaseUnreachableError(Problem("database.hostname", message), retriable=True)
 
 

@@ -25,7 +25,7 @@ from rowtide.connector.engine.start.included_tables import CapturedTablesChanged
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.errors import UnknownTable
 from rowtide.connector.source.binlog_stream import StreamBroken
-from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.source.connection import AnswerUnreadableError, DatabaseUnreachableError
 from rowtide.connector.worker.failures import describe
 from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory, UnusableHistory
 from rowtide.topics.errors import KafkaUnreachable
@@ -174,6 +174,17 @@ def test_other_failures_end_it(made: Made, state: str, failure: BaseException) -
     task.start()
     assert task.wait(SOON)
     assert (task.failure, task.state, ends, checks) == (failure, "FAILED", [failure], [True])
+
+
+def test_an_answer_that_stays_unreadable_is_not_requested_for_ever(made: Made) -> None:
+    same, other = (
+        AnswerUnreadableError(Problem("database.hostname", f"cannot be read: {text}"), retriable=True)
+        for text in ("label", "name")
+    )
+    task, checks, ends = made(*[("SNAPSHOT", one) for one in (same, same, other, same, same, same, same)])
+    task.start()
+    assert task.wait(SOON)
+    assert (task.failure, len(checks), ends) == (same, 6, [same])
 
 
 def test_retries_may_be_limited(made: Made) -> None:
