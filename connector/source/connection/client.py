@@ -348,7 +348,7 @@ def connection_arguments(config: DatabaseConfig, timeout_ms: int | None = None) 
         "host": config.hostname,
         "port": config.port,
         "user": config.user,
-        "password": config.password.reveal(),
+        "password": config.password.reveal().encode(),  # PyMySQL encodes a text as Latin-1
         "charset": "utf8mb4",
         "autocommit": True,
         "connect_timeout": seconds,

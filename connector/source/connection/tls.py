@@ -79,7 +79,7 @@ def _trust(context: ssl.SSLContext, tls: Tls) -> None:
             for certificate in read_key_store(content, password).certificates:
                 context.load_verify_locations(cadata=certificate)
         else:
-            context.load_verify_locations(cadata=content.decode("ascii"))
+            context.load_verify_locations(cadata=content.decode("ascii", "ignore"))  # comments may be in any language
     except (ValueError, ssl.SSLError) as error:
         raise TlsError(name, f"{tls.truststore} holds no usable certificates: {error}") from None
 
