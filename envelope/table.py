@@ -142,7 +142,7 @@ def build_table_schema(
         augment: the field that the topic naming strategy adds to keys; a table without a key has this field only.
         key_names: the key's columns, instead of those of the table and the settings.
     """
-    if rules.values.exact:
+    if rules.values.exact or table.kind == "SEQUENCE":  # CREATE SEQUENCE does not name the columns
         table = _as_shown(table, rules.values)
     key_names = _key_names(table, rules) if key_names is None else tuple(key_names)
     columns = tuple(

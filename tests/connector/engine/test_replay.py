@@ -1,5 +1,6 @@
 """Replay of recorded binlog files from every kind of start, and of folders that are not whole."""
 
+import json
 import shutil
 from itertools import pairwise
 from pathlib import Path
@@ -153,3 +154,15 @@ def test_a_mirror_is_replayed_while_it_is_written(tmp_path: Path) -> None:
     found = rows(batches(case.name, None, tmp_path))
     assert found == whole[: len(found)]
     assert found
+
+
+def test_rows_of_a_sequence_have_its_columns(caplog: pytest.LogCaptureFixture) -> None:
+    case = Case("mariadb-fails-sequence")
+    found = [json.loads(message.value or "") for message in rows(batches(case.name, None)) if ".s1" in message.topic]
+    (value,) = [one["payload"]["after"] for one in found if one["payload"]["op"] == "c"][:1]
+    assert value["next_not_cached_value"] > 0
+    assert set(value) == {
+        "next_not_cached_value", "minimum_value", "maximum_value", "start_value", "increment", "cache_size",
+        "cycle_option", "cycle_count",
+    }  # fmt: skip
+    assert "column" not in caplog.text
