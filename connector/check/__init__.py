@@ -17,6 +17,8 @@ from rowtide.connector.check.kafka_access import access_findings
 from rowtide.connector.check.privilege_rules import privilege_findings
 from rowtide.connector.check.server import fetch_facts
 from rowtide.connector.check.server_rules import OWN_REPLICA, server_findings
+from rowtide.connector.check.signal_rules import signal_findings
+from rowtide.connector.check.sink import sink_findings
 from rowtide.connector.check.table_rules import exact_differences, table_findings, values_finding
 from rowtide.connector.check.topic_checks import CapturedTable, captured_tables, topic_findings
 from rowtide.connector.config import Configuration, Problem
@@ -107,6 +109,8 @@ def check(
     captured = None if known is None else captured_tables(config, known, existing)
     if thorough and existing is not None:
         found += access_findings(config, captured or (), existing, timeout=kafka_timeout)
+    found += sink_findings(config)
+    found += signal_findings(config, facts.tables if facts is not None else None, existing)
     if config.databus.topic is None:
         found.append(values_finding(config))
     differences = exact_differences(config, known) if config.values.exact and known is not None else ()

@@ -100,6 +100,7 @@ class ServerFacts:
         replicas: the connected replicas; ``None`` if the account may not list them.
         is_replica: whether the server is a replica itself; ``None`` if the account may not query that.
         unreadable_status: the reason why the account cannot read the binlog's position; ``None`` if it can.
+        refused_heartbeat: why the server refuses ``heartbeat.action.query``; ``None`` if it does not.
         tables: the tables that the account can see; ``None`` if they were not queried.
     """
 
@@ -111,6 +112,7 @@ class ServerFacts:
     replicas: tuple[Replica, ...] | None = None
     is_replica: bool | None = None
     unreadable_status: str | None = None
+    refused_heartbeat: str | None = None
     tables: tuple[TableFact, ...] | None = field(default=None)
 
     @property

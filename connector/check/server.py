@@ -1,6 +1,7 @@
 """Edge: queries the facts about a server, and the privileges of the account."""
 
 import contextlib
+import re
 from typing import Any
 
 import pymysql
@@ -12,6 +13,7 @@ from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.source.connection import connect
 from rowtide.topics.filters import BUILTIN_DATABASES
 
+_EXPLAINABLE = re.compile(r"\s*(?:INSERT|UPDATE|REPLACE|DELETE|SELECT)\b", re.IGNORECASE)
 _VARIABLES = ", ".join(f"'{name}'" for name in sorted(VARIABLES))
 # Defaults that Debezium's schema has: literals, and CURRENT_TIMESTAMP of a DATETIME.
 _MARIADB_DEFAULT = (
@@ -59,6 +61,7 @@ def fetch_facts(config: Configuration, *, tables: bool = True, estimates: bool =
             replicas=_replicas(connection, is_mariadb),
             is_replica=_is_replica(connection),
             unreadable_status=refused,
+            refused_heartbeat=_refused_heartbeat(connection, config.heartbeat.action_query),
             tables=_tables(connection, estimates=estimates, mariadb=is_mariadb) if tables else None,
         )
 
@@ -84,6 +87,14 @@ def _status(connection: "Connection[Any]", is_mariadb: bool) -> tuple[dict[str, 
     spellings = ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")
     rows, refused = _rows(connection, *(reversed(spellings) if is_mariadb else spellings))
     return (rows[0] if rows else {}), refused
+
+
+def _refused_heartbeat(connection: "Connection[Any]", query: str | None) -> str | None:
+    """Why the server refuses the query: EXPLAIN checks names and privileges, and changes nothing."""
+    if query is None or not _EXPLAINABLE.match(query):
+        return None
+    _, refused = _rows(connection, f"EXPLAIN {query}")
+    return refused
 
 
 def _databases(status: dict[str, Any], name: str) -> tuple[str, ...]:

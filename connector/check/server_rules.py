@@ -30,6 +30,9 @@ def server_findings(config: Configuration, facts: ServerFacts) -> Iterator[Findi
         yield from _left_out(facts)
         if config.streaming.semi_sync is not None:
             yield from _semi_sync(facts)
+    if facts.refused_heartbeat is not None:
+        message = f"the server refuses the statement, so no heartbeat runs it: {facts.refused_heartbeat}"
+        yield _warning("heartbeat.action.query", message)
 
 
 def streams(config: Configuration) -> bool:

@@ -1,0 +1,56 @@
+"""Rules about the channels of signals: a signal that nobody reads is lost without a word; pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from rowtide.connector.check.facts import TableFact
+from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.config import Configuration
+from rowtide.connector.config.catalogue import capture, topics
+
+_COLUMNS = 3
+
+
+def signal_findings(
+    config: Configuration, tables: tuple[TableFact, ...] | None, existing: Mapping[str, int] | None
+) -> Iterator[Finding]:
+    """Findings about signal tables and signal topics that do not exist, and channels that rowtide does not have.
+
+    Args:
+        config: the configuration.
+        tables: the tables that the account can see; ``None`` if they were not queried.
+        existing: the partitions of all topics; ``None`` if they were not looked up.
+    """
+    if "jmx" in re.split(r"\s*,\s*", config.properties.get(topics.SIGNAL_CHANNELS.name, "").strip()):
+        message = f"jmx does not exist here: send the signal by POST /connectors/{config.name}/signals"
+        yield Finding(Severity.WARNING, topics.SIGNAL_CHANNELS.name, message)
+    topic = config.signals.topic
+    if topic is not None and existing is not None and topic not in existing:
+        message = f"topic {topic} does not exist: create it, with one partition, before the first signal is sent to it"
+        yield Finding(Severity.WARNING, topics.SIGNAL_TOPIC.name, message)
+    if tables is not None and config.signals.source:
+        for database, table in sorted(config.capture.tables.always):
+            yield from _about_table(database, table, tables)
+
+
+def _about_table(database: str, table: str, tables: tuple[TableFact, ...]) -> Iterator[Finding]:
+    wanted = f"{database}.{table}"
+    found = next((one for one in tables if (one.database, one.name) == (database, table)), None)
+    if found is not None and len(found.columns) >= _COLUMNS:
+        return
+    if found is not None:
+        message = f"table {wanted} has {len(found.columns)} columns: a signal needs the columns id, type and data"
+    elif alike := [one for one in tables if f"{one.database}.{one.name}".lower() == wanted.lower()]:
+        names = " or ".join(f"{_part(one.database)}.{_part(one.name)}" for one in alike)
+        message = f"table {wanted} does not exist, so nobody reads its signals: write {names}, as the server does"
+    else:
+        message = (
+            f"table {wanted} does not exist, so nobody can insert a signal. Create it (id VARCHAR(64) PRIMARY KEY, "
+            "type VARCHAR(32) NOT NULL, data TEXT), correct the name, or grant the account SELECT on it"
+        )
+    yield Finding(Severity.WARNING, capture.SIGNAL_COLLECTION.name, message)
+
+
+def _part(name: str) -> str:
+    """A part of a qualified name, quoted if it holds a dot."""
+    return f"`{name}`" if "." in name else name

@@ -1,0 +1,87 @@
+"""The rules about channels of signals, and the checks of sinks and heartbeats."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rowtide.connector.check import Finding, Severity, check_database
+from rowtide.connector.check.facts import ColumnFact, TableFact
+from rowtide.connector.check.signal_rules import signal_findings
+from rowtide.connector.check.sink import sink_findings
+from rowtide.connector.config import Configuration, from_properties
+from tests.support.configurations import PROPERTIES
+from tests.support.connector_properties import address
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database
+
+Configured = Callable[..., Configuration]
+_COLUMNS = tuple(ColumnFact(name, "text", nullable=True) for name in ("id", "type", "data"))
+TABLES = (TableFact("shop", "signals", _COLUMNS), TableFact("my.db", "signals", _COLUMNS), TableFact("shop", "two", ()))
+
+
+@pytest.mark.parametrize(
+    ("collection", "message"),
+    [
+        ("shop.signals", None),
+        ("`my.db`.signals", None),
+        ("my.db.signals", "table my.db.signals does not exist, so nobody reads its signals: write `my.db`.signals"),
+        ("Shop.SIGNALS", "table Shop.SIGNALS does not exist, so nobody reads its signals: write shop.signals"),
+        ("shop.two", "table shop.two has 0 columns: a signal needs the columns id, type and data"),
+        ("shop.none", "table shop.none does not exist, so nobody can insert a signal. Create it"),
+    ],
+)
+def test_the_signal_table(configured: Configured, collection: str, message: str | None) -> None:
+    found = list(signal_findings(configured({"signal.data.collection": collection}), TABLES, None))
+    if message is None:
+        assert found == []
+        return
+    (finding,) = found
+    assert (finding.severity, finding.subject) == (Severity.WARNING, "signal.data.collection")
+    assert message in finding.message
+
+
+def test_a_signal_table_that_is_not_read(configured: Configured) -> None:
+    off = {"signal.data.collection": "shop.none", "signal.enabled.channels": "file"}
+    assert list(signal_findings(configured(off), TABLES, None)) == []
+
+
+def test_channels(configured: Configured) -> None:
+    config = configured({"signal.enabled.channels": "kafka, jmx", "signal.kafka.topic": "signals"})
+    found = {finding.subject: finding.message for finding in signal_findings(config, TABLES, {"other": 1})}
+    assert set(found) == {"signal.enabled.channels", "signal.kafka.topic"}
+    assert f"POST /connectors/{config.name}/signals" in found["signal.enabled.channels"]
+    assert "topic signals does not exist" in found["signal.kafka.topic"]
+    assert list(signal_findings(configured({"signal.enabled.channels": "kafka"}), None, {"shop-signal": 1})) == []
+
+
+def test_a_sink_that_nobody_serves(configured: Configured) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/records"
+        assert list(sink_findings(configured({"rowtide.sink": url}))) == []
+    (finding,) = sink_findings(configured({"rowtide.sink": url}))
+    assert (finding.severity, finding.subject) == (Severity.WARNING, "rowtide.sink")
+    assert "nobody answers at 127.0.0.1:" in finding.message
+    assert list(sink_findings(configured())) == []
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", ["mysql_db", "mariadb_db"])
+def test_a_heartbeat_that_the_server_refuses(request: pytest.FixtureRequest, kind: str) -> None:
+    database: Database = request.getfixturevalue(kind)
+    database.execute("CREATE TABLE beats (id INT PRIMARY KEY, at DATETIME)")
+
+    def findings(query: str) -> list[Finding]:
+        more = {"heartbeat.action.query": query, "heartbeat.interval.ms": "1000"}
+        config = from_properties({**PROPERTIES, **address(database.server), **more})
+        return [one for one in check_database(config)[0] if one.subject == "heartbeat.action.query"]
+
+    assert findings(f"INSERT INTO {database.name}.beats VALUES (1, NOW()) ON DUPLICATE KEY UPDATE at = NOW()") == []
+    assert database.query("SELECT COUNT(*) FROM beats") == [(0,)], "the check changes nothing"
+    (finding,) = findings(f"INSERT INTO {database.name}.none VALUES (1)")
+    assert finding.severity is Severity.WARNING
+    assert "none' doesn't exist" in finding.message
