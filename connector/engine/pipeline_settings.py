@@ -77,6 +77,7 @@ def pipeline_settings(
         only_captured_tables_ddl=config.history.store_only_captured_tables,
         only_captured_databases_ddl=config.history.store_only_captured_databases,
         skip_unparseable_ddl=config.history.skip_unparseable_ddl,
+        look_up_unparseable_ddl=config.history.look_up_unparseable_ddl,
         inconsistent_schema=config.failure.inconsistent_schema.value,
         processing_failure=config.failure.event_processing.value,
         show_values=config.failure.show_values,

@@ -25,7 +25,9 @@ from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange, Sta
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.ddl.dml import changed_tables
 from rowtide.schema_history.errors import SchemaHistoryError, without_literals
+from rowtide.schema_history.errors import UnparsedDdl as UnparsedStatement
 from rowtide.schema_history.model import TableId
+from rowtide.schema_history.queries.table_changes import Words
 from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.server.query_event import QueryEvent
 from rowtide.schema_history.store.history_record import history_record
@@ -156,7 +158,8 @@ class Statements:
         """Apply one statement.
 
         Raises:
-            UnparsedDdl: the statement cannot be parsed (``schema.history.internal.skip.unparseable.ddl``).
+            UnparsedDdl: the statement cannot be parsed (``schema.history.internal.skip.unparseable.ddl``), and may
+                concern a captured table (``rowtide.unparseable.ddl.lookup``).
             ProtocolError: it changes rows, and the binlog does not have them.
             TopicClash: it truncates a table whose topic belongs to another table.
         """
@@ -166,10 +169,12 @@ class Statements:
             applied = self._tables.apply(statement)
         except SchemaHistoryError as error:
             problem = error.message(literals=self._settings.show_values)
-            if not self._settings.skip_unparseable_ddl:
+            if self._settings.skip_unparseable_ddl:
+                log.warning("left out because of schema.history.internal.skip.unparseable.ddl=true: %s", problem)
+                return []
+            if self._settings.form is not None or not isinstance(error, UnparsedStatement):
                 raise UnparsedDdl(problem) from error
-            log.warning("left out because of schema.history.internal.skip.unparseable.ddl=true: %s", problem)
-            return []
+            return self._unparsed(Words(error.statement, event.database), problem, error, context)
         if applied.statement_class in _DML or _FUNCTION_CALL.match(event.text):
             if self._changes_captured_rows(event, statement, position):
                 self._refuse_dml(event, position)
@@ -198,6 +203,35 @@ class Statements:
             else:
                 self._changed(change, replace(context, session=session), out)
         return _together([*out, *gone, *messages])
+
+    def _unparsed(
+        self, words: Words, problem: str, error: SchemaHistoryError, context: StatementContext
+    ) -> list[Output]:
+        """Forget the structures of the tables that a statement names, which cannot be parsed.
+
+        No row is decoded with a structure that the statement may have changed: the next rows of such a table, or the
+        server, have to show its structure.
+        """
+        named = [table for table in self._tables.names() if words.may_name(table)]
+        captured = [table for table in named if self._names.captures(table.database, table.table)]
+        if not self._settings.look_up_unparseable_ddl:
+            captures = self._settings.tables.captures
+            if captured or any(captures(table.database, table.table) for table in words.candidates()):
+                raise UnparsedDdl(problem) from error
+        out: list[Output] = []
+        for table in named:
+            drop = f"DROP TABLE IF EXISTS {quoted_name(table.database)}.{quoted_name(table.table)}"
+            change = SchemaChange(ChangeKind.DROP, table.database, drop, table, tables=(table,))
+            out.append(HistoryEntry(self._history_text(change, context)))
+            self._tables.remove(table)
+            self._captured.changed(table, exists=False)
+        consequence = (
+            f"The structure of {', '.join(map(str, captured))} is taken from the next rows or from the server"
+            if captured
+            else "It names no captured table that is known"
+        )
+        log.warning("passed over: %s. %s (rowtide.unparseable.ddl.lookup)", problem, consequence)
+        return out
 
     def _gone(self, applied: StatementResult) -> Iterator[SchemaChange]:
         """Deletions of the tables that have left the history by a rename, which it does not record.

@@ -100,6 +100,7 @@ class PipelineSettings:
         only_captured_tables_ddl: ``schema.history.internal.store.only.captured.tables.ddl``.
         only_captured_databases_ddl: ``schema.history.internal.store.only.captured.databases.ddl``.
         skip_unparseable_ddl: ``schema.history.internal.skip.unparseable.ddl``.
+        look_up_unparseable_ddl: ``rowtide.unparseable.ddl.lookup``.
         inconsistent_schema: ``inconsistent.schema.handling.mode``.
         processing_failure: ``event.processing.failure.handling.mode``.
         show_values: ``errors.log.include.messages``: whether messages may contain values and literals.
@@ -133,6 +134,7 @@ class PipelineSettings:
     only_captured_tables_ddl: bool = False
     only_captured_databases_ddl: bool = False
     skip_unparseable_ddl: bool = False
+    look_up_unparseable_ddl: bool = True
     inconsistent_schema: FailureMode = "fail"
     processing_failure: FailureMode = "fail"
     show_values: bool = False

@@ -1,5 +1,6 @@
 """Which statements changed a table, and which may have changed it."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -44,24 +45,53 @@ def may_change(event: QueryEvent, table: TableId, server: Server) -> bool:
     """Whether a statement creates, changes, renames or drops a table or its database, or may do so.
 
     The answer serves to prove that a table did not change, so it is true in case of doubt: for a statement that cannot
-    be parsed, and for one that only copies the table's structure.
+    be parsed and has the table's name somewhere, and for one that only copies the table's structure.
     """
     return may_change_any(event, (table,), server)
 
 
 def may_change_any(event: QueryEvent, tables: Collection[TableId], server: Server) -> bool:
     """Whether :func:`may_change` is true for one of the tables."""
-    context = context_of(event, server)
+    context, sql = context_of(event, server), statement_text(event, server.flavor)
     try:
-        body = parse(statement_text(event, server.flavor), context.dialect).body
+        body = parse(sql, context.dialect).body
     except UnparsedDdl:
-        return True
+        words = Words(sql, event.database)
+        return any(map(words.may_name, tables))
     if isinstance(body, NoStructure):
         return False
     if isinstance(body, DropDatabase | CreateDatabase):
         return any(body.name.casefold() == table.database.casefold() for table in tables)
     names = {((name.database or event.database).casefold(), name.table.casefold()) for name in _table_names(body)}
     return any((table.database.casefold(), table.table.casefold()) in names for table in tables)
+
+
+class Words:
+    """The words of a statement that cannot be parsed: a table that it does not name is not changed by it.
+
+    Args:
+        sql: the statement.
+        database: its default database.
+    """
+
+    def __init__(self, sql: str, database: str) -> None:
+        text = sql.casefold()
+        quoted = {piece for quote in '`"' for piece in text.split(quote)}
+        self._words = {*re.findall(r"[\w$]+", text), *quoted}
+        self._databases = {database.casefold(), *re.findall(r"([\w$]+)\s*\.", text), *quoted}
+
+    def may_name(self, table: TableId) -> bool:
+        """Whether the statement may concern a table or its database."""
+        if not self._has(table.database) and table.database.casefold() not in self._databases:
+            return False
+        return self._has(table.table) or not self._words.isdisjoint(("database", "schema"))
+
+    def candidates(self) -> Iterator[TableId]:
+        """Yield all names of tables that it may have."""
+        return (TableId(database, word) for database in self._databases for word in self._words)
+
+    def _has(self, name: str) -> bool:
+        return name.casefold() in self._words or "`" in name or '"' in name
 
 
 def _table_names(part: object) -> Iterator[TableName]:

@@ -75,6 +75,13 @@ SKIP_UNPARSEABLE = Property(
     False,
     "Skip statements that cannot be parsed, with a warning; the table's structure may be wrong afterwards.",
 )
+LOOK_UP_UNPARSEABLE = Property(
+    "rowtide.unparseable.ddl.lookup",
+    boolean(),
+    True,
+    "After a statement that cannot be parsed, take the structures of the tables that it names from their next rows or "
+    "from the server. If false, such a statement stops the connector if it may concern a captured table.",
+)
 ONLY_CAPTURED_TABLES = Property(
     f"{P}.store.only.captured.tables.ddl", boolean(), False, "Store only statements about captured tables."
 )

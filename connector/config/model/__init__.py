@@ -265,6 +265,7 @@ class HistoryConfig:
     create_timeout_ms: int
     buffer_batch_size: int
     skip_unparseable_ddl: bool
+    look_up_unparseable_ddl: bool
     store_only_captured_tables: bool
     store_only_captured_databases: bool
     prefer_ddl: bool

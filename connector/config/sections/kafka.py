@@ -216,6 +216,7 @@ def history_config(reader: PropertyReader) -> HistoryConfig:
         create_timeout_ms=reader[history.CREATE_TIMEOUT],
         buffer_batch_size=reader[history.BUFFER_SIZE],
         skip_unparseable_ddl=reader[history.SKIP_UNPARSEABLE],
+        look_up_unparseable_ddl=reader[history.LOOK_UP_UNPARSEABLE],
         store_only_captured_tables=reader[history.ONLY_CAPTURED_TABLES],
         store_only_captured_databases=reader[history.ONLY_CAPTURED_DATABASES],
         prefer_ddl=reader[history.PREFER_DDL],

@@ -28,7 +28,11 @@ ANSI_QUOTES = 4
         "DROP TABLE u, v, t",
         "DROP DATABASE D",
         "CREATE OR REPLACE DATABASE d",
-        "ALTER TABLE u FROM THE FUTURE",
+        "ALTER TABLE T FROM THE FUTURE",
+        "ALTER TABLE `t` FROM THE FUTURE",
+        "ALTER TABLE u FROM `t`THE FUTURE",
+        "ALTER DATABASE d FROM THE FUTURE",
+        "ALTER SCHEMA FROM THE FUTURE",
         "TRUNCATE t",
     ],
 )
@@ -49,6 +53,8 @@ def test_statements_that_may_change_the_table(statement: str) -> None:
         "GRANT SELECT ON t TO u",
         "ANALYZE TABLE t",
         "FLUSH TABLES t",
+        "ALTER TABLE u FROM THE FUTURE",
+        "ALTER TABLE `tt` FROM THE FUTURE_t",
         "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET @a = 1",
     ],
 )
