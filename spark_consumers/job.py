@@ -10,7 +10,7 @@ for outcome in update_tables(spark, source, settings):
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from py4j.protocol import Py4JError
@@ -25,7 +25,7 @@ from rowtide.spark_consumers.jvm.driver import text_with_causes
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import fit_session, is_small, own_session
 from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_name, table_topics
-from rowtide.spark_consumers.kafka.offsets import Ranges, before, count, ends, new_ranges, require
+from rowtide.spark_consumers.kafka.offsets import Ranges, before, count, ends, new_ranges, require, require_topic
 from rowtide.spark_consumers.kafka.source import Message, RecordSource
 from rowtide.spark_consumers.messages.earlier import Earlier, level
 from rowtide.spark_consumers.messages.records import connector_prefix
@@ -108,7 +108,7 @@ def table_jobs(spark: SparkSession, source: RecordSource, settings: Settings, to
         raise SettingsError(f"no topic matches {pattern}: has the connector written anything yet?")
     names = [table_name(topic, settings.prefix) for topic in found]
     check_directories(names, settings.output, settings.state)
-    bounds = source.bounds(found)
+    bounds, ids = source.bounds(found), source.topic_ids(found)
     return [
         TableJob(
             spark,
@@ -116,6 +116,7 @@ def table_jobs(spark: SparkSession, source: RecordSource, settings: Settings, to
             settings,
             name,
             bounds[name.topic],
+            ids.get(name.topic),
             check_prefix=topics is None and name.may_have_longer_prefix,
         )
         for name in names
@@ -132,6 +133,7 @@ class TableJob:
         settings: of the run.
         name: of the table.
         bounds: of the topic, when the run started.
+        topic_id: Kafka's id of the topic; ``None`` if the source has none.
         check_prefix: leave the topic out if its records come from a connector with a longer ``topic.prefix``.
     """
 
@@ -140,6 +142,7 @@ class TableJob:
     settings: Settings
     name: TableName
     bounds: Ranges
+    topic_id: str | None = None
     check_prefix: bool = False
 
     @property
@@ -179,6 +182,8 @@ class TableJob:
 
     def _run(self, outcome: Outcome, progress: Progress) -> None:
         stored = self.state.load()
+        for batch in filter(None, (stored.done, stored.planned)):
+            require_topic(self.name.topic, batch.topic_id, self.topic_id)
         if self._is_current(stored):
             self._check(stored, FORMATS[self.settings.format](self.spark).exists(self.path))
             return
@@ -188,7 +193,7 @@ class TableJob:
             return
         table = FORMATS[self.settings.format](session)
         self._check(stored, table.exists(self.path))
-        done = stored.done
+        done = stored.done if self.topic_id is None else replace(stored.done, topic_id=self.topic_id)
         built = done.columns is not None
         step = TableBatch(session, table, self.path, self.settings, outcome, len(bounds), built, done.truncation)
         if stored.planned is not None:

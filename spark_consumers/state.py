@@ -166,6 +166,7 @@ class Batch:
         truncation: the newest TRUNCATE.
         seen: hashes of the last records without a key, to recognize repetitions.
         plan_id: a new id for every plan.
+        topic_id: Kafka's id of the topic; ``None`` if it is not known.
     """
 
     app_id: str
@@ -176,6 +177,7 @@ class Batch:
     truncation: Truncation | None = None
     seen: tuple[int, ...] = ()
     plan_id: str | None = None
+    topic_id: str | None = None
 
     def next(self, ranges: Ranges) -> "Batch":
         """Return the batch that follows and reads these ranges."""
@@ -210,6 +212,8 @@ class Batch:
             content["seen"] = list(self.seen)
         if self.plan_id is not None:
             content["plan"] = self.plan_id
+        if self.topic_id is not None:
+            content["topic_id"] = self.topic_id
         return json.dumps(content, ensure_ascii=False)
 
     @classmethod
@@ -233,6 +237,7 @@ class Batch:
             truncation=truncation and Truncation(truncation["file"], truncation["pos"]),
             seen=tuple(content.get("seen", ())),
             plan_id=content.get("plan"),
+            topic_id=content.get("topic_id"),
         )
 
 

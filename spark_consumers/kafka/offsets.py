@@ -44,6 +44,19 @@ def new_ranges(topic: str, bounds: Ranges, done: Mapping[int, int], limit: int |
     return ranges
 
 
+def require_topic(topic: str, stored: str | None, found: str | None) -> None:
+    """Check that a topic is still the one whose offsets are stored: they would be valid for another one, too.
+
+    Raises:
+        OffsetsLostError: the topic was deleted and made again.
+    """
+    if None not in (stored, found) and stored != found:
+        raise OffsetsLostError(
+            f"topic {topic} was deleted and made again: its id is {found}, and the stored offsets are those of "
+            f"{stored}. The table has rows of the old topic: build it again from the new one (--restart)"
+        )
+
+
 def require(topic: str, bounds: Ranges, ranges: Ranges) -> None:
     """Check that planned ranges can still be read.
 

@@ -17,6 +17,8 @@ from rowtide.topics.java_regex import compile_java
 ANSWER_TIMEOUT_MS = 20_000
 OFFSETS_OF_A_TASK = 20_000
 _POLL_MS = 100
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What a broker without topic ids says."""
 
 Message = tuple[bytes | None, bytes | None]
 """The key and the value of a record."""
@@ -30,6 +32,9 @@ class RecordSource(Protocol):
 
     def bounds(self, topics: Collection[str]) -> Mapping[str, Ranges]:
         """Return the first available offset and the readable end of each partition, by topic."""
+
+    def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        """Return the ids of topics, which differ when a topic is deleted and made again; not all sources have them."""
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
         """Return the columns ``partition`` int, ``offset`` bigint, ``key`` and ``value`` binary."""
@@ -67,6 +72,16 @@ class KafkaSource:
             for partition in partitions:
                 found[partition.topic()][partition.partition()] = (int(first[partition]), int(end[partition]))
             return found
+
+    def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        """Return the ids of topics; brokers have them since Kafka 2.8."""
+        names = java_class(self.spark, "java.util.ArrayList")()
+        for topic in topics:
+            names.add(topic)
+        # An admin client does not accept a longer time for one request than for all attempts.
+        limit = self.properties.get("default.api.timeout.ms", str(ANSWER_TIMEOUT_MS))
+        with _Consumer(self, {"request.timeout.ms": limit}) as consumer:
+            return consumer.topic_ids(names)
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
         """Return the records of the ranges."""
@@ -152,6 +167,21 @@ class _Consumer:
                 found.add(topic_partition(topic, partition.partition()))
         return found
 
+    def topic_ids(self, names: Any) -> dict[str, str]:
+        """Return the ids of topics in a Java list, by name."""
+        try:
+            admin = java_class(self._spark, "org.apache.kafka.clients.admin.Admin").create(self._settings)
+            try:
+                ids = {
+                    name: str(future.get().topicId())
+                    for name, future in admin.describeTopics(names).topicNameValues().items()
+                }
+            finally:
+                admin.close()
+        except Exception as error:
+            raise self._unreachable(error) from error
+        return {name: topic_id for name, topic_id in ids.items() if topic_id != _NO_ID}
+
     def messages(self, topic: str, partition: int, first: int, end: int, polls: Iterator[int]) -> Iterator[Message]:
         """Read the first messages of a range; none if there are only transaction markers, or if Kafka is too slow.
 
@@ -195,6 +225,10 @@ class FrameSource:
         for row in grouped.agg(F.min("offset").alias("first"), F.max("offset").alias("last")).collect():
             found[row["topic"]][row["partition"]] = (row["first"], row["last"] + 1)
         return found
+
+    def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        """Return no ids: a DataFrame has none."""
+        return {}
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
         """Return the records of the ranges."""

@@ -1,6 +1,7 @@
 """``rowtide tables`` with a real Kafka: topics that Debezium wrote, read in two runs, and errors."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,14 @@ def produce(bootstrap: str, topic: str, records) -> None:
         producer.produce(topic, None, record.key, partition=record.partition)
     producer.flush()
     producer.abort_transaction()
+
+
+def wait_until_gone(admin, topic: str) -> None:
+    for _ in range(200):
+        if topic not in admin.list_topics(timeout=30).topics:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"topic {topic} is still there")
 
 
 def test_tables_follow_the_topics_of_a_broker(spark, kafka, rows_of, tmp_path: Path) -> None:
@@ -73,6 +82,18 @@ def test_tables_follow_the_topics_of_a_broker(spark, kafka, rows_of, tmp_path: P
     assert status == 1
     assert "topic keys.k.comp, partition 0: offsets" in output
     assert "were deleted by Kafka before they were read" in output
+
+    # Its offsets are valid in the new topic, so that only the id shows that it is another one.
+    admin.delete_topics(["keys.k.large"])["keys.k.large"].result()
+    wait_until_gone(admin, "keys.k.large")
+    admin.create_topics([NewTopic("keys.k.large", 1, 1)])["keys.k.large"].result()
+    for _ in range(3):
+        produce(kafka.bootstrap, "keys.k.large", records["keys.k.large"])
+    status, output = run("--topics", "keys.k.large")
+    assert (status, "topic keys.k.large was deleted and made again" in output) == (1, True)
+    status, output = run("--topics", "keys.k.large", "--restart", "k.large")
+    assert status == 0, output
+    same_rows(rows_of(str(tmp_path / "k" / "large")), fold(records["keys.k.large"]))
 
     status, output = run("--topics", "nothing.*")
     assert (status, "no topic matches nothing.*" in output) == (1, True)

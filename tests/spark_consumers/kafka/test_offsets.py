@@ -13,6 +13,7 @@ from rowtide.spark_consumers.kafka.offsets import (
     ends,
     new_ranges,
     require,
+    require_topic,
     starting_offsets,
 )
 
@@ -45,6 +46,13 @@ def test_batches_read_every_offset_once(sizes: dict[int, tuple[int, int]], limit
 def test_lost_records_are_an_error(bounds: dict[int, tuple[int, int]], done: dict[int, int], what: str) -> None:
     with pytest.raises(OffsetsLostError, match=what):
         new_ranges("t", bounds, done)
+
+
+def test_offsets_of_another_topic_with_the_same_name_are_an_error() -> None:
+    for stored, found in ((None, None), (None, "a"), ("a", None), ("a", "a")):
+        require_topic("t", stored, found)
+    with pytest.raises(OffsetsLostError, match=r"topic t was deleted and made again: its id is b, .* \(--restart\)"):
+        require_topic("t", "a", "b")
 
 
 @pytest.mark.parametrize("bounds", [{0: (3, 10)}, {0: (0, 3)}, {}])
