@@ -50,6 +50,7 @@ _FILTERED = re.compile(
     r"|(?:create|alter|drop|rename) (?:or replace )?(?:user|role|view|function|procedure|trigger).*"
 )
 """Classes of statements that ``schema.history.internal.ddl.filter`` leaves out by default."""
+_DROPS_DATABASE = re.compile(r"\s*(?:/\*.*?\*/\s*)*DROP\s+(?:DATABASE|SCHEMA)\b", re.IGNORECASE | re.DOTALL)
 _TO_SAVEPOINT = re.compile(rb"\s*ROLLBACK\s+(WORK\s+)?TO\b", re.IGNORECASE)
 """The binlog has it where a non-transactional table was changed; no filter of Debezium matches it."""
 
@@ -166,6 +167,7 @@ class Statements:
         position = f"{context.progress.file}:{context.progress.pos}"
         try:
             statement = query_event(event, position)
+            before = self._tables.copy() if _DROPS_DATABASE.match(event.text) else None
             applied = self._tables.apply(statement)
         except SchemaHistoryError as error:
             problem = error.message(literals=self._settings.show_values)
@@ -197,6 +199,8 @@ class Statements:
         sessions = required_sessions(self._tables, statement, applied, self._recorded)
         about_database, temporary = applied.statement_class in _DATABASE, self._hides_captured(applied)
         context = replace(context, about_database=about_database, temporary=temporary)
+        for change in self._emptied(applied, before):
+            self._truncated(change, replace(context, about_database=False), out)
         for change, session in zip(applied.changes, sessions, strict=True):
             if change.kind is ChangeKind.TRUNCATE:
                 self._truncated(change, context, out)
@@ -232,6 +236,32 @@ class Statements:
         )
         log.warning("passed over: %s. %s (rowtide.unparseable.ddl.lookup)", problem, consequence)
         return out
+
+    def _emptied(self, applied: StatementResult, before: Tables | None) -> Iterator[SchemaChange]:
+        """The captured tables that a statement drops or replaces, or to which it gives another name.
+
+        With exact values their topics say that the rows are gone, by the record of a TRUNCATE. Debezium's do not.
+
+        Args:
+            applied: the result of the statement.
+            before: the structures before it, if it drops a database.
+        """
+        if not self._settings.rules.values.exact:
+            return
+        known = {table: before.table(table.database, table.table) for table, _ in applied.altered} if before else {}
+        known |= {table: structure for table, structure in applied.before if structure is not None}
+        former = {new: old for old, new in applied.renamed()}
+        for table, now in applied.altered:
+            # The rows of an online schema change's helper table are those of the table.
+            moved = table in former and not self._names.leaves_out(former[table].database, former[table].table)
+            replaced = now is None or moved or applied.statement_class == "create table"
+            if replaced and (structure := known.get(table)) is not None:
+                yield SchemaChange(ChangeKind.TRUNCATE, table.database, "", table, table=structure, tables=(table,))
+            if moved and self._names.captures(table.database, table.table):
+                log.warning(
+                    "%s is the former %s: its topic lacks the rows from before. Send an execute-snapshot signal for it",
+                    table, former[table],
+                )  # fmt: skip
 
     def _gone(self, applied: StatementResult) -> Iterator[SchemaChange]:
         """Deletions of the tables that have left the history by a rename, which it does not record.
