@@ -142,6 +142,7 @@ def build_table_schema(
         augment: the field that the topic naming strategy adds to keys; a table without a key has this field only.
         key_names: the key's columns, instead of those of the table and the settings.
     """
+    given = table
     if rules.values.exact or table.kind == "SEQUENCE":  # CREATE SEQUENCE does not name the columns
         table = _as_shown(table, rules.values)
     key_names = _key_names(table, rules) if key_names is None else tuple(key_names)
@@ -166,7 +167,7 @@ def build_table_schema(
     if fields:
         key = Schema("struct", name=adjust(f"{topic}.Key"), fields=tuple(fields))
     return TableSchema(
-        table,
+        given,
         topic,
         key,
         row,

@@ -11,7 +11,9 @@ from rich.table import Table
 from rowtide.spark_consumers.kafka.naming import TableName
 from rowtide.spark_consumers.outcome import Outcome
 
-_OPERATIONS = {"r": "snapshot", "c": "create", "u": "update", "d": "delete", "t": "truncate or drop", "tombstone": "tombstone"}
+_OPERATIONS = {
+    "r": "snapshot", "c": "create", "u": "update", "d": "delete", "t": "truncate or drop", "tombstone": "tombstone",
+}  # fmt: skip
 
 
 class Bars:
