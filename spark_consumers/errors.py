@@ -60,5 +60,6 @@ class UnavailableValueError(TablesError):
             f"table {table}, column {column}: the record at topic {topic}, partition {partition}, offset {offset} has "
             f"a placeholder (unavailable.value.placeholder) instead of the value, which the binlog did not have. Let "
             f"the server and all sessions use binlog_row_image=FULL and no partial JSON, take a new snapshot of the "
-            f"table, and build it again from the topic (rowtide tables --restart {table})"
+            f"table, and build it again from the topic (rowtide tables --restart {table}). If the text is a value of "
+            f"the table, let the connector write another placeholder, and name it: --unavailable-placeholder"
         )

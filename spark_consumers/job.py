@@ -166,13 +166,22 @@ class TableJob:
             outcome.error = str(error)
         except (PySparkException, Py4JError, OSError) as error:
             lacking = unavailable_value(text_with_causes(error))
-            outcome.error = (
-                f"table {self.name}: {first_lines(error)}"
-                if lacking is None
-                else str(UnavailableValueError(str(self.name), self.name.topic, *lacking))
-            )
+            if lacking is None:
+                outcome.error = f"table {self.name}: {first_lines(error)}"
+            else:
+                outcome.error = str(UnavailableValueError(str(self.name), self.name.topic, *lacking))
+                self._forget_plan()
         outcome.seconds = time.monotonic() - started
         return outcome
+
+    def _forget_plan(self) -> None:
+        """Let the next run read further, where the row may have another value, unless the table has a part already."""
+        planned = self.state.load().planned
+        if planned is None:
+            return
+        newest = FORMATS[self.settings.format](self.spark).newest_commit(self.path, planned.app_id)
+        if newest is None or newest.batch < planned.number:
+            self.state.forget(planned)
 
     def restart(self) -> None:
         """Delete the table and its offsets: the next run builds it from the first offset of the topic."""

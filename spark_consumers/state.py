@@ -304,6 +304,10 @@ class StateStore:
             if name < _file_name(batch.number - _KEPT_BATCHES, ""):
                 self.files.delete(join(self.directory, name))
 
+    def forget(self, planned: Batch) -> None:
+        """Delete the plan of a batch of which the table has nothing: the next run plans it again."""
+        self.files.delete(self._path(planned, "plan"))
+
     def reset(self) -> None:
         """Delete the state: the next run reads the topic from its first offset."""
         self.files.delete(self.directory)

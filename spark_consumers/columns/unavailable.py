@@ -1,6 +1,7 @@
 """Values that the binlog did not have: a record has a placeholder instead (``unavailable.value.placeholder``).
 
-A table would need the old value, which may be in no record. So a row that takes such a value ends the query.
+A table would need the old value, which may be in no record. So a row that takes such a value ends the query. A snapshot
+reads all values: in its records (``r``), the text of the placeholder is a value.
 """
 
 import base64
@@ -52,7 +53,7 @@ def checked(value: str, converted: str, column: str, wire: str, kind: str, place
     """Return SQL of a converted value that ends the query if the value read is the placeholder.
 
     Args:
-        value: SQL of the value read. ``partition`` and ``offset`` of the record must be beside it.
+        value: SQL of the value read. ``partition``, ``offset`` and ``op`` of the record must be next to it.
         converted: SQL of the converted value.
         column: its name.
         wire: the type of the value read, ``STRING`` or ``BINARY``.
@@ -60,7 +61,8 @@ def checked(value: str, converted: str, column: str, wire: str, kind: str, place
         placeholder: in bytes.
     """
     text = f"concat({literal(f'{_MARK} {json.dumps(column)} at ')}, partition, ':', offset)"
-    return f"IF({is_unavailable(value, wire, placeholder)}, CAST(raise_error({text}) AS {kind}), {converted})"
+    lacks = f"{is_unavailable(value, wire, placeholder)} AND coalesce(op, '') <> 'r'"
+    return f"IF({lacks}, CAST(raise_error({text}) AS {kind}), {converted})"
 
 
 def unavailable_value(text: str) -> UnavailableValue | None:

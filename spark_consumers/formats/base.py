@@ -40,6 +40,9 @@ class TableFormat(Protocol):
     def read(self, path: str) -> DataFrame:
         """Return the table's rows."""
 
+    def newest_commit(self, path: str, app_id: str) -> Commit | None:
+        """Return the newest commit of a state in the table; ``None`` if there is none."""
+
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Create the table, or add columns, widen types and fill existing rows."""
 

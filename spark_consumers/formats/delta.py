@@ -209,6 +209,10 @@ class DeltaFormat:
         if newest == commit:
             metrics.update(found)
 
+    def newest_commit(self, path: str, app_id: str) -> Commit | None:
+        """Return the newest commit of this state."""
+        return self._newest_commit(path, app_id)[0]
+
     def _newest_commit(self, path: str, app_id: str) -> tuple[Commit | None, dict[str, str]]:
         """Return the newest commit of this state in the table's log, and its metrics.
 

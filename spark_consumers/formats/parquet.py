@@ -100,14 +100,22 @@ class ParquetFormat:
     def _files(self) -> HadoopFiles:
         return HadoopFiles(self.spark)
 
-    def _is_applied(self, path: str, commit: Commit) -> bool:
+    def newest_commit(self, path: str, app_id: str) -> Commit | None:
+        """Return the commit of the table, if it is of this state."""
+        newest = self._commit(path)
+        return newest if newest is not None and newest.app_id == app_id else None
+
+    def _commit(self, path: str) -> Commit | None:
         file = join(path, _COMMIT_FILE)
         if not self._files.exists(file):
-            return False
-        newest = Commit.from_json(self._files.read(file))
-        if newest is None:
+            return None
+        commit = Commit.from_json(self._files.read(file))
+        if commit is None:
             raise StateError(f"{file} is damaged: build the table again with --restart")
-        return commit.is_applied(newest)
+        return commit
+
+    def _is_applied(self, path: str, commit: Commit) -> bool:
+        return commit.is_applied(self._commit(path))
 
     def _replace(self, path: str, rows: DataFrame, commit: Commit) -> None:
         if self._is_applied(path, commit):

@@ -122,6 +122,7 @@ def changed_rows(messages: DataFrame, schemas: BatchSchemas, key: KeyVersion, pl
         for column in columns
         if column.wire in _MAY_BE_UNAVAILABLE
     ]
+    unavailable = f"e.op <> 'r' AND ({' OR '.join(lacking) or 'false'})"
     deleted = (
         f"CASE WHEN op IS NULL OR op = 'd' THEN true WHEN op IN ('r', 'c', 'u') THEN false "
         f"ELSE CAST({UNEXPECTED} AS boolean) END"
@@ -129,7 +130,7 @@ def changed_rows(messages: DataFrame, schemas: BatchSchemas, key: KeyVersion, pl
     return (
         messages.select("partition", "offset", F.expr("value IS NULL").alias("tombstone"), _key_fields(key),
                         _from_json("value", f"STRUCT<after: {wire_struct(version.columns)}, op: STRING>").alias("e"))
-        .selectExpr("*", f"CASE WHEN {' OR '.join(lacking) or 'false'} THEN CAST({UNEXPECTED} AS string) "
+        .selectExpr("*", f"CASE WHEN {unavailable} THEN CAST({UNEXPECTED} AS string) "
                          f"WHEN NOT tombstone THEN coalesce(e.op, CAST({UNEXPECTED} AS string)) END AS op")
         .selectExpr("partition", "offset", "op", f"{deleted} AS {DELETED}", f"{row} AS row")
     )  # fmt: skip

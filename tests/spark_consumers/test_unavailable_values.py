@@ -128,3 +128,25 @@ def test_a_message_without_schemas_may_lack_values(run) -> None:
     error = str(run(topic.records, schemas={"p.d.t": {"key": key, "value": schema}})["p.d.t"].error)
     assert "column text" in error
     assert "offset 0 " in error
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+def test_a_row_with_the_text_as_its_value(run, rows_of, tmp_path, monkeypatch, size, table_format) -> None:
+    """A snapshot has no unavailable values. An update is refused until the row has another value."""
+    from rowtide.spark_consumers import job
+
+    if size == "large":
+        monkeypatch.setattr(job, "is_small", lambda _records: False)
+    topic = snapshot()
+    topic.change("r", None, row(ROWS, PLACEHOLDER, PLACEHOLDER_BYTES), 0)
+    assert run(topic.records, format=table_format)["p.d.t"].error is None
+    topic.change("u", row(7), row(7, PLACEHOLDER), 10)
+    for _ in range(2):
+        error = str(run(topic.records, format=table_format)["p.d.t"].error)
+        assert f"offset {ROWS + 1} " in error
+        assert "--unavailable-placeholder" in error
+    topic.change("u", row(7, PLACEHOLDER), row(7, "other"), 20)
+    assert run(topic.records, format=table_format)["p.d.t"].error is None
+    rows = {found["id"]: found["text"] for found in rows_of(str(tmp_path / "p.d.t"), table_format)}
+    assert rows == dict.fromkeys(range(ROWS), "a") | {7: "other", ROWS: PLACEHOLDER}
