@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from rowtide import __version__
+from rowtide._version import __version__, commit
 
 __all__ = ["importing", "main"]
 
@@ -172,8 +172,10 @@ def show_version(ctx: click.Context, _option: click.Parameter, value: bool) -> N
         from rowtide.connector.protocol.native import usual_events  # noqa: PLC0415
         from rowtide.connector.rows.native import implementation as rows  # noqa: PLC0415
 
+        found = commit()
+        version = __version__ if found is None else f"{__version__} ({found})"
         click.echo(
-            f"rowtide, version {__version__}, events: {usual_events.NAME}, rows: {rows.NAME}, "
+            f"rowtide, version {version}, events: {usual_events.NAME}, rows: {rows.NAME}, "
             f"native Kafka producer: {batches.NAME}"
         )
         ctx.exit()

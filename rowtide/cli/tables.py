@@ -17,6 +17,7 @@ from rowtide.connector.config import ConfigurationError, read_properties
 from rowtide.connector.config.catalogue.values import placeholder_bytes
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
 from rowtide.spark_consumers.errors import SettingsError, TablesError
+from rowtide.spark_consumers.kafka.addresses import require_listener
 from rowtide.spark_consumers.settings import Keyless, Settings
 
 _CLIENT = ("security.", "sasl.", "ssl.")
@@ -141,6 +142,7 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
         from rowtide.spark_consumers.kafka.source import KafkaSource  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise SettingsError(f"{error.name} is missing: pip install 'rowtide[spark]'") from error
+    require_listener(properties["bootstrap.servers"])
     signal.signal(signal.SIGINT, _interrupted)
     with _spark_output(shown=options["verbose"]) as output, console.status("starting Spark"):
         spark = build_session(

@@ -8,9 +8,11 @@ from typing import IO
 
 import pyspark
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from rowtide.spark_consumers.errors import SettingsError
 from rowtide.spark_consumers.jvm.collector import parallel_collector
 
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
@@ -48,6 +50,9 @@ def build_session(
     With ``output``, all that a Spark that is started here prints, such as the downloads of packages, goes to this file
     instead of standard output and standard error. See :func:`session_settings` for the other arguments, and
     :func:`parallel_collector` for a setting of Java.
+
+    Raises:
+        SettingsError: there is no Java that can run Spark.
     """
     builder = SparkSession.builder.appName("rowtide tables")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the driver
@@ -59,11 +64,19 @@ def build_session(
         found |= parallel_collector(found, os.environ, _configuration_folder())
     for name, value in found.items():
         builder = builder.config(name, value)
-    if output is not None and starts:
-        conf = SparkConf().setAll(list(found.items())).setAppName("rowtide tables")
-        gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
-        SparkContext(conf=conf, gateway=gateway)  # which the builder uses
-    return builder.getOrCreate()
+    try:
+        if output is not None and starts:
+            conf = SparkConf().setAll(list(found.items())).setAppName("rowtide tables")
+            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+            SparkContext(conf=conf, gateway=gateway)  # which the builder uses
+        return builder.getOrCreate()
+    except (PySparkRuntimeError, FileNotFoundError) as error:
+        if isinstance(error, PySparkRuntimeError) and error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise SettingsError(
+            "Spark did not start: it needs Java 17 or newer. Install it, for example with apt-get install "
+            "openjdk-17-jre-headless, and set JAVA_HOME if java is not on the PATH. --verbose shows what Java says"
+        ) from error
 
 
 def session_settings(

@@ -1,6 +1,7 @@
 """The command line without the extras, and after typing errors."""
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +12,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from rowtide import __version__
+import rowtide
+from rowtide._version import __version__, commit
 from rowtide.cli import COMMANDS, main
 from rowtide.connector.config.catalogue import PROPERTIES
 from rowtide.connector.kafka_producer.batches.native import implementation as batches
@@ -130,7 +132,29 @@ def test_the_completion_script(shell: str) -> None:
 
 def test_the_version() -> None:
     compiled = f"events: {usual_events.NAME}, rows: {implementation.NAME}, native Kafka producer: {batches.NAME}"
-    assert run("--version") == (0, f"rowtide, version {__version__}, {compiled}\n")
+    found = commit()
+    version = __version__ if found is None else f"{__version__} ({found})"
+    assert run("--version") == (0, f"rowtide, version {version}, {compiled}\n")
+
+
+def test_the_commit_is_that_of_the_checkout_or_of_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(rowtide.__file__).resolve().parents[1]
+    if (folder / ".git").exists():
+        command = ["git", "-C", str(folder), "log", "-1", "--format=%H"]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert done.stdout.startswith(str(commit()))
+    url = {"url": "https://example.com/rowtide.git", "vcs_info": {"vcs": "git", "commit_id": "0123456789abcdef"}}
+    for text, wanted in ((json.dumps(url), "0123456789ab"), ('{"dir_info": {}}', None), (None, None)):
+        monkeypatch.setattr(Path, "exists", lambda _path: False)
+        monkeypatch.setattr("importlib.metadata.distribution", lambda _name, text=text: Distribution(text))
+        assert commit() == wanted
+
+
+class Distribution:
+    """An installed package with a text in its ``direct_url.json``."""
+
+    def __init__(self, text: str | None) -> None:
+        self.read_text = lambda _name: text
 
 
 @pytest.mark.parametrize(
