@@ -9,6 +9,7 @@ Faust's own.
 
 import asyncio
 import os
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -22,7 +23,7 @@ from rowtide.connector.worker.process import Worker
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.reports.systemd import SystemdNotifier
 from rowtide.connector.worker.standalone_app import App
-from rowtide.connector.worker.web.address import WebAddress
+from rowtide.connector.worker.web.address import WebAddress, require_address
 
 
 def create_app(
@@ -82,7 +83,17 @@ def run(
         summary_interval: seconds between two summaries in the log; 0 for none.
         web: whether the web server is started.
         progress: whether a live view may be drawn on the terminal.
+
+    Raises:
+        ConfigurationError: the web server cannot listen at its address, or the log file cannot be written.
     """
+    if web:
+        require_address(app.conf.web_bind, app.conf.web_port, any_port=app.any_port)
+    if log_file is not None:
+        try:
+            Path(log_file).open("a").close()
+        except OSError as error:
+            raise ConfigurationError([("--log-file", f"{log_file} cannot be written: {error.strerror}")]) from error
     app.show_progress = progress
     app.log_format = log_format
     app.reporter.interval = summary_interval

@@ -1,5 +1,6 @@
 """Edge: the address that the web server listens on, and the check whether it is free."""
 
+import errno
 import http.client
 import json
 import os
@@ -46,6 +47,49 @@ class WebAddress:
         return cls(bind or os.environ.get("WEB_BIND", _BIND), _PORT if asked is None else asked, asked is None)
 
 
+def require_address(host: str, port: int, *, any_port: bool) -> None:
+    """Check that the web server can listen.
+
+    Args:
+        host: the address of an interface, or a name of it.
+        port: the port.
+        any_port: whether another port will do if this one is in use.
+
+    Raises:
+        ConfigurationError: it is no address of this machine, or the port is in use or not allowed.
+    """
+    error = _refusal(host, 0 if any_port else port)
+    if error is None:
+        return
+    if error.errno in (errno.EADDRINUSE, errno.EACCES):
+        message = f"port {port} of {host} cannot be used: {_reason(error)}. Choose another one"
+        raise ConfigurationError([("--web-port", message)])
+    raise ConfigurationError([("--web-bind", _foreign(host, error))])
+
+
+def _refusal(host: str, port: int) -> OSError | None:
+    """Why nobody can listen at an address; ``None`` if somebody can."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        return error
+    except UnicodeError as error:
+        return OSError(errno.EADDRNOTAVAIL, str(error))
+    return None
+
+
+def _reason(error: OSError) -> str:
+    return str(error.strerror).partition(" (while attempting")[0]
+
+
+def _foreign(host: str, error: OSError) -> str:
+    return (
+        f"{host} is no address of this machine ({_reason(error)}): use 127.0.0.1, 0.0.0.0 for all interfaces, or the "
+        "address of one of them"
+    )
+
+
 def _port(text: str) -> int | None:
     if not text or _SERVICE.match(text):
         return None
@@ -62,13 +106,12 @@ def port_findings(address: WebAddress, connector: str) -> list[Finding]:
         connector: the connector's name.
     """
     host, port = address.host, address.port
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        socket.create_server((host, port), family=family).close()
-    except OSError as error:
-        reason = error.strerror or str(error)
-    else:
+    refusal = _refusal(host, port)
+    if refusal is None:
         return []
+    if refusal.errno not in (errno.EADDRINUSE, errno.EACCES):
+        return [Finding(Severity.ERROR, "--web-bind", _foreign(host, refusal))]
+    reason = _reason(refusal)
     others = _connectors_at(host, port)
     by = f", by rowtide with connector {', '.join(others)}" if others else ""
     if connector in others:

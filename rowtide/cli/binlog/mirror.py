@@ -147,5 +147,6 @@ def _serve(parts: contextlib.ExitStack, running: Mirror, host: str, port: int) -
 
     try:
         parts.enter_context(served(running.status, host, port))
-    except OSError as error:
-        raise click.ClickException(f"cannot listen at {host}:{port}: {error.strerror}") from None
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise click.ClickException(f"cannot listen at {host}:{port}: {reason}") from None

@@ -49,16 +49,16 @@ def databus(
     try:
         found, problems = load_server(config, from_options(None, from_mirror, ignore_unsupported=False))
         app = None if problems else create_app(found, web_bind=web_bind, web_port=web_port, web_token=token)
+        if app is not None:
+            faust_app.run(
+                app,
+                log_level=log_level,
+                log_format=log_format,
+                log_file=None,
+                summary_interval=60.0,
+                web=not no_web,
+                progress=False,
+            )
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
-    if app is None:
-        raise click.ClickException(str(ConfigurationError(problems)))
-    faust_app.run(
-        app,
-        log_level=log_level,
-        log_format=log_format,
-        log_file=None,
-        summary_interval=60.0,
-        web=not no_web,
-        progress=False,
-    )
+    raise click.ClickException(str(ConfigurationError(problems)))

@@ -98,14 +98,14 @@ def run(
 
     try:
         app = faust_app.create_app(*configurations.values(), web_bind=web_bind, web_port=web_port, web_token=token)
+        faust_app.run(
+            app,
+            log_level=log_level,
+            log_format=log_format,
+            log_file=log_file,
+            summary_interval=summary_interval,
+            web=not no_web,
+            progress=not no_progress,
+        )
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
-    faust_app.run(
-        app,
-        log_level=log_level,
-        log_format=log_format,
-        log_file=log_file,
-        summary_interval=summary_interval,
-        web=not no_web,
-        progress=not no_progress,
-    )

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from rowtide_stack.ports import free_port
 
+from rowtide.cli import main
 from rowtide.connector.check import Severity
 from rowtide.connector.config import ConfigurationError
-from rowtide.connector.worker.web.address import WebAddress, port_findings
+from rowtide.connector.worker.web.address import WebAddress, port_findings, require_address
+from tests.support.configurations import PROPERTIES
 
 
 @contextmanager
@@ -103,3 +108,29 @@ def test_a_program_that_does_not_speak_http() -> None:
         (found,) = port_findings(address(listening.getsockname()[1]), "shop")
         thread.join()
         assert "by rowtide" not in found.message
+
+
+@pytest.mark.parametrize("host", ["203.0.113.9", "nosuch.invalid", "a..b", "2001:db8::1"])
+def test_an_address_of_another_machine(host: str) -> None:
+    """It was a traceback at the start, and "in use" in the check."""
+    with pytest.raises(ConfigurationError, match=f"--web-bind: {re.escape(host)} is no address of this machine"):
+        require_address(host, free_port(), any_port=True)
+    (found,) = port_findings(WebAddress(host, free_port(), any_port=True), "shop")
+    assert (found.severity, found.subject) == (Severity.ERROR, "--web-bind")
+
+
+def test_a_port_that_was_asked_for_is_in_use() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        require_address("127.0.0.1", port, any_port=True)
+        with pytest.raises(ConfigurationError, match=f"--web-port: port {port} of 127.0.0.1 cannot be used: Address"):
+            require_address("127.0.0.1", port, any_port=False)
+    require_address("127.0.0.1", port, any_port=False)
+
+
+@pytest.mark.parametrize("log_file", ["nosuch/x.log", "properties/x.log"])
+def test_a_log_file_that_cannot_be_written(tmp_path: Path, log_file: str) -> None:
+    (tmp_path / "properties").write_text("".join(f"{name}={value}\n" for name, value in PROPERTIES.items()))
+    result = CliRunner().invoke(main, ["run", str(tmp_path / "properties"), "--log-file", str(tmp_path / log_file)])
+    assert result.exit_code == 1
+    assert f"--log-file: {tmp_path / log_file} cannot be written" in result.output
