@@ -142,6 +142,8 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
         from rowtide.spark_consumers.kafka.source import KafkaSource  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise SettingsError(f"{error.name} is missing: pip install 'rowtide[spark]'") from error
+    # The report has a line for each table; Spark's progress bar would overwrite it.
+    spark_settings = {"spark.ui.showConsoleProgress": "false", **_pairs("--spark-conf", options["spark_conf"])}
     require_listener(properties["bootstrap.servers"])
     signal.signal(signal.SIGINT, _interrupted)
     with _spark_output(shown=options["verbose"]) as output, console.status("starting Spark"):
@@ -150,8 +152,7 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
             master=options["master"],
             jars=options["jars"],
             packages=options["packages"],
-            # The report has a line for each table; Spark's progress bar would overwrite it.
-            settings={"spark.ui.showConsoleProgress": "false", **_pairs("--spark-conf", options["spark_conf"])},
+            settings=spark_settings,
             output=output,
         )
     signal.signal(signal.SIGINT, _interrupted)  # PySpark's handler would call Spark in the middle of another call

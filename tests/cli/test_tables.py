@@ -129,6 +129,7 @@ def test_a_connector_that_accepts_rows_without_numbers_has_no_tables(tmp_path: P
 def test_jars_come_from_the_environment() -> None:
     code = (
         "import sys, rowtide.spark_consumers.jvm.session as session, rowtide.cli.tables as cli\n"
+        "cli.require_listener = lambda servers: None\n"
         "session.build_session = lambda **settings: sys.exit(settings['jars'])\n"
         "cli.tables(['--output', '/nowhere', '--topic-prefix', 'p', '--bootstrap-servers', 'h:1'])"
     )
@@ -140,6 +141,7 @@ def test_jars_come_from_the_environment() -> None:
 def test_ctrl_c_ends_it_at_once() -> None:
     code = (
         "import os, signal, rowtide.spark_consumers.jvm.session as session, rowtide.cli.tables as cli\n"
+        "cli.require_listener = lambda servers: None\n"
         "session.build_session = lambda **settings: os.kill(os.getpid(), signal.SIGINT)\n"
         "cli.tables(['--output', '/nowhere', '--topic-prefix', 'p', '--bootstrap-servers', 'h:1'])"
     )
@@ -152,6 +154,7 @@ def failing_start(*options: str) -> subprocess.CompletedProcess[str]:
     """A run whose Spark prints something, then does not start."""
     code = (
         "import os, sys, rowtide.spark_consumers.jvm.session as session, rowtide.cli.tables as cli\n"
+        "cli.require_listener = lambda servers: None\n"
         "def start(output, **settings):\n"
         "    os.write(2 if output is None else output.fileno(), b'no such package\\n')\n"
         "    raise RuntimeError('Java has ended')\n"
