@@ -165,15 +165,30 @@ def chain_from_properties(properties: Mapping[str, str]) -> TransformChain:
     return transform_chain(_plugins(properties, "transforms"), _plugins(properties, "predicates"))
 
 
+_SCRIPTED = {
+    "io.debezium.transforms.Filter": (
+        "org.apache.kafka.connect.transforms.Filter with a predicate drops records by topic, header or tombstone"
+    ),
+    "io.debezium.transforms.ContentBasedRouter": (
+        "io.debezium.transforms.ByLogicalTableRouter and org.apache.kafka.connect.transforms.RegexRouter choose topics "
+        "by the table's name"
+    ),
+}
+"""Debezium's transforms for languages such as Groovy, and what takes their place."""
+
+
 def _build(
     classes: Mapping[str, Callable[[Options], T]], plugin: Plugin, options: Options, problems: list[Problem]
 ) -> T | None:
     """Build a plugin, and add its problems to ``problems``."""
     make = classes.get(plugin.type) or _by_simple_name(classes, plugin.type)
     if make is None:
-        message = (
-            "is required" if not plugin.type else f"rowtide has no {plugin.type}" + suggestion(plugin.type, classes)
-        )
+        if not plugin.type:
+            message = "is required"
+        elif plugin.type in _SCRIPTED:
+            message = f"rowtide has no {plugin.type}, which runs scripts in Java: {_SCRIPTED[plugin.type]}"
+        else:
+            message = f"rowtide has no {plugin.type}" + suggestion(plugin.type, classes, of_class=True)
         options.problem("type", message)
         problems.extend(options.problems)
         return None

@@ -141,9 +141,16 @@ class Options:
         ]
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return a suggestion of a similar name to append to a message; empty if there is none."""
+def suggestion(name: str, known: Iterable[str], *, of_class: bool = False) -> str:
+    """Return a suggestion of a similar name to append to a message; empty if there is none.
+
+    Args:
+        name: the unknown name.
+        known: the known ones.
+        of_class: compare without the packages, which are alike.
+    """
     import difflib  # noqa: PLC0415 - only after a mistake
 
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    compared = {one.rpartition(".")[2] if of_class else one: one for one in sorted(known, reverse=True)}
+    near = difflib.get_close_matches(name.rpartition(".")[2] if of_class else name, compared, n=1)
+    return f"; did you mean {compared[near[0]]}?" if near else ""

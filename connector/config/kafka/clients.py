@@ -4,9 +4,12 @@ A setting of the Java client without a counterpart is a problem that names the r
 """
 
 import enum
+import errno
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.kafka.librdkafka import ALIASES, SETTINGS
@@ -245,6 +248,8 @@ class _Translator:
         kind = given.get(f"ssl.{which}.type", "").strip().upper() or _store_kind(value)
         if kind == "PKCS12" and which == "keystore":
             self.set(name, "ssl.keystore.location", value)
+        elif kind != "PEM" and not Path(value).exists():
+            self.problem(name, f"{value} cannot be read: {os.strerror(errno.ENOENT)}")
         elif kind != "PEM":
             self.problem(name, f"{value!r} looks like a {kind} store: {_STORES}")
         elif which == "truststore":

@@ -62,6 +62,22 @@ def test_without_transforms_records_are_not_changed() -> None:
     assert chain.apply(INSERT) is INSERT
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (DEBEZIUM + "Filter", "transforms.Filter with a predicate"),
+        (DEBEZIUM + "ContentBasedRouter", "RegexRouter choose topics"),
+        (DEBEZIUM + "Something", "rowtide has no io.debezium.transforms.Something"),
+    ],
+)
+def test_a_transform_that_rowtide_lacks(name: str, message: str) -> None:
+    """A class of the same package is no suggestion: Filter was answered by TimezoneConverter."""
+    with pytest.raises(TransformConfigurationError) as raised:
+        chain_from_properties({"topic.prefix": "x", "transforms": "a", "transforms.a.type": name})
+    assert message in str(raised.value)
+    assert "did you mean" not in str(raised.value)
+
+
 def test_all_problems_are_reported_at_once_with_suggestions() -> None:
     properties = {
         "transforms": "a, b,c,d",

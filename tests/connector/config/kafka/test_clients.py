@@ -1,5 +1,7 @@
 """Settings of Kafka clients with Java's and with librdkafka's names."""
 
+from pathlib import Path
+
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -65,8 +67,12 @@ def test_the_request_timeout_is_the_socket_timeout_except_for_producers() -> Non
 
 
 @pytest.mark.parametrize("store", ["keystore", "truststore"])
-def test_a_java_key_store_is_refused_with_the_command_to_convert_it(store: str) -> None:
-    _, problems = translate(ClientKind.PRODUCER, "producer.", {f"ssl.{store}.location": "/x/store.jks"})
+def test_a_java_key_store_is_refused_with_the_command_to_convert_it(store: str, tmp_path: Path) -> None:
+    path = tmp_path / "store.jks"
+    _, problems = translate(ClientKind.PRODUCER, "producer.", {f"ssl.{store}.location": str(path)})
+    assert problems[0].message == f"{path} cannot be read: No such file or directory"
+    path.touch()
+    _, problems = translate(ClientKind.PRODUCER, "producer.", {f"ssl.{store}.location": str(path)})
     assert "keytool" in problems[0].message
     stated = {f"ssl.{store}.location": "/x/store", f"ssl.{store}.type": "PEM"}
     assert translate(ClientKind.PRODUCER, "", stated)[1] == []
