@@ -112,9 +112,12 @@ SHUTDOWN_TIMEOUT = Property(
     5000,
     "The time limit of a stop, in milliseconds: pending records are delivered, or the process ends without it.",
 )
-KEY_CONVERTER = Property("key.converter", text(_CONVERTERS, _ONLY_JSON), JSON_CONVERTER, _CONVERTER.format("keys"))
+_JSON = "JsonConverter"
+KEY_CONVERTER = Property(
+    "key.converter", text(_CONVERTERS, _ONLY_JSON), JSON_CONVERTER, _CONVERTER.format("keys"), Status.PARTLY, _JSON
+)
 VALUE_CONVERTER = Property(
-    "value.converter", text(_CONVERTERS, _ONLY_JSON), JSON_CONVERTER, _CONVERTER.format("values")
+    "value.converter", text(_CONVERTERS, _ONLY_JSON), JSON_CONVERTER, _CONVERTER.format("values"), Status.PARTLY, _JSON
 )
 HEADER_CONVERTER = Property(
     "header.converter",
@@ -124,6 +127,8 @@ HEADER_CONVERTER = Property(
     ),
     "org.apache.kafka.connect.storage.SimpleHeaderConverter",
     "The converter of headers.",
+    Status.PARTLY,
+    "SimpleHeaderConverter",
 )
 _SCHEMAS = "Include the schema in each {}."
 KEY_SCHEMAS = Property("key.converter.schemas.enable", boolean(), True, _SCHEMAS.format("key"))
@@ -210,6 +215,9 @@ TRANSFORMS = Property(
     names(),
     (),
     "Names of single message transforms, applied in this order.",
+    Status.PARTLY,
+    "ExtractNewRecordState, ByLogicalTableRouter, EventRouter, TimezoneConverter; RegexRouter, Filter, InsertField, "
+    "ReplaceField, MaskField, ValueToKey, ExtractField",
     default_text="",
 )
 TRANSFORM = Family(
@@ -224,6 +232,8 @@ PREDICATES = Property(
     names(),
     (),
     "Names of predicates, which select the records that a transform applies to.",
+    Status.PARTLY,
+    "RecordIsTombstone, HasHeaderKey, TopicNameMatches",
     default_text="",
 )
 PREDICATE = Family(

@@ -21,6 +21,7 @@ class Status(enum.Enum):
     """How rowtide supports a property."""
 
     SUPPORTED = "supported"
+    PARTLY = "partly supported"
     WITHOUT_EFFECT = "accepted, without effect"
     NOT_YET = "not supported yet"
 
@@ -40,7 +41,7 @@ class Property(Generic[T]):
         exact: the value if it is absent and values are exact (``rowtide.values``); ``None`` if it is the same.
         doc: one or two sentences for a newcomer.
         status: how rowtide supports it. A property that is not supported yet may be set to its default.
-        reason: why it has no effect, or the alternative.
+        reason: why it has no effect, the alternative, or which values are supported.
         flavors: the servers that it exists for.
         required: whether a connector cannot start without it.
         refused: former values of Debezium and values that rowtide does not support, each with the alternative.
