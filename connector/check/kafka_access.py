@@ -1,5 +1,6 @@
 """Edge: checks what the account may do in Kafka, without producing: rights on topics, and transactions."""
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -15,11 +16,14 @@ from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.topic_checks import CapturedTable
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.kafka.producer_settings import transactional_id
+from rowtide.topics.admin.errors import acl_command
 
 _SHOWN = 5
 _MOST_TOPICS = 1000
 _SLACK_S = 5.0
 """The client's own time-out, which is an error of Kafka, comes so much before that of waiting for it."""
+_UNHEARD = logging.Logger("unheard")
+"""Takes the log of a client, which prints fatal errors otherwise: what they say is a finding."""
 _DENIED = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 
 
@@ -42,26 +46,49 @@ def access_findings(
     rights = [
         (kafka.producer, AclOperation.WRITE, [*data, *own], "producer.override"),
         (kafka.consumer, AclOperation.READ, own, "offset.storage.topic"),
+        (kafka.admin, AclOperation.DESCRIBE_CONFIGS, own, "offset.storage.topic"),
     ]
     if history.topic is not None:
         rights.append((history.producer, AclOperation.WRITE, [history.topic], "schema.history.internal.producer"))
         rights.append((history.consumer, AclOperation.READ, [history.topic], "schema.history.internal.consumer"))
+        rights.append(
+            (history.admin, AclOperation.DESCRIBE_CONFIGS, [history.topic], "schema.history.internal.producer")
+        )
     for settings, operation, topics, subject in rights:
         names = [topic for topic in topics if topic in existing]
         if denied := _without(settings, operation, names, timeout):
-            right = "write to" if operation is AclOperation.WRITE else "read"
-            message = f"the account may not {right} {_listed(denied)}: grant it {operation.name} on the topics"
+            command = _command(settings, (_TOOL_NAMES[operation],), "topic", denied)
+            message = f"the account may not {_VERBS[operation]} {_listed(denied)}: grant it {operation.name}: {command}"
             yield Finding(Severity.ERROR, subject, message)
     if config.topics.creation.enabled or own:
         new = [topic for topic in (*(data if config.topics.creation.enabled else ()), *own) if topic not in existing]
         if denied := _not_creatable(kafka.admin, new, timeout):
+            command = _command(kafka.admin, ("Create", "Describe", "Write"), "topic", denied)
             message = (
-                f"the account may neither see nor create {_listed(denied)}: grant it CREATE, DESCRIBE and WRITE on "
-                "the topics, or create them beforehand"
+                f"the account may neither see nor create {_listed(denied)}: grant it CREATE, DESCRIBE and WRITE: "
+                f"{command}, or create them beforehand"
             )
             yield Finding(Severity.ERROR, "topic.creation.enable", message)
     if config.delivery.exactly_once and config.delivery.sink == "kafka":
         yield from _transactions(config, timeout)
+
+
+_VERBS = {
+    AclOperation.WRITE: "write to",
+    AclOperation.READ: "read",
+    AclOperation.DESCRIBE_CONFIGS: "describe the configuration of",
+}
+_TOOL_NAMES = {
+    AclOperation.WRITE: "Write",
+    AclOperation.READ: "Read",
+    AclOperation.DESCRIBE_CONFIGS: "DescribeConfigs",
+}
+
+
+def _command(settings: Mapping[str, Any], operations: tuple[str, ...], resource: str, names: list[str]) -> str:
+    user = settings.get("sasl.username")
+    servers = str(settings.get("bootstrap.servers", ""))
+    return acl_command(servers, operations, resource, names[:_SHOWN], None if user is None else str(user))
 
 
 def _listed(topics: list[str]) -> str:
@@ -115,13 +142,14 @@ def _transactions(config: Configuration, timeout: float) -> Iterator[Finding]:
     own = str(config.kafka.producer.get("transactional.id") or transactional_id(config.delivery.group_id, config.name))
     settings = {**connection_settings(config.kafka.producer), "transactional.id": f"{own}-check", "log_level": 0}
     try:
-        Producer(settings).init_transactions(timeout)
+        Producer(settings, logger=_UNHEARD).init_transactions(timeout)
     except KafkaException as failure:
         error = failure.args[0]
         if error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
             message = (
                 f"the account may not use the transactional id {own}-check, and probably not {own} either: grant it "
-                f"WRITE and DESCRIBE on the transactional id {own}"
+                f"WRITE and DESCRIBE on the transactional id {own}: "
+                + _command(settings, ("Write", "Describe"), "transactional-id", [own])
             )
             yield Finding(Severity.WARNING, "exactly.once.source.support", message)
             return

@@ -1,5 +1,7 @@
 """Errors of Kafka's admin client as errors of topics, with the way out. An edge: the client's codes."""
 
+from collections.abc import Iterable, Sequence
+
 from confluent_kafka import KafkaError
 
 from rowtide.topics.errors import KafkaUnreachable, TopicError
@@ -30,6 +32,31 @@ _AWAY = {
 """A broker that restarts or hangs, and one that just has, answer so."""
 
 
+_OPERATIONS = {
+    "look up": "Describe", "describe": "DescribeConfigs", "create": "Create", "read": "Read", "write": "Write",
+}  # fmt: skip
+"""The right that an operation needs, as Kafka's tool writes it."""
+
+
+def acl_command(
+    servers: str, operations: str | Sequence[str], resource: str, names: Iterable[str], user: str | None = None
+) -> str:
+    """Return the command of Kafka that grants rights.
+
+    Args:
+        servers: ``bootstrap.servers``.
+        operations: one or several, as the command writes them: ``Write``.
+        resource: ``topic``, ``group`` or ``transactional-id``.
+        names: of the resources.
+        user: the account, if it is known.
+    """
+    given = (operations,) if isinstance(operations, str) else operations
+    rights = " ".join(f"--operation {operation}" for operation in given)
+    resources = " ".join(f"--{resource} {name}" for name in names)
+    principal = f"User:{user or 'NAME'}"
+    return f"kafka-acls.sh --bootstrap-server {servers} --add --allow-principal {principal} {rights} {resources}"
+
+
 def is_away(error: KafkaError) -> bool:
     """Whether the brokers are away, so that the same may succeed later."""
     return error.code() in _AWAY or "brokers are currently fenced" in error.str()  # they register after a restart
@@ -47,7 +74,9 @@ def failed(what: str, topic: str, error: KafkaError, servers: str, settings: Top
     """
     text = f"cannot {what} topic {topic!r}: {error.str()}"
     if error.code() in _DENIED:
-        return TopicError(f"{text}. Grant the connector's user the right, or create the topic beforehand")
+        operation = _OPERATIONS.get(what, "All")
+        way_out = f"Grant the right: {acl_command(servers, operation, 'topic', (topic,))}"
+        return TopicError(f"{text}. {way_out}{', or create the topic beforehand' if what == 'create' else ''}")
     if is_away(error):
         return KafkaUnreachable(f"{text}. No broker answers at bootstrap.servers={servers}")
     if settings is not None and error.code() == KafkaError.INVALID_REPLICATION_FACTOR:

@@ -105,16 +105,24 @@ def test_rights_that_are_missing_and_then_granted(guarded: GuardedKafka) -> None
     read, write, describe = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
     grant(guarded, (topic, "shop.d.allowed", write), (topic, "shop.d.read_only", read), (topic, "history", describe))
     grant(guarded, (topic, "offsets", write))
-    wrong_texts = texts(guarded, errors=6)
+    wrong_texts = texts(guarded, errors=8)
     expected = [
         "producer.override: the account may not write to the topic shop.d.read_only: grant it WRITE",
         "offset.storage.topic: the account may not read the topic offsets: grant it READ",
+        "offset.storage.topic: the account may not describe the configuration of the topic offsets",
         "schema.history.internal.producer: the account may not write to the topic history: grant it WRITE",
         "schema.history.internal.consumer: the account may not read the topic history: grant it READ",
+        "schema.history.internal.producer: the account may not describe the configuration of the topic history",
         "topic.creation.enable: the account may neither see nor create the topic shop.d.new: grant it CREATE",
         f"exactly.once.source.support: the account may not use the transactional id {group}-inventory-0-check",
     ]
     assert [text[: len(start)] for text, start in zip(wrong_texts, expected, strict=True)] == expected
+    command = f"kafka-acls.sh --bootstrap-server {guarded.bootstrap} --add --allow-principal User:app --operation "
+    assert f"{command}Write --topic shop.d.read_only" in wrong_texts[0]
+    assert f"{command}DescribeConfigs --topic offsets" in wrong_texts[2]
+    assert f"{command}Write --operation Describe --transactional-id {group}-inventory-0" in wrong_texts[-1]
+    configs = AclOperation.DESCRIBE_CONFIGS
+    grant(guarded, (topic, "offsets", configs), (topic, "history", configs))
     grant(guarded, (topic, "shop.d.read_only", write), (topic, "offsets", read), (topic, "history", read))
     grant(guarded, (topic, "history", write), (topic, "shop.d.new", AclOperation.CREATE))
     name = f"{group}-inventory-0-check"
