@@ -7,6 +7,8 @@ from typing import Any
 
 from rowtide.envelope.schema import BOOLEAN, BYTES, FLOAT64, INT32, INT64, STRING, Field, Schema
 
+_UNKNOWN = STRING.with_optional(True)
+"""The schema of an array's elements if it has none but nulls."""
 _TYPES: dict[str, type] = {"string": str, "boolean": bool, "int32": int, "int64": int, "double": float}
 
 
@@ -21,10 +23,13 @@ class JsonExpander:
     Attributes:
         keep_nulls: whether a null becomes an optional field of type bytes; else it is omitted.
         adjust: returns the name of a key's field.
+        exact: keep arrays without a value, as arrays of optional strings. Debezium omits empty ones, and keeps a
+            payload with one of nulls as text.
     """
 
     keep_nulls: bool
     adjust: Callable[[str], str]
+    exact: bool = False
 
     def expand(self, name: str, text: str) -> tuple[Schema, Any]:
         """Return the schema and the value of a JSON object.
@@ -59,7 +64,9 @@ class JsonExpander:
             case float():
                 return FLOAT64.with_optional(True)
             case list():
-                return Schema("array", optional=True, items=self._items(path, document)) if document else None
+                if not document and not self.exact:
+                    return None
+                return Schema("array", optional=True, items=self._items(path, document))
             case _:
                 return self._struct(path, document)
 
@@ -83,6 +90,8 @@ class JsonExpander:
             return self._merged([self._struct(path, element) for element in present])
         schema = self._schema(None, present[0] if present else None)
         if schema is None:
+            if self.exact:
+                return _UNKNOWN
             raise NotExpandableError("an array has elements of an unknown type")
         return schema
 
@@ -95,7 +104,8 @@ class JsonExpander:
         for schema in schemas:
             for field in schema.fields:
                 known = fields.get(field.name)
-                if known is None or (known.schema.type == "bytes" and field.schema.type != "bytes"):
+                replaced = known is not None and (known.schema.type == "bytes" or known.schema.items is _UNKNOWN)
+                if known is None or (replaced and field.schema.type != "bytes" and field.schema.items is not _UNKNOWN):
                     fields[field.name] = field
         return Schema("struct", name=schemas[0].name, fields=tuple(fields.values()))
 

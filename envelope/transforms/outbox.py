@@ -102,7 +102,7 @@ class EventRouter:
             options.replacement("route.topic.replacement", pattern, "outbox.event.${routedByValue}"),
             options.boolean("route.tombstone.on.empty.payload", default=False),
             options.choice("table.op.invalid.behavior", ("warn", "error", "fatal"), "warn"),
-            JsonExpander(nulls == "optional_bytes", adjust) if expand else None,
+            JsonExpander(nulls == "optional_bytes", adjust, options.exact) if expand else None,
             not options.exact,
         )
 
