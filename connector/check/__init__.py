@@ -19,7 +19,7 @@ from rowtide.connector.check.server import fetch_facts
 from rowtide.connector.check.server_rules import OWN_REPLICA, server_findings
 from rowtide.connector.check.signal_rules import signal_findings
 from rowtide.connector.check.sink import sink_findings
-from rowtide.connector.check.table_rules import exact_differences, table_findings, values_finding
+from rowtide.connector.check.table_rules import cascade_findings, exact_differences, table_findings, values_finding
 from rowtide.connector.check.topic_checks import CapturedTable, captured_tables, topic_findings
 from rowtide.connector.config import Configuration, Problem
 from rowtide.connector.source.connection import DatabaseUnreachableError
@@ -142,6 +142,7 @@ def evaluate(config: Configuration, facts: ServerFacts) -> list[Finding]:
     found = [*server_findings(config, facts), *privilege_findings(config, facts)]
     if facts.tables is not None:
         found += table_findings(config, facts.tables, zero_dates=facts.takes_zero_dates)
+        found += cascade_findings(config, facts)
     return ranked(found)
 
 

@@ -20,6 +20,7 @@ VARIABLES = frozenset(
         "enforce_gtid_consistency",
         "expire_logs_days",
         "gtid_mode",
+        "innodb_native_foreign_keys",
         "log_bin",
         "log_replica_updates",
         "log_slave_updates",
@@ -88,6 +89,23 @@ class TableFact:
 
 
 @dataclass(frozen=True, slots=True)
+class Cascade:
+    """A foreign key that changes rows when other rows change.
+
+    Attributes:
+        database: the database of the table whose rows it changes.
+        name: that table.
+        parent: the table that it refers to, as ``database.table``.
+        rules: what it does: ``ON DELETE CASCADE``, ``ON UPDATE SET NULL``, ...
+    """
+
+    database: str
+    name: str
+    parent: str
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ServerFacts:
     """A server as its query results describe it.
 
@@ -102,6 +120,7 @@ class ServerFacts:
         unreadable_status: the reason why the account cannot read the binlog's position; ``None`` if it can.
         refused_heartbeat: why the server refuses ``heartbeat.action.query``; ``None`` if it does not.
         tables: the tables that the account can see; ``None`` if they were not queried.
+        cascades: the foreign keys of these tables that change rows.
     """
 
     version: str
@@ -114,6 +133,7 @@ class ServerFacts:
     unreadable_status: str | None = None
     refused_heartbeat: str | None = None
     tables: tuple[TableFact, ...] | None = field(default=None)
+    cascades: tuple[Cascade, ...] = ()
 
     @property
     def flavor(self) -> Flavor:

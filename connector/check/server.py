@@ -8,11 +8,12 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor, SSCursor
 
-from rowtide.connector.check.facts import VARIABLES, ColumnFact, Replica, ServerFacts, TableFact
+from rowtide.connector.check.facts import VARIABLES, Cascade, ColumnFact, Replica, ServerFacts, TableFact
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.source.connection import connect
 from rowtide.topics.filters import BUILTIN_DATABASES
 
+_CASCADING = "'CASCADE', 'SET NULL', 'SET DEFAULT'"
 _EXPLAINABLE = re.compile(r"\s*(?:INSERT|UPDATE|REPLACE|DELETE|SELECT)\b", re.IGNORECASE)
 _VARIABLES = ", ".join(f"'{name}'" for name in sorted(VARIABLES))
 # Defaults that Debezium's schema has: literals, and CURRENT_TIMESTAMP of a DATETIME.
@@ -63,6 +64,7 @@ def fetch_facts(config: Configuration, *, tables: bool = True, estimates: bool =
             unreadable_status=refused,
             refused_heartbeat=_refused_heartbeat(connection, config.heartbeat.action_query),
             tables=_tables(connection, estimates=estimates, mariadb=is_mariadb) if tables else None,
+            cascades=_cascades(connection) if tables else (),
         )
 
 
@@ -151,6 +153,22 @@ def _tables(connection: "Connection[Any]", *, estimates: bool, mariadb: bool) ->
                 column = ColumnFact(name, _text(column_type), nullable == "YES", bool(has_default), bool(key))
                 columns[database, table].append(shared.setdefault(column, column))
     return tuple(TableFact(*key, tuple(columns[key]), *more_facts) for key, more_facts in tables.items())
+
+
+def _cascades(connection: "Connection[Any]") -> tuple[Cascade, ...]:
+    rows, _ = _rows(
+        connection,
+        "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, DELETE_RULE, "
+        "UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS "
+        f"WHERE DELETE_RULE IN ({_CASCADING}) OR UPDATE_RULE IN ({_CASCADING})",
+    )
+    found = []
+    for row in rows or ():
+        database, name, parent_database, parent, on_delete, on_update = row.values()
+        pairs = (("DELETE", on_delete), ("UPDATE", on_update))
+        rules = tuple(f"ON {event} {rule}" for event, rule in pairs if f"'{rule}'" in _CASCADING)
+        found.append(Cascade(database, name, f"{parent_database}.{parent}", rules))
+    return tuple(found)
 
 
 def _whole(value: Any) -> int | None:

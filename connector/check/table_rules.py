@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from rowtide.connector.check.facts import ColumnFact, TableFact, captured_names
+from rowtide.connector.check.facts import ColumnFact, ServerFacts, TableFact, captured_names
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.pattern_rules import pattern_findings
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import PROPERTIES, capture, connection, values
+from rowtide.connector.config.catalogue.property import Flavor
 from rowtide.connector.config.choices import LimitAction
 from rowtide.connector.records.lossy_conversions import (
     ColumnTraits,
@@ -19,6 +20,7 @@ from rowtide.topics.filters import CapturedNames
 from rowtide.topics.naming import TopicNameClashError, TopicNames
 
 _SHOWN = 5
+_CASCADES_LOGGED = (9, 6)
 
 
 def table_findings(
@@ -90,6 +92,30 @@ def _guardrail(config: Configuration, captured: list[TableFact]) -> Iterator[Fin
             f"{len(captured)} tables are captured, but the limit is {most}; narrow table.include.list, or raise "
             "the limit",
         )
+
+
+def cascade_findings(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
+    """Findings about foreign keys whose changes the server does not log: the storage engine makes them itself.
+
+    MySQL makes and logs them above the engine since 9.6 (``innodb_native_foreign_keys``), MariaDB does not.
+    """
+    logged = facts.flavor is Flavor.MYSQL and facts.release >= _CASCADES_LOGGED
+    if logged and not facts.is_on("innodb_native_foreign_keys"):
+        return
+    captured = {(table.database, table.name) for table in _captured(config, facts.tables or ())}
+    lost = [
+        f"{one.database}.{one.name} ({' and '.join(one.rules)} of {one.parent})"
+        for one in facts.cascades
+        if (one.database, one.name) in captured
+    ]
+    if lost:
+        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        message = (
+            f"the server does not log the rows that foreign keys delete or change, so the topics lack such changes of "
+            f"{', '.join(lost[:_SHOWN])}{more}. Let the application or a trigger change the rows. MySQL logs them "
+            "since 9.6, unless innodb_native_foreign_keys is ON"
+        )
+        yield Finding(Severity.WARNING, capture.TABLE_INCLUDE.name, message)
 
 
 def values_finding(config: Configuration) -> Finding:

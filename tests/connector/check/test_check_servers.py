@@ -394,3 +394,18 @@ def test_a_terrible_configuration_is_reported_in_one_go(mysql_db: Database, kafk
     assert report["tables"] == [
         {"database": name, "table": "orders", "estimated_rows": 2, "topic": topic, "topic_exists": False}
     ]
+
+
+def test_foreign_keys_that_change_rows_are_found(mariadb_db: Database, mysql_db: Database) -> None:
+    for database in (mariadb_db, mysql_db):
+        database.execute(
+            "CREATE TABLE parents (id INT PRIMARY KEY)",
+            "CREATE TABLE deleted (p INT, FOREIGN KEY (p) REFERENCES parents (id) ON DELETE CASCADE)",
+            "CREATE TABLE emptied (p INT, FOREIGN KEY(p) REFERENCES parents(id) ON DELETE SET NULL ON UPDATE CASCADE)",
+            "CREATE TABLE kept (p INT, FOREIGN KEY (p) REFERENCES parents (id))",
+        )
+        found = fetch_facts(config(database.server)).cascades
+        assert {(one.name, one.parent, one.rules) for one in found if one.database == database.name} == {
+            ("deleted", f"{database.name}.parents", ("ON DELETE CASCADE",)),
+            ("emptied", f"{database.name}.parents", ("ON DELETE SET NULL", "ON UPDATE CASCADE")),
+        }

@@ -7,7 +7,7 @@ import pytest
 
 from rowtide.connector import check
 from rowtide.connector.check import CheckFailedError, Finding, Severity, errors_in, evaluate
-from rowtide.connector.check.facts import ColumnFact, Replica, ServerFacts, TableFact
+from rowtide.connector.check.facts import Cascade, ColumnFact, Replica, ServerFacts, TableFact
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.source.binlog_stream import registered_replica
 
@@ -318,3 +318,37 @@ def test_helper_tables_of_online_schema_changes_are_named(facts: Facts, configur
     assert not errors_in(evaluate(configured(), facts(grants=grants, tables=tables)))
     for own in ({"rowtide.online.schema.change.tables": "none"}, {"table.include.list": "shop._orders_new"}):
         assert evaluate(configured(own), facts(tables=tables)) == []
+
+
+CASCADES = (
+    Cascade("shop", "lines", "shop.orders", ("ON DELETE CASCADE", "ON UPDATE SET NULL")),
+    Cascade("other", "lines", "shop.orders", ("ON DELETE CASCADE",)),
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "variables", "lost"),
+    [
+        ("8.4.3", {}, True),
+        ("9.5.0", {}, True),
+        ("9.6.0", {}, False),
+        ("9.7.0", {"innodb_native_foreign_keys": "OFF"}, False),
+        ("9.7.0", {"innodb_native_foreign_keys": "ON"}, True),
+        ("11.4.5-MariaDB-log", MARIADB, True),
+    ],
+)
+def test_changes_that_foreign_keys_make(
+    version: str, variables: dict[str, str | None], lost: bool, facts: Facts, configured: Configured
+) -> None:
+    flavor = {"database.flavor": "mariadb"} if "MariaDB" in version else {}
+    config = configured({"connector.class": "", "database.include.list": "shop"} | flavor)
+    found = [
+        finding.message
+        for finding in evaluate(config, facts(variables, version=version, cascades=CASCADES))
+        if "foreign keys" in finding.message
+    ]
+    assert len(found) == lost
+    if lost:
+        assert "shop.lines (ON DELETE CASCADE and ON UPDATE SET NULL of shop.orders)" in found[0]
+        assert "other.lines" not in found[0]
+    assert [one for one in evaluate(config, facts(variables, version=version)) if "foreign keys" in one.message] == []
