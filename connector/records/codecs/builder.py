@@ -243,9 +243,12 @@ def conversion_failure(settings: PipelineSettings, record: RecordColumn, table: 
         shown = f"{value} cannot be converted: {error}" if shows else _HIDDEN_VALUE
         if mode == "fail":
             raise SchemaError(f"{subject}: {shown}. {way_out}") from error
+        written = error.nearest if isinstance(error, OutOfRangeError) else None
         if mode == "warn":
-            log.warning("%s: %s", subject, shown)
-        return error.nearest if isinstance(error, OutOfRangeError) else None
+            instead = "null" if record.null is None else "the default"
+            instead = instead if written is None else str(written).lower()
+            log.warning("%s: %s. Records have %s instead (%s=warn)", subject, shown, instead, _SETTING)
+        return written
 
     return failed
 

@@ -19,7 +19,7 @@ from rowtide.topics.naming import StandardNaming
 def test_a_value_that_cannot_be_converted(mode: Any, show: bool, caplog: pytest.LogCaptureFixture) -> None:
     rules = RecordRules(ValueSettings(event_converting_failure_handling_mode=mode))
     settings = PipelineSettings("mysql", "shop", StandardNaming("shop"), rules=rules, show_values=show)
-    record: Any = SimpleNamespace(column=SimpleNamespace(name="pin", column_type="time"))
+    record: Any = SimpleNamespace(column=SimpleNamespace(name="pin", column_type="time"), null=None)
     failed = conversion_failure(settings, record)
     if mode == "fail":
         with pytest.raises(SchemaError) as caught:
@@ -29,6 +29,7 @@ def test_a_value_that_cannot_be_converted(mode: Any, show: bool, caplog: pytest.
         with caplog.at_level(logging.WARNING):
             failed("4711", ValueError("4711 is too large"))
         (message,) = caplog.messages
+        assert message.endswith("Records have null instead (event.converting.failure.handling.mode=warn)")
     assert "column pin (time)" in message
     assert ("4711" in message) is show
     assert ("errors.log.include.messages" in message) is not show
