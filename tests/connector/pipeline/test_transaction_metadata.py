@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rowtide.connector.config import from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.engine.replay import replay
 from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
+from rowtide.connector.records.batch import Batch
+from tests.support.recordings.golden import Case, written
 
 EVENTS = st.lists(st.tuples(st.sampled_from(["d.a", "d.b", "d.c", "d.é"]), st.integers(1, 5)), max_size=30)
 
@@ -61,3 +67,16 @@ def test_a_statement_counts_as_a_record_of_its_table() -> None:
     monitor.blocks("d.a", 5)
     monitor.return_to(state)
     assert monitor.block("d.a") == {"id": "t", "total_order": 5, "data_collection_order": 2}
+
+
+def test_what_identifies_a_change_of_mariadb() -> None:
+    """Positions of events within a transaction are not sent; Debezium's recording has the same repetitions."""
+    case = Case("mariadb-transaction-boundaries")
+    settings = pipeline_settings(from_properties({**case.properties(), "provide.transaction.metadata": "true"}), "run")
+    batches = [one for one in replay(case.binlog, settings, None, lambda: 0) if isinstance(one, Batch)]
+    values = [json.loads(one.value)["payload"] for one in written(batches) if one.value and '"op":' in one.value]
+    changes = [value for value in values if value["op"] in "cud"]
+    places = [tuple(change["source"][name] for name in ("file", "pos", "row")) for change in changes]
+    orders = [(change["source"]["gtid"], change["transaction"]["total_order"]) for change in changes]
+    assert len(set(places)) < len(changes)
+    assert len(set(orders)) == len(changes)
