@@ -6,6 +6,7 @@ stops, kills or reconfigures a server starts its own (``with MySQL() as server``
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import os
@@ -142,3 +143,9 @@ def mariadb_db(mariadb: MariaDB) -> Iterator[Database]:
     """A new database of the shared MariaDB with a unique name; dropped at the end."""
     with mariadb.database() as database:
         yield database
+
+
+def pytest_unconfigure() -> None:
+    """Silence what the binding of duckdb prints at the end of a process about objects that it has not released."""
+    if "duckdb" in sys.modules:
+        atexit.register(os.dup2, os.open(os.devnull, os.O_WRONLY), 2)

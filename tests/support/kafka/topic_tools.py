@@ -35,7 +35,7 @@ class Topics:
     """The topics of a broker, with unique names for each test."""
 
     def __init__(self, bootstrap: str) -> None:
-        self.client: dict[str, Any] = {"bootstrap.servers": bootstrap}
+        self.client: dict[str, Any] = {"bootstrap.servers": bootstrap, "log_level": 0}  # outlives the broker
         self.admin = TopicAdmin(self.client)
 
     def new(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
