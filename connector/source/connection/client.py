@@ -34,6 +34,8 @@ from rowtide.connector.source.connection.tls_socket import Socket, TlsSocket
 
 _TLS_OPTIONAL = frozenset({SslMode.DISABLED, SslMode.PREFERRED})
 _TLS_VERIFIED = frozenset({SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY})
+_GREETING_S = 10.0
+"""A server of MySQL greets as soon as it has accepted a connection."""
 _READABLE_PLUGINS = frozenset({b"mysql_clear_password", b"dialog", b"mysql_old_password"})
 """Plugins that send the password in clear text, or with a hash that is easily reversed."""
 _CLIENT_ERRORS = range(2000, 3000)
@@ -125,7 +127,15 @@ class Client(_PyMySQL):  # type: ignore[misc]
         return not ipaddress.ip_address(self._sock.getpeername()[0].partition("%")[0]).is_loopback
 
     def _get_server_information(self) -> None:
-        super()._get_server_information()
+        self._read_timeout = min(self.connect_timeout, _GREETING_S)
+        try:
+            super()._get_server_information()
+        except DatabaseUnreachableError as error:
+            if "timed out" not in str(error):
+                raise
+            message = f"no greeting came within {self._read_timeout:.0f} s: another program may use the port"
+            raise connection_failed(pymysql.err.OperationalError(CR.CR_SERVER_LOST, message), self._config) from error
+        self._read_timeout = self.connect_timeout
         if self._pinned is not None and not self._verified and self._auth_plugin_name == "sha256_password":
             # PyMySQL would send the password as it is with TLS; when it is asked to switch, it encrypts it.
             self._auth_plugin_name = "mysql_native_password"

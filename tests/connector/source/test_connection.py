@@ -17,6 +17,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.text_protocol_rows import text_rows
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken, StreamRefused
 from rowtide.connector.source.connection import DatabaseUnreachableError, connect, log_in
+from rowtide.connector.source.connection import client as client_module
 from rowtide.connector.source.connection.open_connections import OpenConnections
 from rowtide.connector.source.connection.result_set import result_rows
 from tests.support.configurations import PROPERTIES
@@ -75,6 +76,13 @@ def test_a_server_that_does_not_answer_can_be_retried(serve: Callable[[Peer], No
         assert "cannot be reached" in caught.value.problem.message
         with pytest.raises(StreamBroken, match=f"127.0.0.1:{server.port}"):
             next(BinlogStream(config, SourceOffset("b.1", 4), mariadb=False).events())
+
+
+def test_a_port_of_another_program_is_not_waited_for_as_long_as_a_log_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_GREETING_S", 0.2)
+    late = pytest.raises(DatabaseUnreachableError, match="no greeting came within 0 s: another program may use")
+    with FakeMySQL(silent) as server, late:
+        log_in(configured(server, connect_timeout_ms="60000"))
 
 
 @pytest.mark.parametrize("mode", ["required", "verify_ca", "verify_identity"])
