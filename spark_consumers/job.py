@@ -260,7 +260,7 @@ class TableJob:
         if prefix is None or not prefix.startswith(f"{self.settings.prefix}."):
             return False
         outcome.notes.append(
-            f"topic {self.name.topic} is left out: its records come from the connector with topic.prefix {prefix}"
+            f"topic {self.name.topic} is skipped: its records come from the connector with topic.prefix {prefix}"
         )
         return True
 

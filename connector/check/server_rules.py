@@ -232,6 +232,6 @@ def _semi_sync(facts: ServerFacts) -> Iterator[Finding]:
         yield Finding(
             Severity.REMARK,
             timeout,
-            f"a commit waits for rowtide for at most {facts.value(timeout)} ms; then the server goes on without it, "
+            f"a commit waits for rowtide for at most {facts.value(timeout)} ms; then the server continues without it, "
             "until rowtide has caught up",
         )

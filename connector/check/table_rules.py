@@ -51,7 +51,7 @@ def _helpers(names: CapturedNames, tables: tuple[TableFact, ...]) -> Iterator[Fi
     if left_out:
         more = f" and {len(left_out) - _SHOWN} more" if len(left_out) > _SHOWN else ""
         message = (
-            f"left out as helper tables of online schema changes: {', '.join(left_out[:_SHOWN])}{more}. To capture "
+            f"skipped as helper tables of online schema changes: {', '.join(left_out[:_SHOWN])}{more}. To capture "
             "one, name it in table.include.list"
         )
         yield Finding(Severity.REMARK, capture.ONLINE_SCHEMA_CHANGE.name, message)

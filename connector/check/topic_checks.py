@@ -99,7 +99,7 @@ def _no_longer_captured(
         topic = naming.data_change(table.database, table.name)
         if topic in existing and not naming.shares_topic(table.database, table.name):
             message = (
-                f"{table.database}.{table.name} is left out as a helper table of "
+                f"{table.database}.{table.name} is skipped as a helper table of "
                 f"{table.database}.{names.helped(table.database, table.name)}, but topic {topic} exists, so its "
                 "records were written before. If it is a table of its own, name it in table.include.list, or set "
                 "this property to none"

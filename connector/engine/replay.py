@@ -251,7 +251,7 @@ class _ByPosition(_Replay[T]):
 
     def _left(self, file: BinlogFile, position: int) -> None:
         if file.number == self._number and position < self._position:
-            raise OffsetError(f"the start {file.name}:{self._position} is behind the end of the file, {position}")
+            raise OffsetError(f"the start {file.name}:{self._position} is after the end of the file, {position}")
 
     def _offset(self, file: str, position: int) -> SourceOffset:
         if self._start.gtids is None and self._before.gtids:

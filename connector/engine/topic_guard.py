@@ -64,7 +64,7 @@ class HangingTransactions:
             log.error(
                 "a transaction hangs in partition %d of topic %s: it has been open at offset %d for %.0f s, which is "
                 "longer than transaction.timeout.ms=%.0f, so Kafka has lost its end. Consumers with "
-                "isolation.level=read_committed get nothing behind it. %s%s",
+                "isolation.level=read_committed get nothing after it. %s%s",
                 found.partition,
                 found.topic,
                 found.offset,

@@ -165,7 +165,7 @@ class CapturedTables:
             if settings.inconsistent_schema == "fail":
                 raise
             if settings.inconsistent_schema == "warn":
-                log.warning("rows are left out: %s (at %s:%d)", error, progress.file, progress.pos)
+                log.warning("rows are skipped: %s (at %s:%d)", error, progress.file, progress.pos)
             return None  # not cached: a later statement may make the table known
 
     def cached(self, structure: TableStructure) -> CapturedTable | None:
@@ -196,7 +196,7 @@ class CapturedTables:
             return
         self._reported.put(name, True)
         log.info(
-            "the rows of %s are left out: it is a helper table of an online schema change of %s.%s "
+            "the rows of %s are skipped: it is a helper table of an online schema change of %s.%s "
             "(rowtide.online.schema.change.tables)",
             TableId(*name), name[0], self._names.helped(*name),
         )  # fmt: skip

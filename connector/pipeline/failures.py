@@ -24,7 +24,7 @@ def leave_out(problem: ProtocolError, mode: FailureMode) -> None:
     if mode == "fail":
         raise problem
     if mode == "warn":
-        log.warning("left out because of event.processing.failure.handling.mode=warn: %s", problem)
+        log.warning("skipped because of event.processing.failure.handling.mode=warn: %s", problem)
 
 
 class ReturnPoint:

@@ -172,7 +172,7 @@ class Statements:
         except SchemaHistoryError as error:
             problem = error.message(literals=self._settings.show_values)
             if self._settings.skip_unparseable_ddl:
-                log.warning("left out because of schema.history.internal.skip.unparseable.ddl=true: %s", problem)
+                log.warning("skipped because of schema.history.internal.skip.unparseable.ddl=true: %s", problem)
                 return []
             if self._settings.form is not None or not isinstance(error, UnparsedStatement):
                 raise UnparsedDdl(problem) from error

@@ -69,7 +69,7 @@ class FileChannel:
                     path.unlink()
                     self._ends.pop(taken_at, None)
         except OSError as error:
-            raise ChannelFailed(f"a file beside {self._path} (signal.file) cannot be deleted: {error}") from error
+            raise ChannelFailed(f"a file next to {self._path} (signal.file) cannot be deleted: {error}") from error
 
     def close(self) -> None:
         """Nothing is open between two polls."""

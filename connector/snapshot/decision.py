@@ -143,7 +143,7 @@ def _read_on(policy: _Policy, offset: SourceOffset, left: SnapshotState, positio
     """Go on with an incomplete initial snapshot: stream from its position, and read what is left beside the stream."""
     if position is not None and not position.available:
         where = (
-            f"an interrupted snapshot cannot go on, because the server no longer has the binlog since "
+            f"an interrupted snapshot cannot continue, because the server no longer has the binlog since "
             f"{offset.position_json()}: {position.reason}"
         )
         if not policy.on_data_error:
@@ -153,7 +153,7 @@ def _read_on(policy: _Policy, offset: SourceOffset, left: SnapshotState, positio
             )
         note = f"{where}. It begins again; rows that were deleted in between stay in the topics"
         return Decision(structure=True, rows=True, position=None, stream=True, notes=(note,))
-    note = f"an earlier snapshot was interrupted: {len(left.tables)} tables are read on beside the stream"
+    note = f"an earlier snapshot was interrupted: {len(left.tables)} tables are read together with the stream"
     start = replace(offset, snapshot=None)
     return Decision(structure=False, rows=False, position=start, stream=True, notes=(note,), goes_on=True)
 
@@ -170,7 +170,7 @@ def _after_interruption(mode: SnapshotMode, policy: _Policy, left: SnapshotState
     rows = policy.rows != "never"
     if left.unfinished:
         notes.append(
-            "it could go on with the rows that are missing with rowtide.snapshot.resumable=true, a snapshot.mode that "
+            "it could continue with the missing rows with rowtide.snapshot.resumable=true, a snapshot.mode that "
             "reads rows and streams, and its schema history"
         )
     if not rows:

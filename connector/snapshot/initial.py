@@ -187,7 +187,7 @@ class Snapshot:
             created[table] = with_labels(session, table, created[table], server)
         log.info("read the structure of all tables: %d", len(created))
         if left_out := [table.id for table in listed if names.leaves_out(table.id.database, table.id.table)]:
-            log.info("left out as helper tables of online schema changes: %s", ", ".join(map(str, left_out)))
+            log.info("skipped as helper tables of online schema changes: %s", ", ".join(map(str, left_out)))
         databases, charset = server_queries.databases(session), server_queries.server_charset(session)
         hash_order = self._config.locking is SnapshotLocking.NONE
         return plan.structure_statements(created, databases, charset, hash_order=hash_order)

@@ -114,7 +114,7 @@ def tables(session: Session, names: Sequence[str]) -> list[ListedTable]:
         except pymysql.MySQLError as error:
             if error.args[0] not in {*DENIED, ER.BAD_DB_ERROR}:
                 raise
-            log.warning("database %s is left out, its tables cannot be listed: %s", database, error.args[-1])
+            log.warning("database %s is skipped, its tables cannot be listed: %s", database, error.args[-1])
             continue
         found += [ListedTable(TableId(database, str(name)), str(kind)) for name, kind in rows if kind in _KINDS]
     return found

@@ -91,7 +91,9 @@ class Worker(mode.Worker):
 
     def _signalled(self, number: signal.Signals) -> None:
         if self._signal_stop_time:
-            log.warning("%s again: stopping at once; undelivered changes are read again at the next start", number.name)
+            log.warning(
+                "%s again: stopping immediately; undelivered changes are read again at the next start", number.name
+            )
             os._exit(1)
         log.info("%s: delivering what was read, then stopping", number.name)
         self._limit_stop()

@@ -302,7 +302,7 @@ class CanalService:
             except (ConnectorError, OSError) as error:
                 if not isinstance(error, ConfigurationError):  # another file, or the disk: try again
                     self._versions.pop(name, None)
-                state = "goes on with its former settings" if name in self._instances else "is not started"
+                state = "continues with its former settings" if name in self._instances else "is not started"
                 log.error("destination %s %s: %s", name, state, error)  # noqa: TRY400
                 if name not in self._instances:
                     await self._release(name)

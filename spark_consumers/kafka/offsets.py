@@ -31,7 +31,7 @@ def new_ranges(topic: str, bounds: Ranges, done: Mapping[int, int], limit: int |
             raise _deleted(topic, partition, start, first)
         if start > end:
             raise OffsetsLostError(
-                f"topic {topic}, partition {partition}: the stored offset {start} lies behind the end, {end}. The "
+                f"topic {topic}, partition {partition}: the stored offset {start} is after the end, {end}. The "
                 f"topic was recreated or truncated: build the table again (--restart)"
             )
         if start < end:

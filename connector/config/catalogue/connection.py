@@ -215,7 +215,7 @@ NONGRACEFUL_DISCONNECT = Property(
     False,
     "Close the binlog connection without waiting for pending data.",
     Status.WITHOUT_EFFECT,
-    "rowtide always closes the binlog connection at once",
+    "rowtide always closes the binlog connection immediately",
 )
 NET_WRITE_TIMEOUT = Property(
     "binlog.net.write.timeout",

@@ -101,8 +101,8 @@ COMPACT_INTERVAL = Property(
     integer(0),
     0,
     "rowtide only: the number of history records after which a summary of the history is written, so that a start "
-    "reads only the records behind the newest summary that fits the stored position; 0 for no summaries. Summaries are "
-    "in the topic `<history topic>.<topic.prefix>.compact`, or in a file beside that of the history. The history "
+    "reads only the records after the newest summary that fits the stored position; 0 for no summaries. Summaries are "
+    "in the topic `<history topic>.<topic.prefix>.compact`, or in a file next to that of the history. The history "
     "itself stays complete, and Debezium can read it.",
 )
 PREFER_DDL = Property(

@@ -70,7 +70,7 @@ DECODER_PROCESSES = Property(
     "rowtide.decoder.processes",
     optional(integer(0)),
     None,
-    "The number of processes that decode row events beside the connector's own; 0 for none. Each needs about 60 MB.",
+    "The number of further processes that decode row events; 0 for none. Each needs about 60 MB.",
     default_text="0; for the lines of `rowtide replay` on more than two cores one less than there are, 8 at most",
 )
 HEARTBEAT_INTERVAL = Property(

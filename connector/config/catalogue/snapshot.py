@@ -71,7 +71,7 @@ LOCKING_MODE = Property(
     choice(SnapshotLocking),
     SnapshotLocking.MINIMAL,
     "The locks of a snapshot: minimal (a global read lock until structure and position are read), extended (until the "
-    "rows are read too), none (only safe if no structure changes meanwhile).",
+    "rows are read too), none (only safe if no structure changes during the snapshot).",
     refused={"custom": f"custom is not supported: {_SPI}"},
 )
 LOCKING_CUSTOM_NAME = Property(
@@ -162,7 +162,7 @@ RESUMABLE = Property(
     "rowtide.snapshot.resumable",
     boolean(),
     False,
-    "After a crash or stop during the initial snapshot, read only the missing rows, beside the stream from the "
+    "After a crash or stop during the initial snapshot, read only the missing rows, together with the stream from the "
     "snapshot's position on, instead of all rows again. Rows that are read later have `source.snapshot` incremental, "
     "and none has last.",
 )

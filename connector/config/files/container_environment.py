@@ -56,7 +56,7 @@ def translate(variables: Mapping[str, str], known: Iterable[str]) -> Layer:
         found[spelling.get(name, name)] = text.strip()
     notes = ["the variables of a container are translated to properties"]
     if left_out:
-        notes.append(f"left out, because they concern the container: {listed(left_out)}")
+        notes.append(f"skipped, because they concern the container: {listed(left_out)}")
     return Layer(found, tuple(notes))
 
 

@@ -96,7 +96,7 @@ def layer_of(document: Any) -> Layer:
         found, notes = properties_of(document)
         return Layer(flattened(found), tuple(notes))
     if isinstance(document, Mapping) and {"apiVersion", "kind"} <= set(document):
-        return Layer({}, (f"left out, because it has no properties of a connector: the {document['kind']}",))
+        return Layer({}, (f"skipped, because it has no properties of a connector: the {document['kind']}",))
     return Layer(flattened(document))
 
 

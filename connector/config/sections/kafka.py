@@ -93,7 +93,7 @@ def _converter(
     if any(name.startswith(f"{side}.") and _REGISTRY.fullmatch(name) for name in reader.properties):
         reader.problem(
             side,
-            "is required beside the settings of a schema registry: the worker of Kafka Connect may have one for Avro. "
+            "is required with the settings of a schema registry: the worker of Kafka Connect may have one for Avro. "
             f"Give the worker's file as well, or set {side}={converter.default}, which uses no registry",
         )
     # Exact values do not depend on a converter's class.

@@ -165,7 +165,7 @@ class PropertyReader:
         if not entry.ignorable:
             self.problem(name, message)
         elif self._ignores:
-            self.warnings.append(f"{name} is left out (rowtide.ignore.unsupported): {message}")
+            self.warnings.append(f"{name} is skipped (rowtide.ignore.unsupported): {message}")
         else:
             self.problem(name, f"{message}. All records are the same without it: --ignore-unsupported leaves it out")
 

@@ -162,7 +162,7 @@ def _without_others(start: SourceOffset, names: CapturedNames) -> Mapping[str, A
     if len(left) == len(state.tables):
         return start.carried
     gone = ", ".join(table.name for table in state.tables if table not in left)
-    log.info("the incremental snapshot of %s does not go on: it is no longer captured", gone)
+    log.info("the incremental snapshot of %s does not continue: it is no longer captured", gone)
     return replace(state, tables=left, paused=state.paused and bool(left)).carried(start.carried)
 
 

@@ -91,7 +91,7 @@ def _moment(epoch: dt.datetime, digits: int) -> Callable[[int | InvalidDate], dt
         try:
             return epoch + dt.timedelta(microseconds=value)
         except OverflowError:  # damaged bytes can hold more than 24 hours
-            raise ValueError("a date and time behind the end of the year 9999") from None
+            raise ValueError("a date and time after the end of the year 9999") from None
 
     return moment
 

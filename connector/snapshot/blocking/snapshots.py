@@ -200,7 +200,7 @@ class BlockingSnapshots:
             self._reader.interrupted(opened)
             yield from self._given_up(request, _reason(error), at)
         else:
-            log.info("the blocking snapshot of %s is complete, the stream goes on", _names(opened))
+            log.info("the blocking snapshot of %s is complete, the stream continues", _names(opened))
             self._notifier.keep(_AGGREGATE, "COMPLETED", {"data_collections": _names(opened)}, request.signal_id)
             self._begin_next()
 

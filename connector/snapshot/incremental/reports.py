@@ -43,7 +43,7 @@ class Reports:
         """The snapshots that a start offset has go on."""
         names = [table.name for table in state.tables]
         if names:
-            log.info("the %s snapshot of %s goes on behind its last chunk", state.tables[0].kind, ", ".join(names))
+            log.info("the %s snapshot of %s continues after its last chunk", state.tables[0].kind, ", ".join(names))
             if self._progress is not None:
                 self._progress.added(names)
 

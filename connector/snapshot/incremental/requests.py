@@ -12,7 +12,7 @@ _COMPARED = 5000
 
 
 ALTERED_TOO_OFTEN = (
-    "its structure has changed each time before the stream had passed the chunk. The snapshot goes on when no "
+    "its structure has changed each time before the stream had passed the chunk. The snapshot continues when no "
     "statement alters the table for longer than the stream is behind the server"
 )
 _CHANGED_TOO_OFTEN = (
@@ -73,7 +73,7 @@ def unknown_table(name: str, captured: Iterable[TableId]) -> str:
 def without_key(name: str, reason: str) -> str:
     """The message that a table cannot be cut into chunks."""
     return (
-        f"table {name} is left out of the incremental snapshot: {reason}. Name a column of it in the signal's "
+        f"table {name} is skipped in the incremental snapshot: {reason}. Name a column of it in the signal's "
         "'surrogate-key', best one with a unique index"
     )
 

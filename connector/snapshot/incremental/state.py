@@ -177,7 +177,7 @@ class SnapshotState:
                 return cls(tuple(_of_debezium(item, signal_id) for item in json.loads(fields[_COLLECTIONS])))
         except (KeyError, TypeError, ValueError):
             log.exception(
-                "the stored position has an incremental snapshot that cannot be read, so it does not go on; "
+                "the stored position has an incremental snapshot that cannot be read, so it does not continue; "
                 "send its execute-snapshot signal again: %.500s", {_STATE: fields.get(_STATE)}
             )  # fmt: skip
         return cls()

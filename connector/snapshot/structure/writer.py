@@ -83,7 +83,7 @@ class StructureWriter:
                 raise SnapshotError(
                     f"the structure of table {table_id or database} cannot be parsed: {problem}"
                 ) from error
-            log.warning("table %s is left out of the snapshot: %s", table_id, problem)
+            log.warning("table %s is skipped in the snapshot: %s", table_id, problem)
             return ()
         if statement.creates:
             return applied.changes

@@ -230,7 +230,7 @@ class _Opener:
             raise SnapshotError(
                 f"{statement} was not granted within {self._seconds} s: long transactions or queries keep tables in "
                 "use (SHOW PROCESSLIST). Try again later, raise snapshot.lock.timeout.ms, or set "
-                "snapshot.locking.mode=none if nobody changes table structures meanwhile"
+                "snapshot.locking.mode=none if nobody changes table structures during the snapshot"
             ) from error
 
     def _start_transaction(self) -> None:

@@ -196,7 +196,7 @@ class BinlogCopy:
         """
         if size not in _ENCRYPTION_EVENTS:
             raise MirrorError(
-                f"the server sends an event behind {self._file}:{start} that begins {size} bytes later: events "
+                f"the server sends an event after {self._file}:{start} that begins {size} bytes later: events "
                 "between them are missing"
             )
         body = bytes(size - HEADER_LENGTH - (4 if self._checksum else 0))

@@ -235,7 +235,7 @@ class Mirror:
             files = self._server_files(client)
         following = continued(at, files)
         if sum(size for name, size in files if _behind(name, following)) > following.end:
-            raise StreamBroken(f"the server sends nothing behind {at.file}:{at.end}, but it has more")
+            raise StreamBroken(f"the server sends nothing after {at.file}:{at.end}, but it has more")
 
     def _tick(self, copy: BinlogCopy, *, idle: bool) -> None:
         now, status = time.monotonic(), self.status

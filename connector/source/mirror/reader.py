@@ -69,7 +69,7 @@ class MirrorStream:
                 return
             file, position = following, FIRST_EVENT
         if not self._closed.is_set() and not self._moved:
-            raise PositionPurged(f"the mirror {self._folder} ends there, too: nothing behind it is mirrored")
+            raise PositionPurged(f"the mirror {self._folder} ends there, too: nothing after it is mirrored")
 
     def yield_often(self, *, often: bool) -> None:
         """Yield an empty list more often while nothing is new, for a reader that waits for something else, too."""
@@ -126,7 +126,7 @@ class MirrorStream:
                     raise TruncatedEvent("the file ends inside an event", f"{file.name}:{position}")
                 if max(position, FIRST_EVENT) < start and (finished or not self._follow):
                     raise OffsetError(
-                        f"the start {file.name}:{start} is behind the end of the mirrored file, {position}"
+                        f"the start {file.name}:{start} is after the end of the mirrored file, {position}"
                     )
                 if finished or not self._follow:
                     return

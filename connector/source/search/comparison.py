@@ -77,7 +77,7 @@ def _behind(stored: SourceOffset, others: str | None, unread: int | None) -> str
     if unread is None:
         rest = f"what follows {stored.done_within}, if anything does (the binlog does not show it)"
     elif unread:
-        rest = f"{_rows(unread)} behind {stored.done_within}"
+        rest = f"{_rows(unread)} after {stored.done_within}"
     return " and ".join(part for part in (others, rest) if part) or None
 
 
@@ -85,7 +85,7 @@ def _read_part(stored: SourceOffset, unread: int | None) -> str:
     """The part of the stored position's transaction that the connector has read."""
     if unread is None:
         return stored.done_within
-    return f"{stored.done_within}, {f'behind which {_rows(unread)} follow' if unread else 'which are all of its rows'}"
+    return f"{stored.done_within}, {f'after which {_rows(unread)} follow' if unread else 'which are all of its rows'}"
 
 
 def _rows(count: int) -> str:

@@ -208,7 +208,7 @@ def find_gtids(files: BinlogFiles, gtids: Gtids) -> Found:
     file = file_of_gtids(files, gtids)
     if file is None:
         raise PositionNotFound(
-            f"transactions that are not in the set are purged: the binlog begins with {files.names[0]}, behind "
+            f"transactions that are not in the set are purged: the binlog begins with {files.names[0]}, after "
             f"{_Heads(files)[0].gtids}. Search a mirror (--from)"
         )
     return _first(files, files.names.index(file), lambda head: not head.within(gtids))
@@ -240,7 +240,7 @@ def find_gtid(files: BinlogFiles, gtid: str) -> Found:
     index = bisect_left(heads, True, key=lambda head: _contains(head, wanted)) - 1
     if index < 0:
         raise PositionNotFound(
-            f"{gtid} is purged: the binlog begins with {files.names[0]}, behind {heads[0].gtids}. Search a mirror "
+            f"{gtid} is purged: the binlog begins with {files.names[0]}, after {heads[0].gtids}. Search a mirror "
             "(--from)"
         )
     found = _first(files, index, lambda head: _is(head, wanted), last=index)

@@ -12,7 +12,7 @@ from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.connect_rest import error, guarded_by
 
 _IN_MEMORY = (
-    "the signal is in memory: a crash of the process loses it until its effect and the position behind it are stored, "
+    "the signal is in memory: a crash of the process loses it until its effect and the position after it are stored, "
     "also after its notification COMPLETED. Send a signal that must not be lost by the channel source, kafka or file"
 )
 

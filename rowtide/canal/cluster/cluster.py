@@ -52,7 +52,9 @@ class Cluster:
             except ZooKeeperError as error:
                 if not self._away:
                     log.warning(
-                        "%s. Destinations that this server runs go on for up to %.0f s", error, self._session.timeout_s
+                        "%s. The destinations of this server continue for up to %.0f s",
+                        error,
+                        self._session.timeout_s,
                     )
                 self._away = True
 

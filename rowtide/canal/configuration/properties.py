@@ -63,7 +63,7 @@ INSTANCE: Mapping[str, str] = {
 }
 """Properties of an instance that have an effect, with their defaults."""
 
-_OWN_HISTORY = "rowtide keeps a schema history of its own beside the positions"
+_OWN_HISTORY = "rowtide keeps its own schema history next to the positions"
 _ALWAYS = "rowtide does not need it"
 WITHOUT_EFFECT: Mapping[str, str] = {
     r"canal\.id|canal\.withoutNetty|canal\.instance\.global\..*|canal\.conf\.dir": _ALWAYS,
@@ -79,7 +79,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     r"canal\.instance\.enableDruid|canal\.instance\.fallbackIntervalInSeconds": _ALWAYS,
     r"canal\.instance\.multi\.stream\.on": "MariaDB's and PolarDB's streams are read as they come",
     r"canal\.aliyun\..*|canal\.instance\.rds\..*": "backups of Alibaba Cloud are not read",
-    r"canal\.mq\.(canalGetTimeout|send\.thread\.size|build\.thread\.size)": "what is read is sent at once, in order",
+    r"canal\.mq\.(canalGetTimeout|send\.thread\.size|build\.thread\.size)": "messages are sent immediately, in order",
     r"canal\.mq\.(accessChannel|enableDynamicQueuePartition|producerGroup|namespace)": "it is of another queue",
     r"rocketmq\..*|rabbitmq\..*|pulsarmq\..*": "messages are sent to Kafka only",
 }

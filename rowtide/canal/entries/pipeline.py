@@ -331,7 +331,7 @@ class EntryPipeline:
             problem = error.message(literals=self._settings.show_values)
             if not self._settings.skip_unparseable_ddl:
                 raise UnparsedDdl(problem) from error
-            log.warning("left out because of schema.history.internal.skip.unparseable.ddl=true: %s", problem)
+            log.warning("skipped because of schema.history.internal.skip.unparseable.ddl=true: %s", problem)
             body, applied = None, None
         self.progress.executed()
         if applied is not None:
@@ -396,7 +396,7 @@ class EntryPipeline:
             if settings.inconsistent_schema == "fail":
                 raise
             if settings.inconsistent_schema == "warn":
-                log.warning("rows are left out: %s (at %s)", error, self._position())
+                log.warning("rows are skipped: %s (at %s)", error, self._position())
             return None
         self._rows.put(structure, made, len(structure.columns))
         return made

@@ -107,7 +107,7 @@ class EntrySnapshot:
         if prepared := self._snapshot.offset.prepared:
             names = ", ".join(one.xid for one in prepared)
             raise SnapshotError(
-                f"XA transactions are prepared, whose rows are neither in a snapshot nor in the stream behind it: "
+                f"XA transactions are prepared, whose rows are neither in a snapshot nor in the stream after it: "
                 f"{names}. Commit them, or roll them back"
             )
 

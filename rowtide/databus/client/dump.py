@@ -104,7 +104,7 @@ class DumpReader:
                 return None
             event = RowsEvent.decode(bytes(line))
         except ValueError as error:
-            raise DumpError(f"{self._name}: the line behind {self.rows} rows is not a rows event: {error}") from error
+            raise DumpError(f"{self._name}: the line after {self.rows} rows is not a rows event: {error}") from error
         self.rows += len(event.rows)
         return event
 
@@ -123,7 +123,7 @@ class DumpReader:
 
     def _cut(self) -> DumpError:
         return DumpError(
-            f"{self._name}: it ended without an end marker behind {self.rows} rows: the connection was cut, the "
+            f"{self._name}: it ended without an end marker after {self.rows} rows: the connection was cut, the "
             "file is gone, or the server is the original one (then set dump_end_marker=false). Start again"
         )
 
@@ -133,7 +133,7 @@ class DumpReader:
         while (place := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)
             if self._searched > _LONGEST_LINE:
-                raise DumpError(f"{self._name}: a line behind {self.rows} rows is longer than {_LONGEST_LINE} bytes")
+                raise DumpError(f"{self._name}: a line after {self.rows} rows is longer than {_LONGEST_LINE} bytes")
             self._socket.settimeout(max(begin + timeout - time.monotonic(), 0.001))
             try:
                 found = self._socket.recv(_CHUNK)
@@ -146,7 +146,7 @@ class DumpReader:
                 return None
             except OSError as error:
                 raise DumpError(
-                    f"{self._name}: the connection was lost behind {self.rows} rows: {error}. Start again"
+                    f"{self._name}: the connection was lost after {self.rows} rows: {error}. Start again"
                 ) from error
             if not found:
                 if self._buffer:

@@ -100,7 +100,7 @@ def _verify_dump(dump: DumpDescriptor, topic: EventTopic) -> None:
     if extent.low <= dump.offset <= extent.high:
         return
     raise OverflowOffset(
-        f"Overflow Offset: the events behind dump {dump.file} begin at offset {dump.offset}, but topic {topic.name} "
+        f"Overflow Offset: the events after dump {dump.file} begin at offset {dump.offset}, but topic {topic.name} "
         f"has the offsets from {extent.low} to {extent.high}: they have expired, or the topic was created again. "
         "Let the server make a new dump"
     )

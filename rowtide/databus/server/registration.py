@@ -166,7 +166,7 @@ class Registration:
                 self.problem, self.failures = None, 0
             except ZooKeeperError as error:
                 if self.problem is None:
-                    log.warning("%s. If this server runs, it goes on for up to %.0f s", error, self._session.timeout_s)
+                    log.warning("%s. A server that runs continues for up to %.0f s", error, self._session.timeout_s)
                 self.problem, self.failures = str(error), self.failures + 1
 
     def release(self) -> None:

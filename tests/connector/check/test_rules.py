@@ -309,7 +309,7 @@ def test_helper_tables_of_online_schema_changes_are_named(facts: Facts, configur
     tables = tuple(TableFact("shop", name, (ColumnFact("id", "int", nullable=False),)) for name in names)
     (finding,) = evaluate(configured({"guardrail.collections.max": "2"}), facts(tables=tables))
     assert (finding.severity, finding.subject) == (Severity.REMARK, "rowtide.online.schema.change.tables")
-    assert "left out as helper tables of online schema changes: shop._orders_new (of orders)." in finding.message
+    assert "skipped as helper tables of online schema changes: shop._orders_new (of orders)." in finding.message
     grants = (
         granted("RELOAD", "REPLICATION SLAVE", "REPLICATION CLIENT"),
         granted("SELECT", where="`shop`.`orders`"),

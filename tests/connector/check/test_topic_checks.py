@@ -65,7 +65,7 @@ def test_a_helper_table_whose_records_were_written_before(monkeypatch: pytest.Mo
     found, _ = topic_findings(from_properties({**PROPERTIES, "topic.creation.default.partitions": "1"}), tables)
     (finding,) = (finding for finding in found if finding.subject == "rowtide.online.schema.change.tables")
     assert finding.severity is Severity.WARNING
-    assert "d._t_new is left out as a helper table of d.t, but topic shop.d._t_new exists" in finding.message
+    assert "d._t_new is skipped as a helper table of d.t, but topic shop.d._t_new exists" in finding.message
 
 
 def test_a_cluster_without_a_broker_that_is_ready_is_away(monkeypatch: pytest.MonkeyPatch) -> None:

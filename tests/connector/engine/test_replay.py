@@ -80,7 +80,7 @@ def test_a_start_that_is_not_there_is_refused() -> None:
         batches(MYSQL, SourceOffset("binlog.000099", 4))
     with pytest.raises(OffsetError, match=f"{start.file}:{start.pos + 1} is inside an event, which begins at"):
         batches(MYSQL, SourceOffset(start.file, start.pos + 1))
-    with pytest.raises(OffsetError, match=f"{start.file}:99999999 is behind the end of the file"):
+    with pytest.raises(OffsetError, match=f"{start.file}:99999999 is after the end of the file"):
         batches(MYSQL, SourceOffset(start.file, 99999999))
 
 

@@ -74,7 +74,7 @@ def test_rows_that_do_not_fit_the_structure_are_left_out(
         topics = streamed(settings_of("keys", **ONLY_UNIQUE, **{INCONSISTENT: mode}), known_tables(*known))
     assert "keys.k.func" not in topics
     assert len(topics["keys.k.late"]) == 1  # its CREATE TABLE is in the stream
-    assert any("rows are left out: " in message for message in caplog.messages) == (mode == "warn")
+    assert any("rows are skipped: " in message for message in caplog.messages) == (mode == "warn")
 
 
 def test_a_table_that_becomes_known_is_published_from_then_on() -> None:
@@ -142,7 +142,7 @@ def test_a_damaged_row_event_is_left_out(mode: str, tmp_path: Path, caplog: pyte
         found = replayed("keys", damaged(Case("keys"), tmp_path), **{PROCESSING: mode})
     lost = {topic: len(messages) - len(found.get(topic, [])) for topic, messages in whole.items()}
     assert max(lost.values()) == sum(lost.values()) > 0  # of one table
-    assert any(f"left out because of {PROCESSING}=warn" in message for message in caplog.messages) == (mode == "warn")
+    assert any(f"skipped because of {PROCESSING}=warn" in message for message in caplog.messages) == (mode == "warn")
 
 
 CONVERTING = "event.converting.failure.handling.mode"

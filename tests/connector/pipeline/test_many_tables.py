@@ -169,7 +169,7 @@ def test_a_table_is_captured_until_it_becomes_a_helper_table(
     assert connector.find("_x_new") is None
     assert caplog.messages == [
         (
-            "the rows of d._x_new are left out: it is a helper table of an online schema change of d.x "
+            "the rows of d._x_new are skipped: it is a helper table of an online schema change of d.x "
             "(rowtide.online.schema.change.tables)"
         )
     ]

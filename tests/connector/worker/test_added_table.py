@@ -100,7 +100,7 @@ def test_the_list_grows_under_load(database: Database, kafka: Kafka, tmp_path: P
             connector.create("later1")
             connector.chunk_stored(worker)
             worker.kill()
-        with Worker(connector.config).wait_for_log("goes on behind its last chunk") as worker:
+        with Worker(connector.config).wait_for_log("continues after its last chunk") as worker:
             log = worker.wait_for_log(f"{READ} ").stop()
     assert NEW not in log, "it is being read"
     assert NEW not in connector.run_once(), "it was read"
@@ -258,7 +258,7 @@ def test_a_table_gets_a_captured_name_by_a_rename(database: Database, kafka: Kaf
             missing = f"{database.name}.orders_log: {NEW}, but the rows that it has are not read: it has no primary key"
             assert missing in worker.log
             assert missing in connector.check()
-            with Worker(connector.config).wait_for_log("goes on behind its last chunk") as next_one:
+            with Worker(connector.config).wait_for_log("continues after its last chunk") as next_one:
                 log = next_one.wait_for_log(f"{READ} ").wait_for_log("rows of table").stop()
                 assert missing in log
     with Worker(connector.config).streaming() as worker:

@@ -54,10 +54,10 @@ def test_a_killed_worker_goes_on_behind_the_last_chunk(
             table.chunk_stored(worker)
             worker.kill()
         for _ in range(KILLS - 1):
-            with Worker(table.config).wait_for_log("goes on behind its last chunk") as worker:
+            with Worker(table.config).wait_for_log("continues after its last chunk") as worker:
                 table.chunk_stored(worker)
                 worker.kill()
-        with Worker(table.config).wait_for_log("goes on behind its last chunk") as worker:
+        with Worker(table.config).wait_for_log("continues after its last chunk") as worker:
             worker.wait_for_log("the incremental snapshot has read")
             worker.stop()
     with Worker(table.config).streaming() as worker:
@@ -105,4 +105,4 @@ def test_a_snapshot_is_paused_and_stopped(database: Database, kafka: Kafka, tmp_
         eventually(lambda: any(key == ROWS + 2 for key, _ in table.records()), "a change after the stop")
         log = worker.stop()
     assert table.reads() == read
-    assert "goes on behind its last chunk" not in log
+    assert "continues after its last chunk" not in log

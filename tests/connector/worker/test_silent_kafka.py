@@ -117,7 +117,7 @@ def test_a_second_signal_ends_it_at_once(mysql_db: Database, silent: ProxiedKafk
         assert worker.running
         worker.signal(signal.SIGINT)
         assert worker.wait() == 1
-        assert "SIGINT again: stopping at once" in worker.log
+        assert "SIGINT again: stopping immediately" in worker.log
         assert "Traceback" not in worker.log
     silent.proxy.frozen.clear()
     with Worker(config).streaming() as worker:

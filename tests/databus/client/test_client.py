@@ -364,7 +364,7 @@ def test_a_dump_that_was_cut_off_begins_again(dumped: ClientSettings) -> None:
         settings = replace(dumped, server_port=port)
         with Client(settings) as client:
             assert numbers(client, 2) == ["91", "92"]
-            with pytest.raises(DumpError, match=r"without an end marker behind 2 rows"):
+            with pytest.raises(DumpError, match=r"without an end marker after 2 rows"):
                 client.get_event(WAIT_S)
         with Client(settings) as client:
             assert numbers(client, 3) == ["91", "92", "3"]

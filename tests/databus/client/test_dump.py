@@ -29,11 +29,11 @@ def test_a_dump_with_an_end_marker_over_ipv6() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (b"PONG\n", "it ended without an end marker behind 0 rows"),  # also if the file is missing
-        (b"PONG\n" + LINE, "it ended without an end marker behind 1 rows"),
-        (b"PONG\n" + LINE[:30], "it ended without an end marker behind 0 rows"),
+        (b"PONG\n", "it ended without an end marker after 0 rows"),  # also if the file is missing
+        (b"PONG\n" + LINE, "it ended without an end marker after 1 rows"),
+        (b"PONG\n" + LINE[:30], "it ended without an end marker after 0 rows"),
         (b"PONG\n" + LINE + b'{"End":true,"Rows":2}\n', "1 rows have arrived, and its end marker has 2"),
-        (b"PONG\n" + LINE + b"{}\n", "the line behind 1 rows is not a rows event"),
+        (b"PONG\n" + LINE + b"{}\n", "the line after 1 rows is not a rows event"),
     ],
 )
 def test_a_dump_that_is_not_complete_is_refused(answer: bytes, reason: str) -> None:

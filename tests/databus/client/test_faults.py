@@ -223,7 +223,7 @@ def test_a_dump_whose_events_are_not_in_the_topic_is_refused_before_it_is_read(
     topic = _Topic([message(FILE, 100, 1)] * 7, low=5)
     settings = replace(settings, first_load=True, zookeeper=("z:1",), node_name="n", server_ip="i", server_port=1)
     if refused:
-        with pytest.raises(OverflowOffset, match=f"behind dump f begin at offset {offset}, .* from 5 to 7"):
+        with pytest.raises(OverflowOffset, match=f"after dump f begin at offset {offset}, .* from 5 to 7"):
             find_start(settings, topic)
     else:
         assert find_start(settings, topic) is found
@@ -257,7 +257,7 @@ def test_nothing_behind_a_damaged_line_of_a_dump_is_handed_over() -> None:
         reader = DumpReader("127.0.0.1", port, "f", end_marker=False)
         assert reader.poll(5) is not None
         for _ in range(2):
-            with pytest.raises(DumpError, match="the line behind 1 rows is not a rows event"):
+            with pytest.raises(DumpError, match="the line after 1 rows is not a rows event"):
                 reader.poll(5)
         reader.close()
 

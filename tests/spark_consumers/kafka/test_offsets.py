@@ -39,7 +39,7 @@ def test_batches_read_every_offset_once(sizes: dict[int, tuple[int, int]], limit
     ("bounds", "done", "what"),
     [
         ({0: (10, 20)}, {0: 7}, r"topic t, partition 0: offsets 7 to 9 were deleted by Kafka .* \(--restart\)"),
-        ({0: (0, 5)}, {0: 6}, r"stored offset 6 lies behind the end, 5\. .* recreated"),
+        ({0: (0, 5)}, {0: 6}, r"stored offset 6 is after the end, 5\. .* recreated"),
         ({0: (0, 5)}, {0: 1, 3: 1}, r"topic t no longer has partition 3"),
     ],
 )

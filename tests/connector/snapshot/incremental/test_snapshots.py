@@ -344,7 +344,7 @@ def test_a_name_that_matches_no_table_is_reported_with_the_nearest_one() -> None
     assert data[0]["error"].endswith(
         r"d\.oders of the incremental snapshot is not captured, or does not exist. Did you mean d.orders?"
     )
-    assert "table d.logged is left out of the incremental snapshot: it has no primary key" in data[1]["error"]
+    assert "table d.logged is skipped in the incremental snapshot: it has no primary key" in data[1]["error"]
     # Records have the fields of Debezium only.
     values = [str(message[1]) for batch in records for message in batch.messages]
     assert any("UNKNOWN_SCHEMA" in value for value in values)

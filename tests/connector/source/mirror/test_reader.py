@@ -89,7 +89,7 @@ def test_with_gtids_the_transactions_are_those_that_are_not_in_the_set(case: str
                 start = SourceOffset("", 4, f"{start.gtids},{one}" if connector == "mysql" or not start.gtids else one)
         assert found == every[number:]
         gtids = type(gtids).parse(f"{gtids},{gtid}" if connector == "mysql" else gtid)
-    with pytest.raises(PositionPurged, match="ends there, too: nothing behind it is mirrored"):
+    with pytest.raises(PositionPurged, match="ends there, too: nothing after it is mirrored"):
         list(MirrorStream(tmp_path, SourceOffset("", 4, str(gtids)), connector, follow=False).events())
 
 
@@ -169,9 +169,9 @@ def test_what_is_not_there_is_an_error(tmp_path: Path) -> None:
         read(SourceOffset("binlog.000009", 4))
     with pytest.raises(OffsetError, match=rf"the start {one}:130 is inside an event, which begins at 127"):
         read(SourceOffset(one, 130))
-    with pytest.raises(OffsetError, match=rf"{one}:999999 is behind the end of the mirrored file"):
+    with pytest.raises(OffsetError, match=rf"{one}:999999 is after the end of the mirrored file"):
         read(SourceOffset(one, 999999))
-    with pytest.raises(PositionPurged, match="nothing behind it is mirrored"):
+    with pytest.raises(PositionPurged, match="nothing after it is mirrored"):
         read(SourceOffset(two, len(files[two])))
     (tmp_path / one).write_bytes(files[one][:-3])
     with pytest.raises(TruncatedEvent, match="the file ends inside an event"):

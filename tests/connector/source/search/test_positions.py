@@ -121,7 +121,7 @@ def test_what_is_not_in_the_files_is_said() -> None:
     files = RecordedFiles(purged(MYSQL))
     first = str(next(heads(MYSQL)).gtid)
     with pytest.raises(
-        PositionNotFound, match=rf"{first} is purged: the binlog begins with binlog.000002, behind \S+:1-"
+        PositionNotFound, match=rf"{first} is purged: the binlog begins with binlog.000002, after \S+:1-"
     ):
         find_gtid(files, first)
     with pytest.raises(PositionNotFound, match=f"no transaction of the binlog has the GTID {UUID}:9"):
@@ -207,26 +207,26 @@ def test_a_start_behind_a_transaction_that_was_read_in_part_misses_its_other_row
     inside = SourceOffset("b.000001", 100, f"{UUID}:1-5", event=2, row=1, within=f"{UUID}:6")
     part = f"2 events and 1 row of transaction {UUID}:6"
     assert difference(f"{UUID}:1-6", 0, inside) == Difference()
-    assert difference(f"{UUID}:1-6", 1, inside) == Difference(misses=f"1 row behind {part}")
-    assert difference(f"{UUID}:1-6", 7, inside) == Difference(misses=f"7 rows behind {part}")
+    assert difference(f"{UUID}:1-6", 1, inside) == Difference(misses=f"1 row after {part}")
+    assert difference(f"{UUID}:1-6", 7, inside) == Difference(misses=f"7 rows after {part}")
     unknown = f"what follows {part}, if anything does (the binlog does not show it)"
     assert difference(f"{UUID}:1-6", None, inside) == Difference(misses=unknown)
     assert difference(f"{UUID}:1-8", 0, inside) == Difference(misses=f"{UUID}:7-8")
-    assert difference(f"{UUID}:1-8", 3, inside) == Difference(misses=f"{UUID}:7-8 and 3 rows behind {part}")
-    assert difference(f"{UUID}:2-6", 2, inside) == Difference(repeats=f"{UUID}:1", misses=f"2 rows behind {part}")
+    assert difference(f"{UUID}:1-8", 3, inside) == Difference(misses=f"{UUID}:7-8 and 3 rows after {part}")
+    assert difference(f"{UUID}:2-6", 2, inside) == Difference(repeats=f"{UUID}:1", misses=f"2 rows after {part}")
     assert difference(f"{UUID}:1-5", 3, inside) == Difference(repeats=part)
     assert difference(f"{UUID}:1-5:7", 3, inside) == Difference(repeats=part, misses=f"{UUID}:7")
     maria = SourceOffset("b.000001", 100, "0-1-5,1-1-7", event=2, row=1, within="0-1-6")
     part = "2 events and 1 row of transaction 0-1-6"
     assert difference("0-1-6,1-1-7", 0, maria, "mariadb") == Difference()
-    assert difference("0-1-6,1-1-7", 4, maria, "mariadb") == Difference(misses=f"4 rows behind {part}")
+    assert difference("0-1-6,1-1-7", 4, maria, "mariadb") == Difference(misses=f"4 rows after {part}")
     assert difference("0-1-9,1-1-7", 4, maria, "mariadb") == Difference(
-        misses=f"0-1-7 to 0-1-9 and 4 rows behind {part}"
+        misses=f"0-1-7 to 0-1-9 and 4 rows after {part}"
     )
 
 
 @pytest.mark.parametrize(
-    ("unread", "rest"), [(None, ""), (0, ", which are all of its rows"), (2, ", behind which 2 rows follow")]
+    ("unread", "rest"), [(None, ""), (0, ", which are all of its rows"), (2, ", after which 2 rows follow")]
 )
 def test_without_gtids_a_start_behind_a_transaction_that_was_read_in_part_says_what_was_read(
     unread: int | None, rest: str
