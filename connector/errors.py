@@ -145,7 +145,7 @@ class EngineTypeError(EngineError, TypeError):
 
 
 class SignalError(ConnectorError):
-    """A signal that cannot be carried out; the connector goes on without it.
+    """A signal that cannot be carried out; the connector continues without it.
 
     Attributes:
         signal_id: the id of the signal; ``""`` if it is not known, or if a caller adds it.

@@ -138,7 +138,7 @@ def build_table_schema(
         topic: its topic, whose name is part of the schemas' names.
         rules: the settings.
         stage: snapshot or stream.
-        unknown: called for each column that is left out because its type is unknown.
+        unknown: called for each column that is omitted because its type is unknown.
         augment: the field that the topic naming strategy adds to keys; a table without a key has this field only.
         key_names: the key's columns, instead of those of the table and the settings.
     """

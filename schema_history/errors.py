@@ -29,7 +29,7 @@ def without_literals(sql: str) -> str:
     """A statement with ``?`` for each string and number, and without comments.
 
     It needs no valid statement. A string with a backslash ends differently under ``NO_BACKSLASH_ESCAPES``, so
-    everything after the start of such a string is left out.
+    everything after the start of such a string is omitted.
     """
     parts: list[str] = []
     end = 0

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 _SLOW = "spark", "servers"
-"""The markers of slow tests, in their order behind the fast ones."""
+"""The markers of slow tests, in their order after the fast ones."""
 
 
 _SHARED_WHEEL = "test_packaging.py"

@@ -42,7 +42,7 @@ class HelperNames:
         return ",".join(self.items) or NONE
 
     def table_of(self, database: str, name: str, exists: Exists) -> str | None:
-        """The table beside it that a helper table belongs to; ``None`` if it is no helper table.
+        """The table next to it that a helper table belongs to; ``None`` if it is no helper table.
 
         Args:
             database: its database.

@@ -1,9 +1,9 @@
-"""Finds transactions that hang: the last stable offset of a partition stays behind its end. Pure.
+"""Finds transactions that hang: the last stable offset of a partition stays after its end. Pure.
 
 A transaction ends when its coordinator writes a marker into each of its partitions. A broker that starts, and does not
 know the leader of a partition yet, takes the partition for deleted and leaves the marker out ("Couldn't find leader
 endpoint for partitions", seen with Kafka 4.3.1 in both versions of transactions). Then the transaction has ended for
-its coordinator, and is open in the partition for ever: consumers with ``read_committed`` wait behind its first record.
+its coordinator, and is open in the partition for ever: consumers with ``read_committed`` wait after its first record.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,8 +14,8 @@ class Ends(NamedTuple):
     """The end of a partition.
 
     Attributes:
-        stable: the last stable offset, behind which a transaction is open.
-        end: the offset behind the last record.
+        stable: the last stable offset, after which a transaction is open.
+        end: the offset after the last record.
     """
 
     stable: int

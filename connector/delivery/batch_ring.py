@@ -147,7 +147,7 @@ class BatchRing(Generic[Stored]):
         return self.get_while(fits)
 
     def get_while(self, fits: Callable[[Stored], bool]) -> list[Stored]:
-        """Give out the next batches in order, but none behind the first, if there is any, that does not fit.
+        """Give out the next batches in order, but none after the first, if there is any, that does not fit.
 
         Args:
             fits: called once for each batch, in order, until it returns ``False``.

@@ -22,7 +22,7 @@ class DeliveryCounters:
     Attributes:
         messages: messages passed to the sink; those sent again after a rollback count again.
         bytes: bytes of their keys and values.
-        topics: messages and bytes per topic; those behind the first thousand are counted together (``OTHER_TOPICS``).
+        topics: messages and bytes per topic; those after the first thousand are counted together (``OTHER_TOPICS``).
         batches: batches passed to the sink.
         commits: stored offsets; with exactly-once delivery, committed transactions.
         rollbacks: transactions that were rolled back and sent again.

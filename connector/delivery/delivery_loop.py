@@ -1,4 +1,4 @@
-"""The delivery loop: takes batches from the event store, sends them, and stores the offsets behind them.
+"""The delivery loop: takes batches from the event store, sends them, and stores the offsets after them.
 
 An edge: it runs in its own thread. An error that it cannot recover from closes the store, so that the reader stops too,
 and is available in ``failure``.
@@ -281,7 +281,7 @@ class Delivery:
             self._rollback_offset = self._pending
 
     def _send_all(self, batches: Sequence[Batch]) -> None:
-        """Send batches. If the sink cannot write now, the offset behind those before them is stored.
+        """Send batches. If the sink cannot write now, the offset after those before them is stored.
 
         Else each new start would write the same ones again, for example until a disk is full once more.
         """

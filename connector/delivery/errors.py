@@ -72,7 +72,7 @@ class ProducerFenced(DeliveryError):
 
 
 class TakenOver(DeliveryError):
-    """Another program stores offsets for the same connector, and this one must not run beside it."""
+    """Another program stores offsets for the same connector, and this one must not run next to it."""
 
 
 class TransactionExpired(DeliveryError):

@@ -159,7 +159,7 @@ class Store(Generic[Stored]):
         self._tell()  # the consumer need not wait for the rest
         start = time.monotonic()
         self._put_waits = not self._ring.has_room(batch)
-        # ``quiet`` takes no lock and may begin again right behind this; what counts is that it had ended.
+        # ``quiet`` takes no lock and may begin again right after this; what counts is that it had ended.
         ready = self._room.wait_for(lambda: self._closed or (not self._quiet and self._ring.has_room(batch)), timeout)
         self._put_waits = False
         self._put_blocked_s += time.monotonic() - start
@@ -185,7 +185,7 @@ class Store(Generic[Stored]):
             return Taken(batches, self._ring.get_sequence)
 
     def get_while(self, fits: Callable[[Stored], bool]) -> Taken[Stored]:
-        """Take the next batches without waiting, but none behind the first, if there is any, that does not fit.
+        """Take the next batches without waiting, but none after the first, if there is any, that does not fit.
 
         Args:
             fits: called once for each batch, in order, until it returns ``False``; it must not use the store.

@@ -13,7 +13,7 @@ from rowtide.connector.records.offset import SourceOffset
 
 
 class Sink(Protocol):
-    """Takes batches in order and stores offsets behind them."""
+    """Takes batches in order and stores offsets after them."""
 
     @property
     def transactional(self) -> bool:

@@ -264,7 +264,7 @@ class Engine:
             return True
 
     def ack(self, batch: ChangeBatch) -> bool:
-        """Store the position behind a batch; see :meth:`ChangeBatch.ack`."""
+        """Store the position after a batch; see :meth:`ChangeBatch.ack`."""
         return batch.ack()
 
     def rollback(self) -> int:

@@ -48,11 +48,11 @@ class BoundaryWork(Protocol):
 
     @property
     def due(self) -> bool:
-        """Whether there is something to do; read behind each event, so it must be quick."""
+        """Whether there is something to do; read after each event, so it must be quick."""
         ...
 
     def run(self, pipeline: Pipeline) -> Iterable[Output]:
-        """Do it, and return the outputs in order; behind them, the position of the pipeline is stored."""
+        """Do it, and return the outputs in order; after them, the position of the pipeline is stored."""
         ...
 
 
@@ -74,7 +74,7 @@ class Reader(StreamReader[StreamPipeline]):
         heartbeats: makes heartbeat records.
         clock: ns since the epoch.
         current: the server, to look up structures.
-        xa_packets: reads prepared XA transactions beside the stream.
+        xa_packets: reads prepared XA transactions alongside the stream.
         signals: the actions of signals.
         work: what to do between two transactions.
         snapshots: those that signals start.
@@ -144,7 +144,7 @@ class Reader(StreamReader[StreamPipeline]):
         Everything before it is in the event store. It may be that of the call before: the next one is noted soon.
 
         Returns:
-            The position; ``None`` if nothing of the stream was read. Read ``servers`` behind it.
+            The position; ``None`` if nothing of the stream was read. Read ``servers`` after it.
         """
         self._position_wanted = True
         return self._position
@@ -213,7 +213,7 @@ class Reader(StreamReader[StreamPipeline]):
         return False
 
     def _between_transactions(self, pipeline: StreamPipeline) -> None:
-        """Do the work that is due, and put the position behind it into the store."""
+        """Do the work that is due, and put the position after it into the store."""
         for work in self._work:
             if work.due and not pipeline.progress.in_transaction:
                 outputs = work.run(pipeline.pipeline)

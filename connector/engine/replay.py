@@ -1,7 +1,7 @@
 """Replay: binlog files on disk through the same pipeline as a server's stream (``rowtide replay``).
 
 Events before the start offset only build structure; from there on records are made. Structures at the start are given
-the form that a snapshot would have found there, because a stream that begins at an offset begins behind a snapshot.
+the form that a snapshot would have found there, because a stream that begins at an offset begins after a snapshot.
 """
 
 import itertools
@@ -54,7 +54,7 @@ class EventPipeline(Protocol[T_co]):
         ...
 
     def finish(self) -> Iterable[T_co]:
-        """Return the outputs that are left behind the last event."""
+        """Return the outputs that are left after the last event."""
         ...
 
 
@@ -194,7 +194,7 @@ class _Replay(Generic[T]):
         return pipeline
 
     def _packets(self, xa: PreparedXa) -> Iterator[bytes]:
-        """The events of a file from the beginning of an XA transaction on, behind the file's own description."""
+        """The events of a file from the beginning of an XA transaction on, after the file's own description."""
         for file in self._files:
             if file.name == xa.file:
                 with file.path.open("rb", _READ_BYTES) as stream:
@@ -245,7 +245,7 @@ class _ByPosition(_Replay[T]):
             raise OffsetError(
                 f"the start {self._start.file}:{self._position} is inside an event, which begins at {position}"
             )
-        # The head of a transaction has its GTID and its time; an offset names the position behind it.
+        # The head of a transaction has its GTID and its time; an offset names the position after it.
         is_head = position + len(packet) == self._position and HEADER.unpack_from(packet)[1] in GTID_TYPES
         return position >= self._position or is_head
 

@@ -1,7 +1,7 @@
 """Ends a run when a topic that it relies on is deleted or created again. An edge: it looks in a thread, and waits.
 
 Records that were in a deleted topic are gone, and Kafka's clients do not report it: a broker may create the topic anew,
-and librdkafka may go on sending to the former leader of a partition. A new run creates missing topics with their
+and librdkafka may continue sending to the former leader of a partition. A new run creates missing topics with their
 settings, stores the position again, and sends what follows the stored position. A schema history cannot be created
 anew: without it, a later start could not decode rows.
 """

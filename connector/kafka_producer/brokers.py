@@ -34,7 +34,7 @@ class Brokers:
         version: rowtide's version, for the brokers' metrics.
         produce_timeout_ms: how long a broker may wait for its replicas (``request.timeout.ms``).
         on_result: called once for each request, in the thread of its broker, with the answer or the error:
-            ``ConnectionFailed`` if the request was lost, anything else if the producer cannot go on.
+            ``ConnectionFailed`` if the request was lost, anything else if the producer cannot continue.
         clock: seconds of a monotonic clock.
     """
 

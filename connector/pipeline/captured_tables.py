@@ -122,7 +122,7 @@ class CapturedTables:
     def find(
         self, structure: TableStructure, progress: Progress, offset: Callable[[], SourceOffset], out: list[Output]
     ) -> CapturedTable | None:
-        """The table, or ``None`` if it is not captured or its rows are left out.
+        """The table, or ``None`` if it is not captured or its rows are omitted.
 
         Args:
             structure: the TABLE_MAP.

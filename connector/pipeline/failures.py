@@ -1,4 +1,4 @@
-"""What happens if an event fails: the state to return to, and rows that are left out."""
+"""What happens if an event fails: the state to return to, and rows that are omitted."""
 
 import logging
 

@@ -6,7 +6,7 @@
                  └─────► statement ──► structure ──► history entry, schema change message
 
 Pass every event of the stream to :meth:`Pipeline.receive`, from the FORMAT_DESCRIPTION on, and write its outputs in
-order. A pipeline that resumes from the offset of any batch makes the records behind that batch. One event can hold a
+order. A pipeline that resumes from the offset of any batch makes the records after that batch. One event can hold a
 whole transaction: its outputs are made step by step, so that never all of them are in memory.
 """
 
@@ -157,7 +157,7 @@ class Pipeline:
 
         Args:
             name: of the file.
-            decoder: a decoder that has read the file's FORMAT_DESCRIPTION, if the next event is behind it.
+            decoder: a decoder that has read the file's FORMAT_DESCRIPTION, if the next event is after it.
         """
         if decoder is not None:
             self.decoder = decoder
@@ -176,7 +176,7 @@ class Pipeline:
 
         Raises:
             ConnectorError: the event cannot be handled; the message names file and position. :meth:`offset` is then
-                the position behind the last step. Do not use the pipeline any further: resume with a new one.
+                the position after the last step. Do not use the pipeline any further: resume with a new one.
         """
         return self.receive_settled(packet) if self.groups.passes(packet) else self._group(packet)
 
@@ -202,7 +202,7 @@ class Pipeline:
         """Process the event ``packets[at]``, or the three that open a transaction at once; see :meth:`receive`.
 
         Returns:
-            The steps, and the place behind the events.
+            The steps, and the place after the events.
         """
         progress, groups = self.progress, self.groups
         if not progress.in_transaction and self._monitor is None and progress.passed_start and not groups.holding:
@@ -245,7 +245,7 @@ class Pipeline:
         try:
             rest = self._handle(event, rest)
             if rest is None:
-                self.progress.completed()  # also if it was left out: offsets count it
+                self.progress.completed()  # also if it was omitted: offsets count it
             return (out if self._transformer is None else list(self._transformer.outputs(out))), rest
         except Exception:
             before.restore()
@@ -332,7 +332,7 @@ class Pipeline:
         end = None if self._monitor is None else end_message(self._settings, self._monitor, self.progress)
         self.progress.committed(self.progress.end)
         self._table_ids.clear()
-        self._transaction_record(end)  # its offset is behind the transaction, so that a restart does not repeat it
+        self._transaction_record(end)  # its offset is after the transaction, so that a restart does not repeat it
 
     def _transaction_record(self, message: Message | None) -> None:
         if message is not None and not self._settings.changes:  # changes carry their transaction themselves
@@ -356,7 +356,7 @@ class Pipeline:
         elif is_xa(word):
             return self._xa(event)
         elif self.progress.skipping:
-            # CREATE TABLE … SELECT: rows behind it may not be skipped. The history may have the table already.
+            # CREATE TABLE … SELECT: rows after it may not be skipped. The history may have the table already.
             with suppress(SchemaHistoryError):
                 self.tables.apply(query_event(event, self.progress.place))
         else:
@@ -371,7 +371,7 @@ class Pipeline:
     def _statement(self, event: events.Query) -> None:
         """Process a statement that is not a transaction boundary.
 
-        In Debezium's offset of its records, the position is behind it (MariaDB: behind its GTID event), but the GTIDs
+        In Debezium's offset of its records, the position is after it (MariaDB: after its GTID event), but the GTIDs
         are those before it. After a restart the server sends it again; it is recognised by that position. The offset
         stored here has its GTID too.
         """
@@ -415,7 +415,7 @@ class Pipeline:
                 yield
         self._end_transaction()
         self.xa.prepare(event.xid)
-        # Move the offset behind the transaction: Debezium cannot resume inside one that it takes for none.
+        # Move the offset after the transaction: Debezium cannot resume inside one that it takes for none.
         self._emit("", -1, ())
 
     # --- rows ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The position in the binlog: of the current event, and the one from which a restart resumes.
 
 The resume position follows Debezium's offset context step by step, because both must be able to read the offsets of
-the other. A restart begins at the transaction's BEGIN (outside of a transaction: behind the last statement), skips
+the other. A restart begins at the transaction's BEGIN (outside of a transaction: after the last statement), skips
 ``event`` events of the transaction, and then ``row`` rows of the next row event. Debezium counts every event from BEGIN
 on, TABLE_MAP and ROWS_QUERY included.
 """
@@ -74,7 +74,7 @@ class Progress:
         self._placed = True
         self._published = published
         self.carried = start.carried
-        # Asked by GTIDs, a server begins at the head of a file: not a position behind the transactions of the set.
+        # Asked by GTIDs, a server begins at the head of a file: not a position after the transactions of the set.
         self._settled = start.gtids is None
         self._server = start.server
         self._restart_file = start.file
@@ -118,7 +118,7 @@ class Progress:
     def opened(
         self, gtid: Gtid, begin: Query, table_map: TableMap, executed: tuple[str | None, str | None] | None
     ) -> None:
-        """Advance behind the events that open a transaction, none of which is skipped; all have a position in the file.
+        """Advance after the events that open a transaction, none of which is skipped; all have a position in the file.
 
         Args:
             gtid: the first event.
@@ -195,7 +195,7 @@ class Progress:
         self.thread = thread
 
     def committed(self, end: int) -> None:
-        """Handle the end of the transaction; ``end`` is the position behind its last event, 0 if that has none."""
+        """Handle the end of the transaction; ``end`` is the position after its last event, 0 if that has none."""
         self._transactions += 1
         self._restart_gtids = self._current_gtids
         self._restart_file = self.file
@@ -212,7 +212,7 @@ class Progress:
         self._statement_pos = self.pos
 
     def executed(self) -> None:
-        """Complete the current statement; outside of a transaction, a restart resumes behind it."""
+        """Complete the current statement; outside of a transaction, a restart resumes after it."""
         self._statement_pos = self._within = None
         if not self.in_transaction:
             self._restart_gtids = self._current_gtids
@@ -312,7 +312,7 @@ class Progress:
         )
 
     def offset(self, transaction: Mapping[str, Any] | None) -> SourceOffset:
-        """The position from which a restart makes the records behind those made so far.
+        """The position from which a restart makes the records after those made so far.
 
         Args:
             transaction: fields of transaction metadata.
@@ -373,7 +373,7 @@ class Progress:
         )
 
     def return_to(self, point: ResumePoint) -> None:
-        """Resume from an earlier point, because an event behind it could not be handled to its end."""
+        """Resume from an earlier point, because an event after it could not be handled to its end."""
         (
             self._restart_file,
             self._restart_pos,

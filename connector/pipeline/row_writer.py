@@ -24,8 +24,8 @@ class RowWriter:
         progress: the position in the stream; counts the rows.
         monitor: counts the records of a transaction, if transaction metadata is on.
         clock: for the processing times, in ns since the epoch.
-        offset: returns the offset behind the rows that are counted.
-        put: receives the batches; ``None`` if all rows of one are left out.
+        offset: returns the offset after the rows that are counted.
+        put: receives the batches; ``None`` if all rows of one are omitted.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ def xa_reader(
         settings: of the pipeline whose transactions are read.
         tables: the structures of that pipeline.
         clock: for the processing times.
-        packets: reads the binlog beside the stream.
+        packets: reads the binlog alongside the stream.
         temporary_file: see :class:`Pipeline`.
     """
 

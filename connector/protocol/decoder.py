@@ -103,7 +103,7 @@ class EventDecoder:
 
     Attributes:
         file: the current binlog file; follows ROTATE, and may be set before the first event.
-        position: the position behind the last event in that file. It is also exact where MariaDB 11 and later leave
+        position: the position after the last event in that file. It is also exact where MariaDB 11 and later leave
             ``log_pos`` of the events inside a transaction 0.
         format: the last FORMAT_DESCRIPTION; ``None`` before the first one.
     """

@@ -92,7 +92,7 @@ def type_name(type_code: int) -> str:
 
 
 def end_of_event(start: int, size: int, log_pos: int) -> int:
-    """Where an event ends that a stream sends behind ``start``.
+    """Where an event ends that a stream sends after ``start``.
 
     That is ``log_pos``, which is stored modulo 2**32. MariaDB leaves it 0 inside a transaction: such an event begins
     at ``start``.
@@ -108,7 +108,7 @@ class EventHeader(NamedTuple):
         type_code: see `EventType`; a number, because the type may be unknown.
         server_id: the server that first logged the change.
         size: bytes of the whole event, including header and checksum.
-        log_pos: position behind the event in its binlog file; 0 for artificial events and inside a TRANSACTION_PAYLOAD,
+        log_pos: position after the event in its binlog file; 0 for artificial events and inside a TRANSACTION_PAYLOAD,
             and modulo 2**32 in files larger than 4 GiB.
         flags: `IN_USE`, `ARTIFICIAL`, `IGNORABLE` and others.
     """

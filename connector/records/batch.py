@@ -1,4 +1,4 @@
-"""The output of the pipeline: batches of messages, each with the offset behind it, and schema history entries.
+"""The output of the pipeline: batches of messages, each with the offset after it, and schema history entries.
 
 A batch is the unit of the event store, of back-pressure and of commits.
 """
@@ -22,7 +22,7 @@ Schemas = tuple[Schema | None, Schema | None]
 
 
 class Batch(NamedTuple):
-    """Messages of one topic in the order of the binlog, and the resume position behind them.
+    """Messages of one topic in the order of the binlog, and the resume position after them.
 
     Attributes:
         topic: the topic's name.
@@ -70,7 +70,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
 
 
 class HistoryEntry(NamedTuple):
-    """A record of the schema history. It must be stored before any batch behind it is sent.
+    """A record of the schema history. It must be stored before any batch after it is sent.
 
     Attributes:
         text: the record as JSON.

@@ -226,7 +226,7 @@ class Notifications:
 
 
 def joined(names: Iterable[str]) -> str:
-    """The names in a list with commas, up to `_LONGEST_LIST` characters, and the number of those that are left out."""
+    """The names in a list with commas, up to `_LONGEST_LIST` characters, and the number of those that are omitted."""
     text = ",".join(names)
     if len(text) <= _LONGEST_LIST:
         return text

@@ -32,7 +32,7 @@ def schema_change_message(
         settings: of the records.
         change: the change.
         source: the ``source`` block.
-        offset: the resume position behind the message.
+        offset: the resume position after the message.
         now_ms: when it is made, in milliseconds since the epoch.
         ts_ms: when the source made the change, in milliseconds since the epoch.
     """

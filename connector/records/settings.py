@@ -23,7 +23,7 @@ LOSSLESS = JsonSettings(schemas_enable=False, json_format=JsonFormat("BASE64", r
 
 @dataclass(frozen=True, slots=True)
 class Transforms:
-    """The transforms, and the converters behind them.
+    """The transforms, and the converters after them.
 
     Attributes:
         chain: the transforms.
@@ -59,11 +59,11 @@ class MessageForm(Protocol):
         """The messages of a statement; ``None`` if it has none.
 
         Args:
-            changes: what it changes in captured tables, with the schemas of Debezium's records of each behind it.
+            changes: what it changes in captured tables, with the schemas of Debezium's records of each after it.
             statement: the statement.
             server: the server that has executed it.
             position: where it stands.
-            offset: the resume position behind the messages.
+            offset: the resume position after the messages.
         """
         ...
 

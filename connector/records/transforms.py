@@ -89,7 +89,7 @@ class Transformer:
 
 
 class _Converter:
-    """``JsonConverter``, with a cache of the texts before and behind the values of each schema."""
+    """``JsonConverter``, with a cache of the texts before and after the values of each schema."""
 
     def __init__(self, settings: JsonSettings) -> None:
         self._settings = settings

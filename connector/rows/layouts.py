@@ -174,7 +174,7 @@ def fixed_source(column: ColumnLayout, decoding: ColumnDecoding, v: str, bind: B
 
 
 def variable_source(column: ColumnLayout, decoding: ColumnDecoding, v: str, bind: Bind) -> list[str]:
-    """Source lines that convert ``v``, the bytes behind a length prefix, to the canonical value."""
+    """Source lines that convert ``v``, the bytes after a length prefix, to the canonical value."""
     lines = []
     if column.type in {COMPRESSED_BLOB, COMPRESSED_VARCHAR}:
         lines.append(f"{v} = {bind(uncompressed)}({v})")

@@ -16,7 +16,7 @@ def python_parts(opening: bytes, rows: Sequence[Texts], place: int, closing: byt
         opening: the bytes before it.
         rows: the rows.
         place: 0 for the key, 1 for the row.
-        closing: the bytes behind it.
+        closing: the bytes after it.
     """
     return [opening + row[place].encode() + closing for row in rows]
 

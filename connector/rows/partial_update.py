@@ -30,7 +30,7 @@ def expand_images(
     Args:
         data: the event.
         start: offset of the first image.
-        end: offset behind the last image.
+        end: offset after the last image.
         layouts: all columns of the table.
         before: for each column, whether before images hold it.
         after: for each column, whether after images hold it.
@@ -78,7 +78,7 @@ def _partial_columns(reader: ByteReader, json_columns: Sequence[int]) -> set[int
 def _values(
     reader: ByteReader, layouts: Sequence[ColumnLayout], present: Sequence[bool]
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield index and bytes of each column of one image that is not NULL; the reader is then behind these bytes."""
+    """Yield index and bytes of each column of one image that is not NULL; the reader is then after these bytes."""
     nulls = reader.uint((sum(present) + 7) // 8)
     bit = 0
     for index, layout in enumerate(layouts):

@@ -60,7 +60,7 @@ CACHED_TYPES = frozenset(
 """Binlog types whose texts are cached, see :mod:`rowtide.connector.rows.text_cache`."""
 
 TextRows = Callable[[bytes, int, int], list[tuple[str, str]]]
-"""From the event's bytes, the offset of the first image and the offset behind the last one to the JSON texts of key and
+"""From the event's bytes, the offset of the first image and the offset after the last one to the JSON texts of key and
 row, for each image."""
 
 KeyValueRows = Callable[[bytes, int, int], list[tuple[tuple[Any, ...], tuple[Any, ...]]]]

@@ -66,7 +66,7 @@ def next_start(start: SourceOffset, behind: SourceOffset, connector: str) -> str
 
     Args:
         start: the position that the signal has set.
-        behind: the resume position behind the signal. The stream goes on from there until the connector stops.
+        behind: the resume position after the signal. The stream continues from there until the connector stops.
         connector: ``mysql`` or ``mariadb``.
     """
     if start.gtids is not None:
@@ -90,7 +90,7 @@ def next_start(start: SourceOffset, behind: SourceOffset, connector: str) -> str
 
 
 def _compared_gtids(start: SourceOffset, behind: SourceOffset, connector: str) -> tuple[str, str]:
-    """The transactions that come again, and those that have not been read yet and are left out."""
+    """The transactions that come again, and those that have not been read yet and are omitted."""
     here, there = start.gtid_set(connector), behind.gtid_set(connector)
     if isinstance(here, GtidSet) and isinstance(there, GtidSet):
         return str(there - here), str(here - there)

@@ -24,7 +24,7 @@ class Received:
     Attributes:
         signal: the signal, or what is wrong with its message.
         channel: the name of the channel.
-        position: where the channel goes on behind it after a restart, as a JSON value; ``None`` for a channel that
+        position: where the channel continues after it after a restart, as a JSON value; ``None`` for a channel that
             brings nothing twice.
     """
 
@@ -36,7 +36,7 @@ class Received:
 class SignalInbox:
     """Signals in the order of their arrival. Any thread may put; the reader's thread carries out.
 
-    The position of a channel is stored with the offset behind the signal's effect, so a signal is carried out once,
+    The position of a channel is stored with the offset after the signal's effect, so a signal is carried out once,
     also after a crash.
     """
 

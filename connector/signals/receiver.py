@@ -87,7 +87,7 @@ class SignalReceiver:
             captured: the table.
             skip: rows that were processed before the start.
             progress: the position in the stream; rows are counted in it.
-            offset: returns the resume position behind the rows that are counted.
+            offset: returns the resume position after the rows that are counted.
             in_xa: whether the rows belong to an XA transaction, which may be rolled back.
         """
         if event.kind is RowsKind.UPDATE:

@@ -23,7 +23,7 @@ class Decision:
         rows: whether it reads the rows of captured tables.
         position: the stored position at which streaming resumes; ``None`` for the position of the snapshot.
         stream: whether it reads the binlog afterwards.
-        goes_on: whether it reads what an interrupted initial snapshot has left, beside the stream.
+        goes_on: whether it reads what an interrupted initial snapshot has left, alongside the stream.
         notes: messages for the log about the decision.
     """
 
@@ -140,7 +140,7 @@ def _first_start(mode: SnapshotMode, policy: _Policy, *, history_exists: bool) -
 
 
 def _read_on(policy: _Policy, offset: SourceOffset, left: SnapshotState, position: PositionCheck | None) -> Decision:
-    """Go on with an incomplete initial snapshot: stream from its position, and read what is left beside the stream."""
+    """Continue an incomplete initial snapshot: stream from its position, and read what is left alongside the stream."""
     if position is not None and not position.available:
         where = (
             f"an interrupted snapshot cannot continue, because the server no longer has the binlog since "

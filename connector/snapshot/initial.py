@@ -138,7 +138,7 @@ class Snapshot:
                 yield Transformer(transforms).batch(batch) if transforms else batch
 
     def refuse_changed(self, session: Session, view: View) -> None:
-        """Raise ``TablesChanged`` if captured tables changed since the position, and the stream comes behind it."""
+        """Raise ``TablesChanged`` if captured tables changed since the position, and the stream comes after it."""
         if self._decision.stream:
             names = plan.captured_names(view.tables, self._settings)
             captured = [table.id for table in view.tables if names.keeps_structure(table.id.database, table.id.table)]

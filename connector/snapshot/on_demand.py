@@ -191,7 +191,7 @@ class RequestedSnapshots:
         """Do nothing."""
 
     def renamed(self, former: TableId, now: TableId) -> None:
-        """Note in all offsets behind it that a table whose rows are not read has another name."""
+        """Note in all offsets after it that a table whose rows are not read has another name."""
         self._used_incremental().renamed(former, now)
 
 

@@ -98,7 +98,7 @@ class SnapshotTable:
         return list(zip(keys, values, repeat(headers)))
 
     def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
-        """The batch of messages, with the offset behind them."""
+        """The batch of messages, with the offset after them."""
         return Batch(self.topic, -1, messages, offset, message_bytes(messages), ts_ms, self.schemas)
 
 
@@ -155,7 +155,7 @@ class _Pending:
         Args:
             first: the marker of the table's first row.
             last: the marker of the last of these rows, if it is the table's last row.
-            offset: the offset behind them; by default that of the snapshot while it is in progress.
+            offset: the offset after them; by default that of the snapshot while it is in progress.
         """
         messages: list[Any] = []
         begin, end = 0, len(self.rows)
@@ -224,7 +224,7 @@ class RecordStream:
 class ParallelRecordStream:
     """Marks the rows of a snapshot that reads several tables at once.
 
-    Pass the rows to :meth:`rows` as they arrive, call :meth:`finished` behind the last ones of each table, and
+    Pass the rows to :meth:`rows` as they arrive, call :meth:`finished` after the last ones of each table, and
     :meth:`finish` in the end. Each table has one first and one last row, in the order of its records.
 
     Args:

@@ -15,7 +15,7 @@ class SnapshotProgress(Protocol):
         ...
 
     def added(self, names: Iterable[str]) -> None:
-        """The rows of these tables (``db.table``) will be read behind those that are known."""
+        """The rows of these tables (``db.table``) will be read after those that are known."""
         ...
 
     def left(self, names: Collection[str]) -> None:

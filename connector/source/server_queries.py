@@ -106,7 +106,7 @@ def databases(session: Session) -> dict[str, DatabaseCharset]:
 
 
 def tables(session: Session, names: Sequence[str]) -> list[ListedTable]:
-    """All tables of the databases, without views; a database that the account may not list is left out."""
+    """All tables of the databases, without views; a database that the account may not list is omitted."""
     found = []
     for database in names:
         try:

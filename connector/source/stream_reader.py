@@ -27,7 +27,7 @@ class EventStream(Protocol):
     """A stream of events, such as :class:`~rowtide.connector.source.binlog_stream.BinlogStream`."""
 
     def events(self) -> Generator[list[bytes], None, None]:
-        """Yield lists of events. If it ends, another stream continues at the position behind it."""
+        """Yield lists of events. If it ends, another stream continues at the position after it."""
         ...
 
     def yield_often(self, *, often: bool) -> None:
@@ -64,7 +64,7 @@ class ReaderStatus:
 
     Attributes:
         connected: whether a stream is open.
-        offset: the resume position behind the last event.
+        offset: the resume position after the last event.
         file: binlog file of the last event.
         pos: end of the last event in that file.
         gtid: of the current transaction or the last one.
@@ -124,7 +124,7 @@ class StreamReader(ABC, Generic[P]):
         """
 
     def _waits_beside(self) -> bool:
-        """Whether the thread waits for something beside the stream, so that it must not wait long for an event."""
+        """Whether the thread waits for something alongside the stream, so that it must not wait long for an event."""
         return False
 
     def _before_stream(self) -> None:
@@ -134,7 +134,7 @@ class StreamReader(ABC, Generic[P]):
         """Called when all events so far of a stream are written."""
 
     def _ticked(self, pipeline: P) -> None:
-        """Called behind each step of :meth:`_written`, and about once a second without events."""
+        """Called after each step of :meth:`_written`, and about once a second without events."""
 
     def _stopped(self, pipeline: P) -> None:
         """Called once when the reader stops, with everything written."""

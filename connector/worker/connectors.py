@@ -36,7 +36,7 @@ class Connectors(Service):
 
     Attributes:
         services: the connectors by name.
-        on_failure: called in the event loop when a connector fails while others go on.
+        on_failure: called in the event loop when a connector fails while others continue.
         on_end: called in the event loop when the last connector has ended by itself.
     """
 

@@ -78,7 +78,7 @@ def describe(failure: BaseException) -> str:
 def failed_threads(stop: Callable[[BaseException], None]) -> Iterator[None]:
     """Call ``stop`` in the block, in the thread that ends, with the exception that ends it.
 
-    A process without one of its threads would go on as if nothing had happened: healthy, and without its work.
+    A process without one of its threads would continue as if nothing had happened: healthy, and without its work.
 
     Args:
         stop: lets the process end; it must not wait. It is called once: what follows is a consequence.

@@ -23,7 +23,7 @@ class MemoryRelease(Service):
     """Returns free memory as long as the process has more resident memory than it began with.
 
     It takes 25 to 70 ms with a gigabyte, and ten times as much if the free memory is scattered. So a thread does it,
-    beside which the event loop goes on; only allocations in the arena that is being trimmed wait. Where the C library
+    beside which the event loop continues; only allocations in the arena that is being trimmed wait. Where the C library
     has no ``malloc_trim``, the service does nothing.
 
     Args:

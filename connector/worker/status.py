@@ -90,7 +90,7 @@ class Status:
 
     @property
     def takes_snapshot(self) -> bool:
-        """Whether a snapshot is being taken, before the stream or beside it."""
+        """Whether a snapshot is being taken, before the stream or next to it."""
         beside = self.state == "RUNNING" and not all(rows.finished for rows in self.snapshot.values())
         return self.state == "SNAPSHOT" or beside
 

@@ -66,7 +66,7 @@ def peek(
 
     TOPIC is the full name of a topic, or with --config a database.table. Decimals, dates, times and bytes are decoded
     if the messages have schemas; otherwise a note says that they are shown as in the message. Records of transactions
-    that are not committed are left out. No consumer group and no offset is stored in Kafka.
+    that are not committed are omitted. No consumer group and no offset is stored in Kafka.
 
     \b
     Examples:

@@ -53,7 +53,7 @@ def _selected_database(sql: str, server: Server) -> str | None:
 def statements(script: str) -> Iterator[tuple[int, str]]:
     """The statements of a script without their delimiters, each with the number of its first line.
 
-    ``DELIMITER`` lines change the delimiter, as in MySQL's client. Comments between statements are left out.
+    ``DELIMITER`` lines change the delimiter, as in MySQL's client. Comments between statements are omitted.
     """
     delimiter, start, at, line = ";", -1, 0, 1
     counted = 0

@@ -1,7 +1,7 @@
 """Nodes that only one server changes: the one that runs something, during its term.
 
 A change is refused if another server has run it meanwhile. Each term begins with a change of the term node, whose
-version is therefore that of the term. The running node is ephemeral, and is changed once behind its creation: a program
+version is therefore that of the term. The running node is ephemeral, and is changed once after its creation: a program
 that only creates it, as Canal does, can be told from rowtide.
 """
 

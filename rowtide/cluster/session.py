@@ -89,7 +89,7 @@ class ZooKeeperSession:
         self._client = KazooClient(servers, timeout=self.timeout_s, connection_retry=retry)
 
     def start(self) -> None:
-        """Connect; if that takes long, it goes on in a thread."""
+        """Connect; if that takes long, it continues in a thread."""
         self._client.start_async().wait(_REQUEST_S)
 
     def close(self) -> None:

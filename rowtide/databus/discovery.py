@@ -25,7 +25,7 @@ class DumpDescriptor:
     Attributes:
         file: its name, which the server serves it by.
         position: the dump is the state of the tables at it.
-        offset: the first event behind the dump is at this offset of the topic, or behind it.
+        offset: the first event after the dump is at this offset of the topic, or after it.
     """
 
     file: str

@@ -56,7 +56,7 @@ class KafkaKey:
     """The key of a message.
 
     Attributes:
-        position: behind the previous event that was published; this one begins at it or behind it.
+        position: after the previous event that was published; this one begins at it or after it.
         action: ``DML``, ``DDL`` or ``Dump``.
     """
 
@@ -154,7 +154,7 @@ class QueryEvent:
     """A statement that changes the structure of a table.
 
     Attributes:
-        table: its structure behind the statement; without columns if it was dropped.
+        table: its structure after the statement; without columns if it was dropped.
         action: ``alter``, ``create``, ``drop`` or ``truncate``.
         query: the statement, which names the database of each table.
         sql_mode: what it needs in the session that executes it; usually nothing.

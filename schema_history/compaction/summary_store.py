@@ -8,7 +8,7 @@ from typing import Protocol
 from rowtide.schema_history.store.history_store import HistoryStoreError
 
 SUMMARIES_KEPT = 2
-"""How many summaries are kept. The stored offset may still be behind the newest one; then the older one is used."""
+"""How many summaries are kept. The stored offset may still be after the newest one; then the older one is used."""
 
 
 class SummaryStore(Protocol):

@@ -32,7 +32,7 @@ class GtidSet:
     def __init__(self) -> None:
         self._sets: dict[str, dict[str, Intervals]] = {}
         self._text: str | None = None
-        # The ranges that were added to last, and the text before and behind the end of the last one of them.
+        # The ranges that were added to last, and the text before and after the end of the last one of them.
         self._growing: Intervals | None = None
         self._around: tuple[str, str] | None = None
 

@@ -53,7 +53,7 @@ class Intervals:
         return index >= 0 and stop <= self.stops[index]
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """The first number of each range, and the one behind its last."""
+        """The first number of each range, and the one after its last."""
         return zip(self.starts, self.stops, strict=True)
 
     def __eq__(self, other: object) -> bool:

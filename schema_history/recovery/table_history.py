@@ -129,7 +129,7 @@ def _apply(tables: Tables, entry: HistoryEntry, *, warn: bool) -> bool:
     try:
         tables.apply(recorded_event(entry.ddl or "", entry.database, entry.session))
     except SchemaHistoryError as error:
-        # The statement was accepted when it was recorded; the description beside it replaces it.
+        # The statement was accepted when it was recorded; the description next to it replaces it.
         if warn:
             log.warning("a statement of the schema history is ignored: %s", error)
         return False

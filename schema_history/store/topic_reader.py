@@ -320,7 +320,7 @@ class TopicReader:
 
 
 def _next_messages(consumer: Consumer) -> list[Message]:
-    """Wait for a message and take those behind it, too; ``consume`` alone would wait until it has all it may return."""
+    """Wait for a message and take those after it, too; ``consume`` alone would wait until it has all it may return."""
     first = consumer.poll(_POLL_S)
     return [] if first is None else [first, *consumer.consume(_AT_ONCE, 0)]
 

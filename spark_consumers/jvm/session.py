@@ -27,7 +27,7 @@ _DELTA_SETTINGS = {
 _DEFAULTS = {
     # Queries have about 20 classes for each table, which tables with the same columns share. Spark keeps 100.
     "spark.sql.codegen.cache.maxEntries": "1000",
-    # Consumers are cached for a single query, with the records behind its last one. Spark keeps them for five minutes,
+    # Consumers are cached for a single query, with the records after its last one. Spark keeps them for five minutes,
     # 20 MB for each large table.
     "spark.kafka.consumer.cache.timeout": "5s",
     "spark.kafka.consumer.cache.evictorThreadRunInterval": "2s",

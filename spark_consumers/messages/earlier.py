@@ -75,7 +75,7 @@ class Earlier:
         return {p: (starts[p], end) for p, (_, end) in later.items() if starts[p] < end}
 
     def require(self, again: Ranges, truncation: Truncation) -> None:
-        """Check that all records behind a TRUNCATE can be read again.
+        """Check that all records after a TRUNCATE can be read again.
 
         Args:
             again: from :meth:`following`.

@@ -1,4 +1,4 @@
-"""Measures an incremental snapshot beside the stream: rows per second, and the latency of commits meanwhile.
+"""Measures an incremental snapshot alongside the stream: rows per second, and the latency of commits meanwhile.
 
 python -m tests.bench.incremental [--rows 200] [--per-second 50] [--threads 1 --threads 4] [--debezium FOLDER]
 """
@@ -135,7 +135,7 @@ def measure(connector: Connector, label: str, database: MySQL, bootstrap: str, f
 @click.option("--debezium", envvar="ROWTIDE_BENCH_DEBEZIUM", type=click.Path(exists=True, file_okay=False),
               help="Folder with kafka/*.jar and debezium-mysql/*.jar. Without it, only rowtide runs.")  # fmt: skip
 def main(rows: int, per_second: float, threads: tuple[int, ...], debezium: str | None) -> None:
-    """Measure incremental snapshots beside the stream. Each connector runs alone, with its own chunk sizes."""
+    """Measure incremental snapshots alongside the stream. Each connector runs alone, with its own chunk sizes."""
     Debezium.programs = Path(debezium or "").absolute()
     load = Load(rows * 1000 // _BATCH * _BATCH, per_second)
     with ExitStack() as stack:

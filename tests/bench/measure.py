@@ -170,7 +170,7 @@ class TopicWatch:
         """Wait until every topic has more offsets than these, and no more come; each transaction takes one by itself.
 
         Returns:
-            The offsets behind the last ones. :meth:`committed` says how many of them are records.
+            The offsets after the last ones. :meth:`committed` says how many of them are records.
 
         Raises:
             RuntimeError: the connector has ended, or ``patience`` seconds have passed.
@@ -208,7 +208,7 @@ class TopicWatch:
 
         Args:
             begin: the offset of the first record of each topic.
-            end: the offset behind the last one.
+            end: the offset after the last one.
         """
         first = self._times(begin)
         last = self._times({topic: offset - 1 for topic, offset in end.items()})

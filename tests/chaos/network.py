@@ -71,7 +71,7 @@ class Link:
         self._loop.close()
 
     def cut_after(self, count: int, way: Direction, *, reset: bool) -> None:
-        """Cut the connection that carries the last of the next ``count`` bytes, behind that byte.
+        """Cut the connection that carries the last of the next ``count`` bytes, after that byte.
 
         Args:
             count: the number of bytes, over all connections.
@@ -229,7 +229,7 @@ class Link:
 
 
 class _Connection:
-    """A client's connection and, behind it, the one to the server."""
+    """A client's connection and, after it, the one to the server."""
 
     def __init__(self) -> None:
         self.sinks: dict[Direction, asyncio.StreamWriter] = {}

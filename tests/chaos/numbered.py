@@ -46,7 +46,7 @@ def place(number: int, places: Sequence[Place]) -> Place:
 
 
 def _block(number: int, places: Sequence[Place]) -> Batch:
-    """The messages with the numbers from ``number`` on; their offset is the number behind the last one."""
+    """The messages with the numbers from ``number`` on; their offset is the number after the last one."""
     topic, partition = place(number, places)
     padding = b" " * random.Random(number).randrange(_LARGEST)
     messages = [(b"k%d" % (n % _KEYS), b"%d%b" % (n, padding), ()) for n in range(number, number + BLOCK)]
@@ -66,11 +66,11 @@ class Stream:
         settings: of the producer, with librdkafka's names.
         kind: the producer.
         policy: when offsets are stored.
-        pause_s: the longest pause behind a batch.
+        pause_s: the longest pause after a batch.
         starts: the number of producers that were made.
         ends: why they have ended.
         problems: what must not happen.
-        delivered: the number behind the last message whose offset is stored.
+        delivered: the number after the last message whose offset is stored.
     """
 
     bootstrap: str

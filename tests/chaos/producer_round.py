@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["ProducerOutcome", "ProducerRound"]
 
 _RECOVERY_S = 90
-"""A time in which everything is delivered behind the last fault, even on a machine that is busy with other work."""
+"""A time in which everything is delivered after the last fault, even on a machine that is busy with other work."""
 _SECOND_FAULT = 0.4
 _SHORT_TIMES: dict[str, Any] = {
     "request.timeout.ms": 2000,
@@ -58,7 +58,7 @@ class ProducerOutcome:
         starts: the number of producers.
         recovery_s: seconds between the end of the last fault and the last acknowledgement.
         ends: why producers have ended.
-        problems: descriptions of lost, repeated and disordered records, and of what did not go on.
+        problems: descriptions of lost, repeated and disordered records, and of what did not continue.
     """
 
     faults: Counter[str] = field(default_factory=Counter)

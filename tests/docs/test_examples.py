@@ -27,7 +27,7 @@ pytestmark = pytest.mark.servers
 EXAMPLES = ROOT / "examples"
 SNAPSHOT_ONLY = {"ROWTIDE_SNAPSHOT_MODE": "initial_only"}
 SOON_STORED = {"ROWTIDE_HEARTBEAT_INTERVAL_MS": "500"}
-"""Without heartbeats, a position without rows, such as the one behind a commit, is stored after a minute."""
+"""Without heartbeats, a position without rows, such as the one after a commit, is stored after a minute."""
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def environment(server: MySQL, **more: str) -> dict[str, str]:
 
 
 def until_all_is_acknowledged(server: MySQL, folder: Path) -> None:
-    """Wait until the stored position is behind everything that the server has executed."""
+    """Wait until the stored position is after everything that the server has executed."""
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT @@gtid_executed")
         ((executed,),) = cursor.fetchall()

@@ -1,4 +1,4 @@
-"""A stream with incremental snapshots beside it, as the engine's reader runs them, and with crashes."""
+"""A stream with incremental snapshots next to it, as the engine's reader runs them, and with crashes."""
 
 from __future__ import annotations
 

@@ -274,6 +274,6 @@ def placeholder_bytes(text: str) -> bytes:
     """The bytes of a value of ``unavailable.value.placeholder``.
 
     Raises:
-        ValueError: there are no pairs of hexadecimal digits behind ``hex:``.
+        ValueError: there are no pairs of hexadecimal digits after ``hex:``.
     """
     return bytes.fromhex(text.removeprefix("hex:")) if text.startswith("hex:") else text.encode()

@@ -35,7 +35,7 @@ def is_environment(properties: Mapping[str, str]) -> bool:
 
 
 def translate(variables: Mapping[str, str], known: Iterable[str]) -> Layer:
-    """Translate variables to properties; all others are left out.
+    """Translate variables to properties; all others are omitted.
 
     Args:
         variables: the variables.

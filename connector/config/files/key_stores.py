@@ -1,6 +1,6 @@
 """Reads certificates and keys of Java's stores (JKS) and of PKCS#12; pure.
 
-JKS is a list of entries with a checksum behind it. A private key in it is encrypted by Sun's own method: XOR with a
+JKS is a list of entries with a checksum after it. A private key in it is encrypted by Sun's own method: XOR with a
 chain of SHA-1 digests of the password (``sun.security.provider.JavaKeyStore`` and ``KeyProtector``).
 """
 

@@ -164,7 +164,7 @@ class SnapshotConfig:
         threads: the number of connections that read rows.
         cut_tables: whether several connections read parts of one table.
         resumable: whether an interrupted initial snapshot is read on.
-        incremental: snapshots beside the stream.
+        incremental: snapshots alongside the stream.
     """
 
     mode: SnapshotMode

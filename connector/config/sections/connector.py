@@ -146,7 +146,7 @@ def _transforms_are_right(reader: PropertyReader, configuration: Configuration) 
 
 
 def _acknowledges_delivery(reader: PropertyReader, configuration: Configuration) -> None:
-    """Transactions can be acknowledged behind their delivery only if Kafka has the records at once."""
+    """Transactions can be acknowledged after their delivery only if Kafka has the records at once."""
     if configuration.streaming.semi_sync is not Acknowledge.DELIVERED:
         return
     delivery, name = configuration.delivery, connection.SEMI_SYNC_ACKNOWLEDGE.name

@@ -1,7 +1,7 @@
 """When the records of incomplete batches are sent, instead of by librdkafka's ``linger.ms``. Pure.
 
 One request to a broker is in flight at a time (see ``producer_settings``). While a record that is older than
-``linger.ms`` waits behind it, librdkafka polls without a pause, which takes more processor time than everything else if
+``linger.ms`` waits after it, librdkafka polls without a pause, which takes more processor time than everything else if
 the broker is slow. Its ``linger.ms`` is therefore long: it sends complete batches, and ``flush`` sends the others.
 """
 

@@ -2,7 +2,7 @@
 
 Two writers deliver every change twice, and the stored offset jumps between theirs. Kafka fences the older one only if
 both deliver exactly once with the same transactional id. Debezium, and rowtide with at-least-once delivery, are found
-by their offset records. As with fencing, the newest rowtide goes on and older ones stop.
+by their offset records. As with fencing, the newest rowtide continues and older ones stop.
 """
 
 import logging

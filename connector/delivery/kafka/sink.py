@@ -1,7 +1,7 @@
 """The sinks that write to Kafka, with at-least-once and with exactly-once delivery. An edge: the clock.
 
 At least once: an idempotent producer with acks=all; the offset is stored only after all messages before it are
-acknowledged. After a crash, at most the messages behind the last stored offset are sent again. Exactly once: messages
+acknowledged. After a crash, at most the messages after the last stored offset are sent again. Exactly once: messages
 and offset are written in one Kafka transaction, so that consumers with ``isolation.level=read_committed`` see both or
 neither; opening the sink fences older instances with the same transactional id.
 """
@@ -107,7 +107,7 @@ class IdempotentSink:
         self._producer.interrupt()
 
     def close(self) -> None:
-        """Drop unacknowledged messages; no stored offset is behind them."""
+        """Drop unacknowledged messages; no stored offset is after them."""
         self._producer.close()
 
 

@@ -122,7 +122,7 @@ class FileSink:
         try:
             write_all(self._stream, b"".join(map(json_line, records)))
         except OSError as error:
-            self._stream.truncate(end)  # the sink may be used again: a torn line would damage the line behind it
+            self._stream.truncate(end)  # the sink may be used again: a torn line would damage the line after it
             raise OSError(error.errno, error.strerror, self._stream.name) from error
 
     def flush(self) -> None:

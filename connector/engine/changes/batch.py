@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ChangeBatch(Sequence[Change]):
-    """Changes in commit order, with the position behind them.
+    """Changes in commit order, with the position after them.
 
     Args:
         changes: the changes.
@@ -48,7 +48,7 @@ class ChangeBatch(Sequence[Change]):
         return f"<ChangeBatch of {len(self._changes)} changes up to {last.file}:{last.pos}>"
 
     def ack(self) -> bool:
-        """Store the position behind this batch and all batches before it: they do not come again.
+        """Store the position after this batch and all batches before it: they do not come again.
 
         Returns:
             Whether it is stored. False if the batch was rolled back, or if the connector has started again meanwhile:

@@ -18,7 +18,7 @@ from rowtide.connector.protocol.header import GTID_TYPES, HEADER, HEADER_LENGTH,
 from rowtide.connector.records.offset import SourceOffset
 
 _TABLE_BODY = HEADER_LENGTH + 8
-"""Where the body of a TABLE_MAP begins, behind the table id and the flags."""
+"""Where the body of a TABLE_MAP begins, after the table id and the flags."""
 _QUERY_HEAD = HEADER_LENGTH + 13
 """Where the status variables of a QUERY event begin."""
 _TYPE, _QUERY, _XID, _TABLE_MAP = 4, EventType.QUERY, EventType.XID, EventType.TABLE_MAP
@@ -41,7 +41,7 @@ class End(NamedTuple):
 
     Attributes:
         gtids: the transactions of the stream.
-        events: how many events of the last transaction are complete, 0 behind its end.
+        events: how many events of the last transaction are complete, 0 after its end.
     """
 
     gtids: str | None
@@ -367,7 +367,7 @@ class _Next:
         return End(self.executed.text, current.events)
 
     def begin_inside(self, current: _Transaction, packets: Sequence[bytes]) -> None:
-        """Begin the next chunk behind these events of a transaction."""
+        """Begin the next chunk after these events of a transaction."""
         self.head, self.events = current.replayed(), current.events
         self.position += sum(map(len, packets))
         self.gtids = self.executed.text

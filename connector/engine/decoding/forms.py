@@ -46,7 +46,7 @@ class RecordForm:
     """The outputs themselves."""
 
     def pack(self, outputs: Sequence[Output], memory: memoryview) -> tuple[int, int]:
-        """Pickle the outputs; the schemas, which only transforms need, are left out."""
+        """Pickle the outputs; the schemas, which only transforms need, are omitted."""
         plain = [output._replace(schemas=None) if isinstance(output, Batch) else output for output in outputs]
         return put(memory, pickle.dumps(plain, pickle.HIGHEST_PROTOCOL)), 0
 
@@ -78,7 +78,7 @@ class Lines(NamedTuple):
 
 
 class LineForm:
-    """A JSON object for each record, one a line; records of the schema history are left out."""
+    """A JSON object for each record, one a line; records of the schema history are omitted."""
 
     def __init__(self) -> None:
         self._memory = bytearray()  # of the lines that were returned last

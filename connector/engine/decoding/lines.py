@@ -2,7 +2,7 @@
 
 The lines are packed, in memory of the caller: the schema that all messages begin with is in memory once. Packed lines
 consist of pieces: the bytes of the text, the number of parts, the text, and the parts, the last one first. A part is
-text of its own, which follows that of the part before, and behind it other text of the piece: three numbers, the
+text of its own, which follows that of the part before, and after it other text of the piece: three numbers, the
 bytes of its own text, where the other one begins in the text of the piece, and its bytes.
 """
 
@@ -43,7 +43,7 @@ def put_lines(memory: bytearray | memoryview, topic: str, messages: Sequence[Mes
     """Pack a line for each message at the beginning of memory; returns how many bytes they take.
 
     Args:
-        memory: where they are written; its contents behind them are undefined, and all if an error is raised.
+        memory: where they are written; its contents after them are undefined, and all if an error is raised.
         topic: the topic of all messages.
         messages: the messages.
 

@@ -75,7 +75,7 @@ class Part(NamedTuple):
         slot: the slot of the chunk.
         pieces: for each piece in it how many bytes it has, and the number that its form has given to it.
         events: how many events of the chunk are processed so far.
-        state: the state behind them.
+        state: the state after them.
         last: whether the chunk is complete.
     """
 

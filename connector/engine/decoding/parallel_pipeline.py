@@ -1,6 +1,6 @@
 """A pipeline that gives chunks of the stream to decoder processes, and yields all outputs in the order of the stream.
 
-The pipeline itself is always at the position behind the outputs that were yielded: it takes the state in which a
+The pipeline itself is always at the position after the outputs that were yielded: it takes the state in which a
 process has left each part of a chunk.
 """
 
@@ -44,7 +44,7 @@ class ParallelPipeline(Generic[T]):
         may_read_ahead: whether nothing has to be done at a certain position of the stream, between two transactions.
 
     Attributes:
-        pipeline: the same; its resume position is the one behind the outputs that were yielded.
+        pipeline: the same; its resume position is the one after the outputs that were yielded.
         progress: its progress.
     """
 
@@ -79,7 +79,7 @@ class ParallelPipeline(Generic[T]):
         self._astray = False  # the splitter has expected another position than the pipeline's
 
     def offset(self) -> SourceOffset:
-        """The resume position behind the outputs that were yielded."""
+        """The resume position after the outputs that were yielded."""
         return self.pipeline.offset()
 
     def enter_file(self, name: str, decoder: EventDecoder | None = None) -> None:
@@ -108,7 +108,7 @@ class ParallelPipeline(Generic[T]):
         return self._processed(pieces) if pieces or self._held else ()
 
     def receive_next(self, packets: list[bytes], at: int) -> tuple[Iterable[T], int]:
-        """As :meth:`receive` for ``packets[at]``, or for several events at once; returns the place behind them, too."""
+        """As :meth:`receive` for ``packets[at]``, or for several events at once; returns the place after them, too."""
         if self._processes is not None:
             committed = self.pipeline.groups.commits_within(packets, at)
             return self._settled(packets[at]) if committed else self.receive(packets[at]), at + 1

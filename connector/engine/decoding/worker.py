@@ -152,7 +152,7 @@ class Worker:
         return pipeline
 
     def _send_parts(self, pipeline: Pipeline, request: Request) -> bool:
-        """Send the outputs of the chunk in parts, each with the state behind it; returns whether it has rows only."""
+        """Send the outputs of the chunk in parts, each with the state after it; returns whether it has rows only."""
         packets = self._memory.input(request.slot)
         memory = self._memory.output(request.slot)
         last = len(request.sizes)
@@ -164,7 +164,7 @@ class Worker:
             for outputs in pipeline.receive_settled(packet):
                 if outputs:
                     filled += self._write(memory[filled:], outputs, pieces)
-            # The parent's pipeline does not count the records of a transaction, so it can only continue behind one.
+            # The parent's pipeline does not count the records of a transaction, so it can only continue after one.
             whole = not (self._setup.settings.transaction_metadata and pipeline.progress.in_transaction)
             if number == last or (filled >= _PART_BYTES and whole):
                 if self._logged.seen:

@@ -1,7 +1,7 @@
 """``rowtide-set-table-include-list``: a signal that replaces ``table.include.list`` without a restart of the process.
 
 The list is carried by every offset until ``table.include.list`` is changed in the configuration. The connector begins a
-new run with it, at the position behind the signal. Pure.
+new run with it, at the position after the signal. Pure.
 """
 
 import json
@@ -91,7 +91,7 @@ def with_included_tables(
 
     Args:
         config: the configuration as its files have it.
-        earlier: the list of an earlier run of this process: a position behind its signal may not be stored yet.
+        earlier: the list of an earlier run of this process: a position after its signal may not be stored yet.
         stored: the stored position.
     """
     carried = {} if stored is None else dict(stored.carried or {})

@@ -32,7 +32,7 @@ _AT_ONCE = 100
 class NewTableRequests:
     """Requests the snapshot between two transactions, and captures hidden tables when their structure is known.
 
-    The position behind the first boundary is stored, so that the lists of captured tables are stored soon after a
+    The position after the first boundary is stored, so that the lists of captured tables are stored soon after a
     start. A table that gets a captured name while the connector streams is new from there on. If it gets another name
     before its snapshot is requested, it is read under that name.
 

@@ -117,7 +117,7 @@ def _is_whole(config: Configuration) -> bool:
 
 
 def _created_later(created_at: object, start: SourceOffset) -> bool:
-    """Whether a table was created behind a position, in seconds since the epoch: the stream has all of its rows."""
+    """Whether a table was created after a position, in seconds since the epoch: the stream has all of its rows."""
     return created_at is not None and start.ts_sec is not None and int(str(created_at)) > start.ts_sec
 
 

@@ -42,7 +42,7 @@ def write_snapshot(
 ) -> bool:
     """Write the outputs of a snapshot to the schema history and the event store.
 
-    An output that comes after ``stop`` is not taken, so the snapshot stands behind the last one that was. Those of its
+    An output that comes after ``stop`` is not taken, so the snapshot stands after the last one that was. Those of its
     end are, because nothing is left to be interrupted.
 
     The history is complete before the first offset is put into the store from which a start streams: that of the

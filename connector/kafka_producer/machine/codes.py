@@ -24,7 +24,7 @@ class Reaction(enum.Enum):
     DENIED = enum.auto()
     FENCED = enum.auto()
     ABORTABLE = enum.auto()
-    """The transaction must be aborted; the producer can go on."""
+    """The transaction must be aborted; the producer can continue."""
     FAIL = enum.auto()
 
 

@@ -80,7 +80,7 @@ class PartitionQueue:
         return head.sequence > 0 and not head.part
 
     def add(self, batch: Batch, now: float) -> None:
-        """Queue a batch behind all others."""
+        """Queue a batch after all others."""
         self._pending.append(_Pending(batch, now))
 
     def send(self, producer: Producer, *, transactional: bool) -> bytes | memoryview:

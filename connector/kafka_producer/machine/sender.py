@@ -118,7 +118,7 @@ class Sender:
         return self._cluster.available(topic)
 
     def add(self, batch: Batch, now: float) -> None:
-        """Queue a batch behind those of its partition.
+        """Queue a batch after those of its partition.
 
         Raises:
             KafkaProducerError: delivery has failed.

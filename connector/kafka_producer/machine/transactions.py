@@ -12,7 +12,7 @@ the next one; a dropped batch leaves a gap in the sequence numbers. After both, 
 (KIP-890) raises the epoch at the end of every transaction, and adds partitions with their batches.
 
 The coordinator forgets an identity that is not used for ``transactional.id.expiration.ms``, a week by default. The
-first transaction behind that is aborted without it, which gives a new identity.
+first transaction after that is aborted without it, which gives a new identity.
 """
 
 import enum

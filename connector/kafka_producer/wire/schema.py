@@ -48,7 +48,7 @@ class _Layout:
         since: its first version.
         until: its last version.
         null_since: the first version in which it may be null.
-        tag: the number of a tagged field; tagged fields stand behind all others, and are absent if they have their
+        tag: the number of a tagged field; tagged fields stand after all others, and are absent if they have their
             default.
         ignorable: whether a version that does not have the field may drop its value. Otherwise the value must be the
             default there.

@@ -28,7 +28,7 @@ from rowtide.schema_history.structure.tables import ROW_HASH, row_hashes
 log = logging.getLogger(__name__)
 
 _RETRY_LOOKUP_NS = 30 * 1_000_000_000
-"""How long a failed lookup on the server is not repeated: there may be a great many rows that are left out."""
+"""How long a failed lookup on the server is not repeated: there may be a great many rows that are omitted."""
 _FAILED_LOOKUPS = 1000
 """How many failed lookups are kept."""
 
@@ -167,7 +167,7 @@ def with_row_hashes(table: Table, structure: TableStructure) -> Table:
     """The table with as many hidden hash columns as the TABLE_MAP has, if that many of its keys may have one.
 
     MariaDB keeps a UNIQUE key that is too long for an index, or that is declared USING HASH, as a hash of its columns.
-    The hash is a hidden column, which row events show behind all others. Every statement that rebuilds the table (ALTER
+    The hash is a hidden column, which row events show after all others. Every statement that rebuilds the table (ALTER
     TABLE, OPTIMIZE TABLE, CREATE TABLE ... LIKE) rebuilds its keys, most of those declared USING HASH then without a
     hash. The statements do not show which, so the TABLE_MAP decides.
     """

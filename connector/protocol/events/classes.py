@@ -262,7 +262,7 @@ class RowsQuery(NamedTuple):
 
 
 class TableMap(NamedTuple):
-    """TABLE_MAP: the table behind a table id in the following rows events.
+    """TABLE_MAP: the table after a table id in the following rows events.
 
     ``structure`` is the same object as long as nothing but the id changes, so it can be the key of a cache.
     """
@@ -296,13 +296,13 @@ class Rows(NamedTuple):
             USE_SQL_FOREIGN_KEY 16.
         column_count: number of columns of the table.
         columns: bitmap of the columns that are present in the (before) image, least significant bit first; the bits
-            behind the last column are undefined.
+            after the last column are undefined.
         columns_after: the same for the after image of an UPDATE; equal to ``columns`` for the other kinds.
         partial: whether after images may hold JSON differences.
         extra: raw extra data of version 2 (partition, NDB information), without its length.
         buffer: the bytes that hold the row images.
         start: offset of the first row image.
-        end: offset behind the last one.
+        end: offset after the last one.
     """
 
     header: EventHeader
@@ -328,7 +328,7 @@ class TransactionPayload(NamedTuple):
         uncompressed_size: bytes of all inner events.
         buffer: the bytes that hold the payload.
         start: offset of the payload.
-        end: offset behind it.
+        end: offset after it.
     """
 
     header: EventHeader

@@ -45,7 +45,7 @@ class Stop(NamedTuple):
 
 
 class StartEncryption(NamedTuple):
-    """MariaDB's START_ENCRYPTION: everything behind it in the file is encrypted."""
+    """MariaDB's START_ENCRYPTION: everything after it in the file is encrypted."""
 
     header: EventHeader
     scheme: int

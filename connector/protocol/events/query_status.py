@@ -2,7 +2,7 @@
 
 The codes are those of MySQL 9.7 (``statement_events.h``) and MariaDB 11.4 (``log_event.h``). A variable's length
 follows
-from its code alone, so the variables behind an unknown one cannot be parsed: it is an error that names the code.
+from its code alone, so the variables after an unknown one cannot be parsed: it is an error that names the code.
 """
 
 from collections.abc import Callable

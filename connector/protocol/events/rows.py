@@ -61,7 +61,7 @@ def rows_parser(kind: RowsKind, *, version: int = 2, partial: bool = False, comp
 
 
 def _packed_count(data: bytes, pos: int, first: int) -> tuple[int, int]:
-    """A packed integer of more than one byte, and the offset behind it. A table has at most 4096 columns."""
+    """A packed integer of more than one byte, and the offset after it. A table has at most 4096 columns."""
     if first != 252:
         raise RemoteProtocolError(f"rows event whose number of columns starts with byte 0x{first:02x}")
     return int.from_bytes(data[pos : pos + 2], "little"), pos + 2

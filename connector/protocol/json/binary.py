@@ -205,7 +205,7 @@ def _opaque(style: JsonStyle, data: bytes, pos: int, space: _Space) -> str:
 
 
 def _size(data: bytes, pos: int) -> tuple[int, int]:
-    """A length in groups of seven bits, and the offset behind it."""
+    """A length in groups of seven bits, and the offset after it."""
     size = data[pos]
     if size < 0x80:
         return size, pos + 1

@@ -1,4 +1,4 @@
-"""Semi-synchronous replication: commits at the source wait until a replica acknowledges the position behind them.
+"""Semi-synchronous replication: commits at the source wait until a replica acknowledges the position after them.
 
 Each packet of the stream has a header before the event, which says whether the server waits::
 
@@ -24,7 +24,7 @@ class Acknowledgement(NamedTuple):
 
     Attributes:
         file: a binlog file of the server.
-        position: behind the last event of a transaction, in that file.
+        position: after the last event of a transaction, in that file.
     """
 
     file: str
@@ -40,7 +40,7 @@ class SemiSyncStream:
 
     A heartbeat is acknowledged, too, if its position is a new one. A server that starts a stream by GTIDs does not send
     the transactions of the set. If the acknowledgement of such a transaction was lost with the connection before, its
-    commit would wait until the next one. The heartbeat behind the transaction releases it.
+    commit would wait until the next one. The heartbeat after the transaction releases it.
 
     Attributes:
         requested: the last acknowledgement that the server waits for, until the caller takes it.
@@ -82,7 +82,7 @@ class SemiSyncStream:
     def _advance(self, log_pos: int) -> None:
         """Advance to the end of an event, which is stored modulo 4 GiB.
 
-        A smaller number is either behind a multiple of 4 GiB that was passed, or wrong. It is taken for wrong if it is
+        A smaller number is either after a multiple of 4 GiB that was passed, or wrong. It is taken for wrong if it is
         more than 2 GiB ahead: an acknowledgement of too much would release commits that are not received.
         """
         ahead = (log_pos - self._position) % _FOUR_GIB

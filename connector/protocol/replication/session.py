@@ -195,14 +195,14 @@ class ReplicationSession:
         return self._semi_sync is not None
 
     def requested_acknowledgement(self) -> Acknowledgement | None:
-        """The acknowledgement that the server waits for behind the events so far; it is returned once."""
+        """The acknowledgement that the server waits for after the events so far; it is returned once."""
         if self._semi_sync is None:
             return None
         requested, self._semi_sync.requested = self._semi_sync.requested, None
         return requested
 
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
-        """Add an acknowledgement to what is to be sent; one behind the end of the stream is dropped."""
+        """Add an acknowledgement to what is to be sent; one after the end of the stream is dropped."""
         if Sent.ACKNOWLEDGEMENT in TRANSITIONS[self.state]:
             self._send((Sent.ACKNOWLEDGEMENT, acknowledgement.payload()))
 

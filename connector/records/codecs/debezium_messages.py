@@ -175,7 +175,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
                     first,
                 )
             ]
-        # One text for everything behind the row: joining parts would copy the schema once more per row.
+        # One text for everything after the row: joining parts would copy the schema once more per row.
         tail = f'{context.after_row},{NO_TRANSACTION},"op":"{op}",{context.times}}}{close.decode()}'
         return message_values(start, before, after, middle, first, tail)
 
@@ -200,7 +200,7 @@ def _texts(rows: Sequence[tuple[str, str]] | None, others: Sequence[tuple[str, s
 
 
 def wrapping(schema: Schema | None, settings: JsonSettings) -> tuple[bytes, bytes]:
-    """The bytes before and behind a payload (``JsonConverter`` with ``schemas.enable``)."""
+    """The bytes before and after a payload (``JsonConverter`` with ``schemas.enable``)."""
     if schema is None or not settings.schemas_enable:
         return b"", b""
     return f'{{"schema":{schema_text(schema, json_format=settings.json_format)},"payload":'.encode(), b"}"

@@ -19,7 +19,7 @@ Row = TypeVar("Row")
 """A decoded image, in the form of the codec."""
 
 Decoder = Callable[[bytes, int, int], list[Row]]
-"""From the event's bytes, the offset of the first image and the offset behind the last one to the decoded images."""
+"""From the event's bytes, the offset of the first image and the offset after the last one to the decoded images."""
 
 _Decoders = RecentlyUsed[tuple[bytes, ...], Decoder[Row]]
 """Decoders by the bitmaps of the columns that images hold."""

@@ -33,7 +33,7 @@ class EventContext(NamedTuple):
 
     Attributes:
         before_row: ``source`` up to the row number.
-        after_row: ``source`` behind the row number.
+        after_row: ``source`` after the row number.
         times: ``"ts_ms":…,"ts_us":…,"ts_ns":…`` of the processing.
         headers: of every record.
         transactions: returns the next ``"transaction":…`` fields, if transaction metadata is on.
@@ -103,7 +103,7 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
 
     @abstractmethod
     def packed(self, records: Sequence[Record], event: Rows, offset: SourceOffset, ts_ms: int) -> Batch:
-        """The batch of an event's records, with the offset behind them."""
+        """The batch of an event's records, with the offset after them."""
 
     def batch(
         self,
@@ -120,7 +120,7 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
             rows: its images, from :meth:`rows`.
             skip: rows that are published already.
             context: of the event.
-            offset: returns the offset behind the event; it is called when the records are made.
+            offset: returns the offset after the event; it is called when the records are made.
         """
         made = self.messages(event, rows, skip, context)
         if not made:

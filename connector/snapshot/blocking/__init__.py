@@ -3,7 +3,7 @@
 ::
 
     signal ──► the stream comes to the end that the binlog had then ──► a view of the tables, at position S
-           ──► the stream comes to S ──► the rows of the view ──► the stream goes on behind S
+           ──► the stream comes to S ──► the rows of the view ──► the stream continues after S
 
 Debezium stops at the signal and reads the tables as they are then, so changes in between come after the rows that have
 them, and their structure may be a later one. Here, the stream and the view are at the same position: a consumer never

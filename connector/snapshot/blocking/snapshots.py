@@ -99,7 +99,7 @@ class BlockingSnapshots:
 
     @property
     def due(self) -> bool:
-        """Whether the stream has come to where :meth:`run` goes on."""
+        """Whether the stream has come to where :meth:`run` continues."""
         progress = self._progress
         if not self.active or progress is None or not progress.passed_start:
             return False
@@ -258,7 +258,7 @@ class BlockingSnapshots:
     # --- signals --------------------------------------------------------------------------------------------------
 
     def execute(self, request: SnapshotRequest) -> Iterable[Output]:
-        """Take a snapshot behind those that are to be taken."""
+        """Take a snapshot after those that are to be taken."""
         self._carry(self._current.added(request))
         log.info("a blocking snapshot of %s is to be taken", ", ".join(request.collections.sources))
         return ()
@@ -283,7 +283,7 @@ class BlockingSnapshots:
         return ()
 
     def pause(self, at: SourceOffset) -> Iterable[Output]:
-        """Take no snapshot until :meth:`resume`; the stream goes on meanwhile."""
+        """Take no snapshot until :meth:`resume`; the stream continues meanwhile."""
         return self._paused(at, paused=True)
 
     def resume(self, at: SourceOffset) -> Iterable[Output]:

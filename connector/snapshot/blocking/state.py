@@ -64,7 +64,7 @@ class BlockingState:
     paused: bool = False
 
     def added(self, request: SnapshotRequest) -> "BlockingState":
-        """The state with another snapshot behind the others.
+        """The state with another snapshot after the others.
 
         Raises:
             SignalError: an offset has no room for it.

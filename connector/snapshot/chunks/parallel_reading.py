@@ -172,7 +172,7 @@ class ParallelReading:
         captured = table.captured
         for rows in session.rows(table.listed.id, part.query, captured.reader, prepared=captured.prepared):
             self._put(ReadRows(table, micros, rows))
-        with self._taking:  # so that the part that completes its table comes behind all others
+        with self._taking:  # so that the part that completes its table comes after all others
             self._put(PartRead(part, self._parts.completed(part)))
 
     def _put(self, item: PartBegun | ReadRows | PartRead) -> None:

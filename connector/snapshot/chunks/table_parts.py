@@ -91,7 +91,7 @@ class TableParts:
 
     @property
     def current(self) -> TableToRead | None:
-        """The table that the next part belongs to; ``None`` behind the last one."""
+        """The table that the next part belongs to; ``None`` after the last one."""
         return self._tables[self._next] if self._next < len(self._tables) else None
 
     def take(self, query: Query) -> Part | None:

@@ -25,7 +25,7 @@ def incremental_snapshots(
     clock: Callable[[], int],
     progress: SnapshotProgress | None,
 ) -> IncrementalSnapshots:
-    """The incremental snapshots of a run. An initial snapshot that goes on has as many connections as it had before.
+    """The incremental snapshots of a run. An initial snapshot that continues has as many connections as it had before.
 
     Args:
         config: the configuration.
@@ -47,7 +47,7 @@ def reader_settings(config: Configuration, tables: Tables, *, goes_on: bool) -> 
     Args:
         config: the configuration.
         tables: every table's structure.
-        goes_on: whether an initial snapshot goes on.
+        goes_on: whether an initial snapshot continues.
     """
     incremental = config.snapshot.incremental
     rows = None if incremental.read_only else _signal_rows(config, tables)

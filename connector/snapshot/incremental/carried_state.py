@@ -10,7 +10,7 @@ from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToR
 
 
 class CarriedState:
-    """The state of the incremental snapshots. Each change is in all offsets behind it.
+    """The state of the incremental snapshots. Each change is in all offsets after it.
 
     Attributes:
         progress: the position in the stream; ``None`` before the first one.

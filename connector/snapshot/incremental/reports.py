@@ -1,4 +1,4 @@
-"""The notifications of snapshots beside the stream, in Debezium's form."""
+"""The notifications of snapshots alongside the stream, in Debezium's form."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ _AGGREGATE = "Incremental Snapshot"
 
 
 class Reports:
-    """Makes the notifications of snapshots beside the stream, and reports the progress of each table.
+    """Makes the notifications of snapshots alongside the stream, and reports the progress of each table.
 
     The id of a notification is that of the signal that asked for the table, or a new one for the initial snapshot.
 

@@ -36,7 +36,7 @@ class Chunk:
         number: from 0, in the order of the key.
         lower: the key before it; ``None`` for the first one.
         upper: its last key; ``None`` for the rows whose key is NULL.
-        final: whether no chunk comes behind it.
+        final: whether no chunk comes after it.
     """
 
     number: int
@@ -69,7 +69,7 @@ class ReadChunk:
         since: the journal's last event before it was read.
         blocks: its rows.
         names: the columns of the result set.
-        end: a position of the binlog behind all that it has seen.
+        end: a position of the binlog after all that it has seen.
         window: the id of its window in the signal table, if there is one.
         seen: a position of the binlog before which all is in it; ``None`` if only ``since`` is known.
     """
@@ -89,7 +89,7 @@ class Failed:
 
     Attributes:
         reason: the error.
-        end: a position of the binlog behind the failure; ``None`` if it could not be read.
+        end: a position of the binlog after the failure; ``None`` if it could not be read.
         lost: whether the connection was lost, which says nothing about the table.
         rows: if the chunk is too large: a number of rows that is too many for a chunk.
         hopeless: whether the table cannot be read further in any case.
@@ -123,7 +123,7 @@ class Scan:
         estimated: the server's estimate of the table's rows.
         versioned: whether a view shows its rows as they were when it was opened.
         number: the number of the next chunk.
-        nulls: whether rows whose key is NULL are to be read behind all others.
+        nulls: whether rows whose key is NULL are to be read after all others.
         cut: whether all chunks are cut.
         cutting: whether a worker searches for the next bound.
         failed: whether a worker has failed; nothing more is read then.

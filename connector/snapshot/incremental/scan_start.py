@@ -18,7 +18,7 @@ class NoUsableKey(Exception):
 def new_scan(
     table: TableToRead, structure: Table, settings: PipelineSettings, topics: TopicGuard, attempts: Attempts
 ) -> Scan:
-    """A scan of a table behind its last chunk, or from its beginning if its key is another one than that of the chunk.
+    """A scan of a table after its last chunk, or from its beginning if its key is another one than that of the chunk.
 
     Args:
         table: what to read.

@@ -1,4 +1,4 @@
-"""Snapshots beside the stream, in the reader's thread: what signals change, and what becomes of the chunks."""
+"""Snapshots alongside the stream, in the reader's thread: what signals change, and what becomes of the chunks."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,7 +42,7 @@ _MAX_KEYS = 500_000
 
 
 class IncrementalSnapshots:
-    """Reads tables in chunks beside the stream, and emits their rows between its transactions.
+    """Reads tables in chunks alongside the stream, and emits their rows between its transactions.
 
     All methods are called in the reader's thread. It is the
     :class:`~rowtide.connector.signals.snapshots.SnapshotsOnDemand` for incremental snapshots.
@@ -221,7 +221,7 @@ class IncrementalSnapshots:
         return self._scan.structure.id.database, self._scan.structure.id.table
 
     def _begin(self, at: SourceOffset, position: SourceOffset) -> Iterator[Output]:
-        """Begin to read the first table, or read on behind its last chunk."""
+        """Begin to read the first table, or read on after its last chunk."""
         first, settings = self._carried.first, self._settings
         structure = None if first.table is None else self._tables.table(first.table.database, first.table.table)
         if structure is None or not self._names.captures(structure.id.database, structure.id.table):
@@ -243,7 +243,7 @@ class IncrementalSnapshots:
         self._reader.read(self._scan, self._mark(position))
 
     def _abandon(self) -> None:
-        """Drop what was read and not emitted; the table is read on behind its last chunk."""
+        """Drop what was read and not emitted; the table is read on after its last chunk."""
         self._reader.read(None)
         self._scan = self.watched = None
         self._pending.clear()
@@ -324,7 +324,7 @@ class IncrementalSnapshots:
         return self.add(requests.requested_tables(request, self._captured()), request.signal.id, at)
 
     def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Output]:
-        """Read these tables behind those that are read already.
+        """Read these tables after those that are read already.
 
         Args:
             tables: the tables.

@@ -1,4 +1,4 @@
-"""What snapshots beside the stream still have to read, and how every offset stores it. Pure."""
+"""What snapshots alongside the stream still have to read, and how every offset stores it. Pure."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ _ID, _CONDITION, _SURROGATE = (f"{_COLLECTIONS}_{name}" for name in ("id", "addi
 
 @dataclass(frozen=True, slots=True)
 class TableToRead:
-    """A table that a snapshot reads beside the stream.
+    """A table that a snapshot reads alongside the stream.
 
     Attributes:
         name: ``database.table``, as notifications have it.

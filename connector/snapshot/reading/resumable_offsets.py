@@ -1,4 +1,4 @@
-"""The offsets of a snapshot's rows, which have what is still to read, so that a later start goes on from them. Pure.
+"""The offsets of a snapshot's rows, which have what is still to read, so that a later start continues from them. Pure.
 
 A part counts as read only once all its rows are on the way: the latest rows of each table are withheld until others
 follow (see :class:`~rowtide.connector.snapshot.records.ParallelRecordStream`). So a part counts when more rows of its
@@ -25,10 +25,10 @@ class _Unread:
     Attributes:
         key: by which a later start reads it on; ``None`` if it cannot.
         rows: rows that were added.
-        added: its parts up to this key were added, one behind the other.
+        added: its parts up to this key were added, one after the other.
         added_rows: rows that were added until then.
         lower, lower_rows: the same, as offsets have it.
-        next: the number of the part behind ``added``.
+        next: the number of the part after ``added``.
         beyond: the last keys of parts that were added before those in front of them, by their numbers.
     """
 

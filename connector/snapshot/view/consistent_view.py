@@ -82,7 +82,7 @@ def open_view(
         row_tables: selects the tables whose rows are read.
         others: further connections that read rows; they get the same view, or, if a busy server without a global lock
             prevents that, none that can be used.
-        xa: whether to look for prepared XA transactions. The stream behind the view must know of them.
+        xa: whether to look for prepared XA transactions. The stream after the view must know of them.
 
     Raises:
         TablesChanged: open another view after :func:`release`.
@@ -243,7 +243,7 @@ class _Opener:
     def _keep_structures(self, listed: Sequence[ListedTable]) -> None:
         """Take the metadata lock of every table to read, which the transaction holds until it ends.
 
-        A view does not cover names and structures: behind a table that is renamed, the view shows the rows of the table
+        A view does not cover names and structures: after a table that is renamed, the view shows the rows of the table
         that has taken its name, and behind renamed columns, it shows the values of other columns.
         """
         for table in self._row_tables(listed):

@@ -210,7 +210,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
 
         Raises:
             DatabaseUnreachableError: the connection is lost.
-            pymysql.MySQLError: the server refuses a statement; those behind it are not run.
+            pymysql.MySQLError: the server refuses a statement; those after it are not run.
         """
         self._execute_command(COMMAND.COM_SET_OPTION, _MULTI_STATEMENTS_ON)
         self._read_packet()
@@ -247,7 +247,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
         """End a read or write that another thread waits in: that thread gets the error of a lost connection.
 
         Returns:
-            The session on the server, which may go on with a query; ``None`` if the connection was closed.
+            The session on the server, which may continue with a query; ``None`` if the connection was closed.
         """
         session = None
         with contextlib.suppress(AttributeError, OSError):  # it is closed already, or the server has not answered

@@ -54,7 +54,7 @@ class TlsSocket:
 
         Raises:
             TimeoutError: no complete record came in time.
-            OSError: the connection is lost, or a record cannot be decrypted (``ssl.SSLError``); comes behind the last
+            OSError: the connection is lost, or a record cannot be decrypted (``ssl.SSLError``); comes after the last
                 bytes before it.
         """
         while not (count := self._decrypt(buffer)) and not self._ended:

@@ -192,7 +192,7 @@ class BinlogCopy:
     def _filler(self, size: int, start: int) -> bytes:
         """An ignorable event in place of START_ENCRYPTION, because what follows is not encrypted.
 
-        Positions stay the same. MariaDB sends START_ENCRYPTION, and again in front of a dump that begins behind it.
+        Positions stay the same. MariaDB sends START_ENCRYPTION, and again in front of a dump that begins after it.
         """
         if size not in _ENCRYPTION_EVENTS:
             raise MirrorError(
@@ -216,7 +216,7 @@ class BinlogCopy:
 
 
 def is_next(file: str, other: str) -> bool:
-    """Whether a server writes the other file behind this one."""
+    """Whether a server writes the other file after this one."""
     number, following = file_number(file), file_number(other)
     same = file.rpartition(".")[0] == other.rpartition(".")[0]
     return same and number is not None and following == number + 1

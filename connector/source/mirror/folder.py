@@ -122,7 +122,7 @@ class MirrorFolder:
         self._replace(_IDENTITY, f"{text}\n")
 
     def resume(self) -> CopyPosition | None:
-        """Open the newest file behind its last whole event, and cut off what a crash left behind it.
+        """Open the newest file after its last whole event, and cut off what a crash left after it.
 
         Returns:
             How far the file is copied; ``None`` if there is no file.
@@ -146,7 +146,7 @@ class MirrorFolder:
 
         Args:
             pieces: the bytes.
-            end: the size of the file behind them.
+            end: the size of the file after them.
         """
         assert self._current is not None
         with usable(self.folder):

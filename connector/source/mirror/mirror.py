@@ -269,7 +269,7 @@ _NO_EVENT = "error 1236"
 
 
 def continued(at: CopyPosition, files: list[tuple[str, int]]) -> CopyPosition:
-    """Where a mirror continues: behind its last event, or in the next file if the server has purged a complete one.
+    """Where a mirror continues: after its last event, or in the next file if the server has purged a complete one.
 
     Args:
         at: how far the newest file is copied.

@@ -34,7 +34,7 @@ class MirrorStream:
         folder: the mirror.
         start: the start position; with ``gtids`` by GTID set, else by file and position.
         connector: ``mysql`` or ``mariadb``.
-        follow: wait for more at the end. Otherwise the stream ends behind each file, and at the end of the mirror.
+        follow: wait for more at the end. Otherwise the stream ends after each file, and at the end of the mirror.
     """
 
     def __init__(self, folder: Path, start: SourceOffset, connector: str, *, follow: bool) -> None:
@@ -54,7 +54,7 @@ class MirrorStream:
         """Yield lists of events, each as its bytes; an empty list while there is nothing new.
 
         Raises:
-            PositionPurged: the mirror does not have the start position, or without ``follow`` nothing behind it.
+            PositionPurged: the mirror does not have the start position, or without ``follow`` nothing after it.
             OffsetError: the start position is inside an event.
             ProtocolError: a file is damaged.
         """
@@ -105,7 +105,7 @@ class MirrorStream:
         return next((one for one in files if is_next(file.name, one.name)), None)
 
     def _file(self, file: BinlogFile, start: int) -> Iterator[list[bytes]]:
-        """The events of a file behind a position, until another file follows it or nothing does."""
+        """The events of a file after a position, until another file follows it or nothing does."""
         yield [self._rotate(file.name, start)]
         with contextlib.closing(_opened(file.path)) as stream:
             position, data = 0, b""

@@ -13,7 +13,7 @@ _ALGORITHMS = (0, CRC32)
 
 
 def whole_part(stream: BinaryIO, file: str) -> CopyPosition:
-    """How far a file holds whole events, each behind the other with the right position and checksum.
+    """How far a file holds whole events, each after the other with the right position and checksum.
 
     Args:
         stream: the file at its first byte.
@@ -32,7 +32,7 @@ def whole_part(stream: BinaryIO, file: str) -> CopyPosition:
             if zlib.crc32(event) != _CRC_RESIDUE:  # it always has a checksum
                 break
         position += len(event)
-        # An ignorable event there is written together with the event behind it, in place of START_ENCRYPTION.
+        # An ignorable event there is written together with the event after it, in place of START_ENCRYPTION.
         if event[4] != EventType.IGNORABLE or last[4] != EventType.FORMAT_DESCRIPTION:
             end, last = position, event
     return CopyPosition(file, end, last) if last else CopyPosition(file)

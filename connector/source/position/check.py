@@ -100,7 +100,7 @@ def event_at(client: Client, offset: SourceOffset, size: int, *, mariadb: bool) 
     Args:
         client: a connection to the server.
         offset: the position.
-        size: the size of the file, behind which the server may be writing an event.
+        size: the size of the file, after which the server may be writing an event.
         mariadb: whether the server is MariaDB.
 
     Returns:

@@ -134,7 +134,7 @@ class BinlogSearch:
     def packets(self, xa: PreparedXa) -> Iterator[bytes]:
         """The events from the start of an XA transaction on.
 
-        With GTIDs it is looked for behind the transactions before it, because a file and a position are those of one
+        With GTIDs it is looked for after the transactions before it, because a file and a position are those of one
         server only: after a fail-over, another one has it elsewhere. There are no events if it is not there.
 
         Raises:
@@ -198,7 +198,7 @@ class BinlogSearch:
 def _from_xa(packets: Iterable[bytes], xid: str) -> Iterator[bytes]:
     """The events that describe the stream, and all from the start of an XA transaction on.
 
-    The other transactions between are left out: they may be any, because servers need not have the same order. There
+    The other transactions between are omitted: they may be any, because servers need not have the same order. There
     are no more events if the end of the transaction comes first.
     """
     decoder = EventDecoder()

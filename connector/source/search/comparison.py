@@ -72,7 +72,7 @@ def _by_gtids(gtids: str, stored: SourceOffset, connector: str, unread: UnreadRo
 
 
 def _behind(stored: SourceOffset, others: str | None, unread: int | None) -> str | None:
-    """What a start misses that is behind the transaction that the connector has read in part, or as a whole."""
+    """What a start misses that is after the transaction that the connector has read in part, or as a whole."""
     rest = None
     if unread is None:
         rest = f"what follows {stored.done_within}, if anything does (the binlog does not show it)"
@@ -93,7 +93,7 @@ def _rows(count: int) -> str:
 
 
 def _ahead(one: MariadbGtidPosition, other: MariadbGtidPosition) -> str | None:
-    """The transactions up to one position that are behind the other one."""
+    """The transactions up to one position that are after the other one."""
     last = {gtid.domain: gtid for gtid in other}
     ahead = [
         f"{gtid.domain}-{gtid.server_id}-{last[gtid.domain].sequence + 1 if gtid.domain in last else 1} to {gtid}"

@@ -112,7 +112,7 @@ class _Walk:
     """Walks through the transactions of one file.
 
     Attributes:
-        gtids: executed before the current transaction, or behind the last one.
+        gtids: executed before the current transaction, or after the last one.
         end: the end of the last transaction that is whole.
     """
 

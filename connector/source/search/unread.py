@@ -82,7 +82,7 @@ def _within(files: BinlogFiles, file: str, start: int) -> Iterator[events.Event]
             inner = decoder.unpack(decoded) if isinstance(decoded, events.TransactionPayload) else (decoded,)
             for event in inner:
                 if not begun and isinstance(event, events.Gtid):
-                    continue  # positions count from the BEGIN behind it
+                    continue  # positions count from the BEGIN after it
                 begun = True
                 yield event
                 if _ends(event):

@@ -6,9 +6,9 @@ It is drawn in place, below the lines of the log, and removed at the end. ::
       shop.shop.orders                                                        1,240,113
       shop.shop.customers                                                        20,481
 
-During a snapshot, also one beside the stream, the tables being read have a bar. The server's estimate of a table's rows
-may be far off in both directions, so a bar never shows 100 % before the table is read, and has no percentage once the
-estimate is exceeded.
+During a snapshot, also one alongside the stream, the tables being read have a bar. The server's estimate of a table's
+rows may be far off in both directions, so a bar never shows 100 % before the table is read, and has no percentage once
+the estimate is exceeded.
 """
 
 from collections.abc import Iterator, Sequence

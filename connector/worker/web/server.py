@@ -29,7 +29,7 @@ _ALL_INTERFACES = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 class WebServer(FaustWeb):
     """Serves a list of pages at ``web_bind`` and ``web_port`` of the app's settings.
 
-    Faust's own pages are left out: its ``/`` answers OK while the connector has failed.
+    Faust's own pages are omitted: its ``/`` answers OK while the connector has failed.
 
     Args:
         app: the Faust app.

@@ -97,7 +97,7 @@ REFUSED: Mapping[str, str] = {
     r"canal\.instance\.standby\..*": "a standby server is not supported; give the address that follows the fail-over",
     r"canal\.instance\.pwdPublicKey": "encrypted passwords are not supported; use canal.instance.dbPassword",
 }
-"""Patterns of properties that would change what clients see, and cannot be left out."""
+"""Patterns of properties that would change what clients see, and cannot be omitted."""
 
 
 def problems_and_notes(

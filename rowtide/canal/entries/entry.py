@@ -61,7 +61,7 @@ class Column:
         heads: what is before the length of a value in the message ``Column``: by whether its type is wide, and whether
             it is updated.
         nulls: the message for NULL, by whether it is updated.
-        tail: the field behind a value.
+        tail: the field after a value.
     """
 
     index: int
@@ -121,7 +121,7 @@ class RowChange:
     Attributes:
         type: INSERT, UPDATE or DELETE.
         table_id: of the event.
-        columns: of the table, without those that are left out (``canal.instance.filter.field``).
+        columns: of the table, without those that are omitted (``canal.instance.filter.field``).
         rows: the images before and after each change; the first is ``None`` of an INSERT, the second of a DELETE.
     """
 

@@ -61,7 +61,7 @@ _XA = ("XA START", "XA END", "XA COMMIT", "XA ROLLBACK")
 
 
 class EntryBatch(NamedTuple):
-    """The entries of one event, and the resume position behind them."""
+    """The entries of one event, and the resume position after them."""
 
     entries: list[Entry]
     offset: SourceOffset
@@ -144,7 +144,7 @@ class EntryPipeline:
 
         Args:
             name: of the file.
-            decoder: a decoder that has read the file's FORMAT_DESCRIPTION, if the next event is behind it.
+            decoder: a decoder that has read the file's FORMAT_DESCRIPTION, if the next event is after it.
         """
         self._groups.abandon("its file ends there")
         if decoder is not None:
@@ -163,12 +163,12 @@ class EntryPipeline:
 
         The events of a transaction that may be rolled back are processed with its last event.
 
-        After a step, :meth:`offset` is the position behind the outputs that were yielded. Iterate to the end before the
+        After a step, :meth:`offset` is the position after the outputs that were yielded. Iterate to the end before the
         next event, or do not use the pipeline any further.
 
         Raises:
             ConnectorError: the event cannot be handled; the message names file and position. :meth:`offset` is then
-                the position behind the last step. Do not use the pipeline any further: resume with a new one.
+                the position after the last step. Do not use the pipeline any further: resume with a new one.
         """
         for event in self._groups.add(packet, self.decoder.format):
             yield from self._receive_settled(event)
@@ -190,7 +190,7 @@ class EntryPipeline:
             yield self._step(event)
 
     def finish(self) -> Iterator[list[Output]]:
-        """The outputs that are left behind the last event: none."""
+        """The outputs that are left after the last event: none."""
         self._groups.abandon("the events end there")
         return iter(())
 
@@ -377,7 +377,7 @@ class EntryPipeline:
             )
 
     def _rows_of(self, structure: TableStructure) -> EntryRows | None:
-        """What turns a table's images into rows; ``None`` if the table is not captured, or its rows are left out."""
+        """What turns a table's images into rows; ``None`` if the table is not captured, or its rows are omitted."""
         settings, progress = self._settings, self.progress
         table = self.tables.table(structure.database, structure.table)
         if not self._captures(structure.database, structure.table):

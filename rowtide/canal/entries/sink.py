@@ -1,7 +1,7 @@
 """Which entries reach the clients: those of tables and kinds that are not filtered out, and few empty transactions.
 
 The rules are those of Canal's ``EntryEventSink`` and ``canal.instance.filter.*``. A transaction without rows or
-statements for the clients is left out, but for one now and then, so that positions advance.
+statements for the clients is omitted, but for one now and then, so that positions advance.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _XA_ENDS = (EventType.XACOMMIT, EventType.XAROLLBACK)
 
 @dataclass(frozen=True, slots=True)
 class EntryKinds:
-    """Kinds of entries that are left out (``canal.instance.filter.*``).
+    """Kinds of entries that are omitted (``canal.instance.filter.*``).
 
     Attributes:
         transactions: begins and ends of transactions.
@@ -49,7 +49,7 @@ class EntryKinds:
 
 
 class PassedEntry(NamedTuple):
-    """An entry for the clients, and the resume position behind its event."""
+    """An entry for the clients, and the resume position after its event."""
 
     entry: Entry
     offset: SourceOffset
@@ -60,7 +60,7 @@ class EntrySink:
 
     Args:
         tables: the tables of the instance; may be replaced at any time.
-        kinds: the kinds that are left out.
+        kinds: the kinds that are omitted.
     """
 
     def __init__(self, tables: EntryFilter, kinds: EntryKinds) -> None:
@@ -76,7 +76,7 @@ class EntrySink:
 
         Args:
             entries: of an event.
-            offset: the resume position behind it.
+            offset: the resume position after it.
         """
         out: list[PassedEntry] = []
         for entry in entries:

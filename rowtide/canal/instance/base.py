@@ -22,7 +22,7 @@ class BaseInstance(Outlet, ABC):
 
     Args:
         settings: of the instance.
-        kinds: the kinds of entries that are left out.
+        kinds: the kinds of entries that are omitted.
         storage: of the positions of its clients, and of its schema history.
         flush_s: how often positions are written, in seconds.
 

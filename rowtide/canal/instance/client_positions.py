@@ -1,7 +1,7 @@
 """Edge: the positions of a destination's clients, in Canal's form and in rowtide's own.
 
 Canal's form has the place of the last event that a client has acknowledged. The other form has the resume position
-behind it (GTIDs, the server's identity), and counts only while Canal's has the same place: a Canal that runs in
+after it (GTIDs, the server's identity), and counts only while Canal's has the same place: a Canal that runs in
 between changes its own form alone. It also has the positions before the last write, which ``meta.dat`` still has after
 a crash in between. If Canal has read on, the schema history lacks the statements that it has read, and is left.
 """
@@ -34,7 +34,7 @@ class Resumption:
     Attributes:
         offset: the resume position.
         done: the event at which reading begins and which clients have acknowledged already; ``None`` if reading begins
-            behind it.
+            after it.
         since_ms: the time of the first entry that is wanted, in milliseconds since the epoch; 0 for all.
     """
 
@@ -97,7 +97,7 @@ class ClientPositions:
         return before
 
     def subscribed(self, client_id: int, filter_: str) -> None:
-        """Write that there is a client, and its filter unless that is empty: a restart must not begin behind it.
+        """Write that there is a client, and its filter unless that is empty: a restart must not begin after it.
 
         As in Canal, a new client has the position of the others, because all of them share one cursor.
 
@@ -260,7 +260,7 @@ class ClientPositions:
 
 
 def _behind(position: CanalPosition) -> Resumption:
-    """Where reading resumes behind a position in Canal's form.
+    """Where reading resumes after a position in Canal's form.
 
     With GTIDs, the server leaves out the transactions of the set; after a fail-over, their positions are of another
     server. Canal stores negative positions where MariaDB 11.4 leaves them out of events; reading then begins with the

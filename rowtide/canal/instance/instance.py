@@ -94,7 +94,7 @@ class Instance(BaseInstance):
 
         Args:
             entries: the entries.
-            resumption: where reading goes on behind them; ``None`` within a snapshot.
+            resumption: where reading continues after them; ``None`` within a snapshot.
 
         Raises:
             StoreClosed: the instance stops.

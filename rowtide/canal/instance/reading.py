@@ -102,7 +102,7 @@ class Outlet(Protocol):
 
         Args:
             entries: the entries, in order.
-            resumption: where reading goes on behind them; ``None`` within a snapshot.
+            resumption: where reading continues after them; ``None`` within a snapshot.
 
         Raises:
             StoreClosed: no more entries are taken.
@@ -236,7 +236,7 @@ class Reading:
                     history.append(output.text)
                 else:
                     self._outlet.put(output, None)
-        # The schema history is complete before anybody can resume behind the snapshot.
+        # The schema history is complete before anybody can resume after the snapshot.
         resumption = Resumption(snapshot.offset)
         self._outlet.put([snapshot.end()], resumption)
         log.info("destination %s: the initial snapshot is complete: %d rows", name, snapshot.rows)

@@ -1,6 +1,6 @@
 """Edge: the initial snapshot of an instance: the rows of all its tables as entries, by the connector's snapshot.
 
-The rows are those of one transaction: a begin, INSERT entries as small as those of the binlog, and an end, behind which
+The rows are those of one transaction: a begin, INSERT entries as small as those of the binlog, and an end, after which
 clients can resume. Each has the property ``snapshot=initial`` in its header.
 """
 
@@ -79,7 +79,7 @@ class EntrySnapshot:
 
     @property
     def offset(self) -> SourceOffset:
-        """The position of the snapshot, at which the stream goes on."""
+        """The position of the snapshot, at which the stream continues."""
         return replace(self._source.present(self._snapshot.offset), prepared=())
 
     def outputs(self) -> Iterator[Output]:
@@ -100,7 +100,7 @@ class EntrySnapshot:
             yield self._entries(cast("Sequence[_TableRows]", output.changes), output.ts_ms // 1000)
 
     def end(self) -> PassedEntry:
-        """The end of the transaction, behind which clients can resume."""
+        """The end of the transaction, after which clients can resume."""
         return PassedEntry(self._passed(TransactionEnd(0)).entry, self.offset)
 
     def _refuse_prepared(self) -> None:

@@ -138,7 +138,7 @@ def find_start(source: Source) -> Resumption | None:
 
 
 def located(source: Source, resumption: Resumption) -> Resumption:
-    """A resumption behind an event that Canal has stored, with the binlog file of that event.
+    """A resumption after an event that Canal has stored, with the binlog file of that event.
 
     Canal (1.1.8, ``LogDecoder``) takes the name of the file from MariaDB's BINLOG_CHECKPOINT events, too. They name the
     oldest file that a crash recovery needs, and the first one in a file names the file before. So the event is in the

@@ -1,6 +1,6 @@
 """Edge: where an instance stores the positions of its clients and its schema history; by default in a folder.
 
-The folder has Canal's ``meta.dat``, rowtide's own positions beside it, and the schema history. All files are replaced
+The folder has Canal's ``meta.dat``, rowtide's own positions next to it, and the schema history. All files are replaced
 atomically.
 """
 

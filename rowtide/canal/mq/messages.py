@@ -63,10 +63,10 @@ class MessageMaker:
         self._batch_id = 0
 
     def batches(self, entries: Sequence[PassedEntry]) -> Iterator[Batch]:
-        """The messages of entries, in batches with the resume position behind them.
+        """The messages of entries, in batches with the resume position after them.
 
         Entries without messages, such as the ends of transactions, only advance the position. The entries of one event
-        are in one batch: a restart resumes behind the event.
+        are in one batch: a restart resumes after the event.
         """
         for group in self._groups(entries):
             self._batch_id += 1

@@ -6,7 +6,7 @@ client, and acknowledged in their order.
 Deliberate differences from Canal, none of which a client with its own destination sees: an acknowledgement frees no
 batch of another client that is not acknowledged, and its position counts only when those are acknowledged, too; a
 rollback takes the batches of all clients back, since the cursor is theirs, too; a rollback of the oldest batch takes
-back those behind it.
+back those after it.
 """
 
 import threading

@@ -40,7 +40,7 @@ class PacketType(IntEnum):
 
 
 class FrameError(ValueError):
-    """The bytes of a client are no frames; the connection cannot go on."""
+    """The bytes of a client are no frames; the connection cannot continue."""
 
 
 class FrameMemory:

@@ -50,7 +50,7 @@ class Session:
     """Reads the requests of one client and writes the answers.
 
     The first packet is always taken for the authentication, whatever its type says, as Canal does. After a failed
-    authentication the session ends; Canal 1.1.7 goes on.
+    authentication the session ends; Canal 1.1.7 continues.
 
     Args:
         credentials: of the server.

@@ -19,7 +19,7 @@ _ISOLATED = {
 
 
 class LogPosition(NamedTuple):
-    """The position of an entry: what Canal stores of it, and the resume position behind its event.
+    """The position of an entry: what Canal stores of it, and the resume position after its event.
 
     Attributes:
         file: binlog file.
@@ -27,7 +27,7 @@ class LogPosition(NamedTuple):
         server_id: of the server that wrote it first.
         ts_ms: when, in milliseconds since the epoch.
         gtid: the executed GTID set, with this transaction; ``""`` without ``canal.instance.gtidon``.
-        offset: the resume position behind the event.
+        offset: the resume position after the event.
     """
 
     file: str
@@ -45,8 +45,8 @@ class StoredEntry:
     Attributes:
         raw: the message ``Entry``.
         position: where it is.
-        resumable: whether a client can resume behind it: the end of a transaction, DDL, or, without GTIDs, the begin of
-            a transaction. With GTIDs, to resume behind a begin, or DDL inside a transaction (CREATE TABLE ... SELECT),
+        resumable: whether a client can resume after it: the end of a transaction, DDL, or, without GTIDs, the begin of
+            a transaction. With GTIDs, to resume after a begin, or DDL inside a transaction (CREATE TABLE ... SELECT),
             would skip the rest of the transaction.
         ddl: whether it is a statement that ``canal.instance.get.ddl.isolation`` puts into a batch of its own.
         transaction: whether it is the begin or the end of a transaction.
@@ -81,7 +81,7 @@ def stored(entry: Entry, offset: SourceOffset) -> StoredEntry:
 
     Args:
         entry: the entry.
-        offset: the resume position behind its event.
+        offset: the resume position after its event.
     """
     position = log_position(entry, offset)
     rows = len(entry.content.rows) if isinstance(entry.content, RowChange) else 0
@@ -94,14 +94,14 @@ def log_position(entry: Entry, offset: SourceOffset) -> LogPosition:
 
     Args:
         entry: the entry.
-        offset: the resume position behind its event.
+        offset: the resume position after its event.
     """
     header = entry.header
     return LogPosition(header.file, header.offset, header.server_id, header.execute_time, header.gtid, offset)
 
 
 def resumable(entry: Entry, offset: SourceOffset) -> bool:
-    """Whether a client can resume behind an entry (:attr:`StoredEntry.resumable`)."""
+    """Whether a client can resume after an entry (:attr:`StoredEntry.resumable`)."""
     if offset.snapshot is not None:
         return False
     if isinstance(entry.content, TransactionEnd):

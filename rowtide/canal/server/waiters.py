@@ -44,7 +44,7 @@ class Waiters:
         destination.store.listen(self._come)
 
     def enter(self, size: int, former: Waiter | None = None) -> Waiter:
-        """Wait for a full batch, behind all others.
+        """Wait for a full batch, after all others.
 
         Look at the destination after it, then wait for ``served``; :meth:`leave` at the end.
 

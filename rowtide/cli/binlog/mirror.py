@@ -99,7 +99,7 @@ def mirror(
     Reads the server's address and account from the configuration files CONFIG. Needs REPLICATION SLAVE and REPLICATION
     CLIENT (MariaDB: BINLOG MONITOR). An encrypted binlog arrives decrypted: protect the directory.
 
-    A mirror that is stopped or killed resumes behind its last whole event. It refuses a server that is not the
+    A mirror that is stopped or killed resumes after its last whole event. It refuses a server that is not the
     mirrored one, and a server that has purged what follows. rowtide replay, rowtide position and rowtide run
     (--from-mirror) read from the directory, also while the mirror runs.
 

@@ -137,7 +137,7 @@ def _print_entries(found: Iterable[Entry], stream: BinaryIO) -> int:
 
 
 def _batches(outputs: Iterable[Output]) -> Iterator[Batch]:
-    """The outputs that are batches of messages. Schema history records are left out."""
+    """The outputs that are batches of messages. Schema history records are omitted."""
     return (output for output in outputs if isinstance(output, Batch) and output.messages)
 
 

@@ -72,7 +72,7 @@ def run(
     Ctrl-C stop it cleanly: it delivers what it has read, stores the position, and resumes exactly there at the next
     start.
 
-    With --connector, several connectors run in one process, each in its own threads. If one fails, the others go on.
+    With --connector, several connectors run in one process, each in its own threads. If one fails, the others continue.
 
     While it runs, /health reports the state as JSON (with status 503 if a connector does not work), and /metrics serves
     Prometheus metrics. The exit code is 0 after SIGTERM or Ctrl-C, and 1 if a connector has failed.

@@ -130,7 +130,7 @@ def _unread(notification: Mapping[str, Any]) -> list[str]:
 
 
 def _is_result(notification: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Whether nothing further is to be expected: a snapshot goes on after its signal is carried out."""
+    """Whether nothing further is to be expected: a snapshot continues after its signal is carried out."""
     if notification["type"] not in _LAST:
         return False
     goes_on = fields["type"] == "execute-snapshot"

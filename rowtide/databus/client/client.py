@@ -36,7 +36,7 @@ class Client:
     """Reads a databus topic from where its settings and its offset file say (``NewClient``, ``ClientStart``).
 
     An event is done when it is acknowledged: :meth:`ack` saves it in the offset file, and a client that starts again
-    goes on behind it. Events that were handed over and not acknowledged come again. One thread may use it; ``close``
+    continues after it. Events that were handed over and not acknowledged come again. One thread may use it; ``close``
     may be called from any.
 
     Args:
@@ -193,7 +193,7 @@ class Client:
         self._acknowledged = first - 1
         for key, event in self._topic.events(max(self._topic.extent().low, first - LOOK_BACK), first):
             self._last = key.position
-            # A start may be among repeats: then the events behind it were there before, but not for this client.
+            # A start may be among repeats: then the events after it were there before, but not for this client.
             if key.position.before(start.position) or key.position == start.position:
                 self._repeats.seen(key.position, event)
         if start.inclusive:
@@ -226,7 +226,7 @@ class Client:
         """Whether the dump has the event already; the offset of its description may be that of an earlier one.
 
         From the end that rowtide's server gives, the dump has none. Positions that descend are those of another server
-        behind a fail-over, and cannot be compared with the start.
+        after a fail-over, and cannot be compared with the start.
         """
         start, last, self._last = self._start, self._last, key.position
         fail_over = key.position.server != start.position.server or (last is not None and key.position.before(last))

@@ -5,7 +5,7 @@ not read. The server answers ``PONG``; a line for each rows event follows, then 
 
     {"End":true,"Rows":240000,"Offset":17}
 
-From this offset on, the topic has only events behind the dump.
+From this offset on, the topic has only events after the dump.
 rowtide's server answers ``ERROR`` and the reason if it does not have the dump.
 """
 
@@ -38,7 +38,7 @@ class DumpReader:
     Attributes:
         rows: the number of rows so far.
         ended: whether the dump is complete.
-        end: from this offset on, the topic has only events behind the dump; ``None`` if the server does not say it.
+        end: from this offset on, the topic has only events after the dump; ``None`` if the server does not say it.
 
     Raises:
         DumpError: the server cannot be reached, or is not one of databus.

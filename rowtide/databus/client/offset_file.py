@@ -6,9 +6,9 @@
     masterpos = 154
     offset = 17
 
-The event with this key, at this offset of the topic, is done. ``inclusive = true`` stands behind these lines if it is
-not done yet: behind a dump, and at an explicit start. ``dumpend = 20`` stands there behind a dump: from this offset on,
-the topic has only events behind the dump. The original does not have these lines, and loses the first event.
+The event with this key, at this offset of the topic, is done. ``inclusive = true`` stands after these lines if it is
+not done yet: after a dump, and at an explicit start. ``dumpend = 20`` stands there after a dump: from this offset on,
+the topic has only events after the dump. The original does not have these lines, and loses the first event.
 """
 
 import os
@@ -27,7 +27,7 @@ class Progress:
 
     Attributes:
         position: the key of an event.
-        offset: its offset in the topic; if ``inclusive``, it may be behind that.
+        offset: its offset in the topic; if ``inclusive``, it may be after that.
         inclusive: whether the event is not done yet.
         dump_end: the dump has no event from this offset on; ``None`` if it is not known.
     """

@@ -1,4 +1,4 @@
-"""Events that a server has published twice: after a crash, it begins behind the last position that it had saved."""
+"""Events that a server has published twice: after a crash, it begins after the last position that it had saved."""
 
 from collections import OrderedDict
 

@@ -45,7 +45,7 @@ class ClientSettings:
         master_name: without an offset file and without a dump, begin at this binlog file (``mastername``) ...
         master_pos: ... and position (``masterpos``); an event must have them as its key.
         start: whether the event at ``master_name`` and ``master_pos`` is the first one (``inclusive``), or the one
-            behind it (``exclusive``). The original loses it.
+            after it (``exclusive``). The original loses it.
         save_on_get: the position is saved as soon as an event is handed over, as in the original, instead of when it
             is acknowledged; a crash can then lose the event.
         zookeeper: ZooKeeper servers, ``host:port`` (``zkpath``); for dumps.

@@ -3,10 +3,10 @@
 ===========  =========  ======================  ==============================================================
 Offset file  firstload  mastername, masterpos   Start
 ===========  =========  ======================  ==============================================================
-exists       any        any                     behind the event in the file; everything else is ignored
+exists       any        any                     after the event in the file; everything else is ignored
 missing      false      both                    at the event with this key, or else at the next one
 missing      false      one is missing          an error, ``Wrong MasterName or MasterPos``
-missing      true       ignored                 the dump that ZooKeeper names, then the events behind it
+missing      true       ignored                 the dump that ZooKeeper names, then the events after it
 ===========  =========  ======================  ==============================================================
 """
 
@@ -68,7 +68,7 @@ def find_start(settings: ClientSettings, topic: EventTopic) -> Progress | DumpSt
 
 
 def _verify(found: Progress, topic: EventTopic, settings: ClientSettings) -> None:
-    """Check that the topic is still the one of the offset file, and that no event behind it has expired."""
+    """Check that the topic is still the one of the offset file, and that no event after it has expired."""
     extent = topic.extent()
     file = f"the offset file {settings.offset_file} ends at {found.position}, offset {found.offset}"
     needed = found.offset + (0 if found.inclusive else 1)
@@ -95,7 +95,7 @@ def _verify(found: Progress, topic: EventTopic, settings: ClientSettings) -> Non
 
 
 def _verify_dump(dump: DumpDescriptor, topic: EventTopic) -> None:
-    """Check before a dump is read, which may take long, that the topic has the events behind it."""
+    """Check before a dump is read, which may take long, that the topic has the events after it."""
     extent = topic.extent()
     if extent.low <= dump.offset <= extent.high:
         return

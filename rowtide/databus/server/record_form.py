@@ -1,7 +1,7 @@
 """The form of databus' messages: one for each row event, or part of one, and one for each statement.
 
 The position in a key is unique, and ascends with the messages of a server, because the clients of the original drop
-what is not behind the last message. It is where the event begins, plus
+what is not after the last message. It is where the event begins, plus
 
 * the number of its first row, if the event makes several messages: each row has at least one byte;
 * the number of the event in its transaction, if it has no position of its own, as in a compressed transaction and on
@@ -182,7 +182,7 @@ class RowsEventEncoder:
 
 
 def published(records: TableSchema) -> list[RecordColumn]:
-    """The columns that messages have; the others are left out by the configuration, or are hidden."""
+    """The columns that messages have; the others are omitted by the configuration, or are hidden."""
     return [column for column in records.columns if column.in_value]
 
 

@@ -76,7 +76,7 @@ class Registration:
         nodes: of the topic.
         host: the address of the dump server, as clients reach it.
         port: its port.
-        alive_timeout_s: how long an original server counts as alive behind its last keep-alive
+        alive_timeout_s: how long an original server counts as alive after its last keep-alive
             (``masteralive_timeout``).
         clock: in seconds.
         now: the time, in seconds since the epoch.

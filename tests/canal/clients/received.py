@@ -67,7 +67,7 @@ class Received:
         return all(self._counts[table] == len(rows) for table, rows in self._expected.items())
 
     def killed(self, stored: Position | None) -> None:
-        """The server was killed; its next start resumes behind the stored position."""
+        """The server was killed; its next start resumes after the stored position."""
         if stored is not None and stored not in self._reached:
             self._problem(f"{stored} is stored, which the client did not get")
             return

@@ -105,7 +105,7 @@ def planned(seed: int, writer: int, changes: int) -> Iterator[Transaction]:
 
 
 class Load:
-    """Writers, each in a thread, which write a part of their transactions and wait until they may go on.
+    """Writers, each in a thread, which write a part of their transactions and wait until they may continue.
 
     Args:
         database: of the tables, which are created.

@@ -1,4 +1,4 @@
-"""An instance that begins with a snapshot: all rows, with the texts of the stream, and no gap behind them."""
+"""An instance that begins with a snapshot: all rows, with the texts of the stream, and no gap after them."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def recorded(name: str) -> tuple[dict[str, Any], Records]:
     found: Records = defaultdict(list)
     for line in lines:
         value = line["value"].encode() if flat else base64.b64decode(line["value"])
-        if value != NO_ENTRIES:  # Canal sends a packet even if all its entries are left out
+        if value != NO_ENTRIES:  # Canal sends a packet even if all its entries are omitted
             found[line["topic"], line["partition"]].append((line["key"], value, line["headers"]))
     return head, found
 

@@ -56,7 +56,7 @@ def test_a_broker_that_is_away_does_not_keep_a_connector_from_its_topics(
 
 
 def test_a_helper_table_whose_records_were_written_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table of its own may have such a name, and was captured before these names were left out."""
+    """A table of its own may have such a name, and was captured before these names were omitted."""
     monkeypatch.setattr(TopicAdmin, "overview", lambda _admin: Overview(1, {"shop.d._t_new": 1, "shop.d.t": 1}))
     monkeypatch.setattr(TopicAdmin, "describe", lambda *_: None)
     monkeypatch.setattr(TopicAdmin, "rejection", lambda *_: None)

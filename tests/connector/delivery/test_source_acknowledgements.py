@@ -34,7 +34,7 @@ def test_positions_are_acknowledged_in_order_behind_their_batches() -> None:
 
 
 def test_a_position_is_acknowledged_before_a_later_one_of_another_thread() -> None:
-    """The stream sends the last acknowledgement only: an earlier one behind it would leave a commit waiting."""
+    """The stream sends the last acknowledgement only: an earlier one after it would leave a commit waiting."""
     acknowledgements, sent = SourceAcknowledgements(), list[str]()
     reader = threading.Thread(target=acknowledgements.add, args=(0, partial(sent.append, "later")))
 

@@ -1,4 +1,4 @@
-"""A connector whose position the server has purged goes on from a mirror, and then from the server."""
+"""A connector whose position the server has purged continues from a mirror, and then from the server."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def topic(kafka: Kafka) -> str:
 
 @pytest.fixture(params=[ProducerKind.NATIVE, ProducerKind.LIBRDKAFKA])
 def opened(kafka: Kafka, topic: str, request: pytest.FixtureRequest) -> Iterator[TransactionalSink]:
-    """A sink with an open transaction in partition 1, behind one record."""
+    """A sink with an open transaction in partition 1, after one record."""
     client: dict[str, Any] = {"bootstrap.servers": kafka.bootstrap}
     settings = transactional_settings(client, f"{topic}-id")
     producer = new_producer(request.param, settings, quiet=nullcontext)

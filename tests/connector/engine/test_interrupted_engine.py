@@ -1,4 +1,4 @@
-"""Ctrl-C while a program takes changes, which then goes on with the same engine, as in a notebook."""
+"""Ctrl-C while a program takes changes, which then continues with the same engine, as in a notebook."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def outgoing(number: int, broker: int | None = None) -> Outgoing:
 
 @contextmanager
 def brokers_of(*bootstrap: str, timeout: float = PATIENCE) -> Iterator[tuple[Brokers, Results]]:
-    """The brokers behind these addresses, and the results."""
+    """The brokers after these addresses, and the results."""
     results: Results = SimpleQueue()
     settings = ConnectionSettings(
         addresses(",".join(bootstrap)), client_id="rowtide", connect_timeout=timeout, request_timeout=timeout

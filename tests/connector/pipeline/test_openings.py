@@ -1,4 +1,4 @@
-"""The events that open a transaction, processed at once: the pipeline is behind them as if they had come one by one."""
+"""The events that open a transaction, processed at once: the pipeline is after them as if they had come one by one."""
 
 from __future__ import annotations
 

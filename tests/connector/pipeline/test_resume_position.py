@@ -109,7 +109,7 @@ def records(outputs: Iterable[Output]) -> list[Record]:
 
 @dataclass(frozen=True)
 class Stop:
-    """A place at which a stream may be cut: behind an event, or behind one of the batches that the event has made."""
+    """A place at which a stream may be cut: after an event, or after one of the batches that the event has made."""
 
     offset: SourceOffset
     tables: Tables
@@ -136,7 +136,7 @@ def whole(name: str, properties: str) -> tuple[list[Record], list[Stop], list[St
 
 
 def check(name: str, properties: str, stop: Stop, cuts: Iterable[int]) -> None:
-    """Assert that connections from a stop on, which end after so many events each, yield what is behind it, once."""
+    """Assert that connections from a stop on, which end after so many events each, yield what is after it, once."""
     expected, _, _ = whole(name, properties)
     connector = Connector(name, properties)
     connector.offset, connector.tables = stop.offset, stop.tables.copy()
@@ -293,7 +293,7 @@ def damaged(packet: bytes) -> bytes:
 def test_rows_that_were_done_are_not_counted_in_the_next_event_if_theirs_cannot_be_decoded(
     name: str,
 ) -> None:
-    """With ``event.processing.failure.handling.mode=skip``, the events behind it must be complete."""
+    """With ``event.processing.failure.handling.mode=skip``, the events after it must be complete."""
     lenient = replace(pipeline_settings_of(server(name).connector, "plain"), processing_failure="skip")
     expected, tried = whole(name, "plain")[0], 0
     for stop in whole(name, "plain")[2]:

@@ -113,7 +113,7 @@ def messages(outputs: list[list[Output]]) -> list[tuple[str, bytes | None, bytes
 @pytest.mark.parametrize("name", CASES)
 def test_a_statement_that_debezium_has_published_is_not_published_again(name: str) -> None:
     all_steps = steps(name)
-    # without GTIDs a server is asked for what comes behind a position
+    # without GTIDs a server is asked for what comes after a position
     places = [place for place in statements(all_steps) if "gtids" in _position(all_steps[place])]
     assert places
     for place in places[:: max(1, len(places) // 25)]:

@@ -262,7 +262,7 @@ def test_large_transactions_are_read_again_instead_of_held() -> None:
 
 
 def test_batches_that_were_delivered_before_a_restart_are_skipped() -> None:
-    """The last batch has the offset behind the commit, those before it lead to the commit again."""
+    """The last batch has the offset after the commit, those before it lead to the commit again."""
     start = SourceOffset("binlog.000003", 500, event=2, prepared=(PreparedXa("X'61',X'',1", "binlog.000001", 4),))
     progress = Progress(start)
     batches = [Batch("t", -1, [(None, b"%d" % number, ())], start, 1, 0) for number in range(5)]

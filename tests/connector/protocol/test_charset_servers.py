@@ -44,7 +44,7 @@ def charsets(cursor: Cursor) -> dict[str, int]:
 def stored(cursor: Cursor, charset: str, prefix: bytes, more: int) -> Iterator[tuple[bytes, bytes | None]]:
     """The sequences of a prefix and some more bytes that a column can hold, and the server's text for each.
 
-    The sequences come one after the other in strings, one string for each first byte behind the prefix.
+    The sequences come one after the other in strings, one string for each first byte after the prefix.
     """
     made, tables = ("a.b, c.b", "byte a, other c") if more == 2 else ("a.b", "byte a")
     ascii_too = "a.b >= X'80'" if more == 2 and charset != "ucs2" else "TRUE"  # one byte each, looked at before

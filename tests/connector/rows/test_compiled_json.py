@@ -39,7 +39,7 @@ def temporal(made: tuple[int, int, int, int, int, int, bool]) -> bytes:
 
 
 def decimal(made: tuple[int, int, bool]) -> bytes:
-    """A DECIMAL(5, 2) behind its precision and scale."""
+    """A DECIMAL(5, 2) after its precision and scale."""
     whole, hundredths, negative = made
     raw = (whole << 8 | hundredths | 0x800000).to_bytes(3, "big")
     return b"\x05\x02" + (bytes(byte ^ 0xFF for byte in raw) if negative else raw)

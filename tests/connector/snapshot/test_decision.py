@@ -32,7 +32,7 @@ def decided(
 
 
 def state(*left: TableToRead) -> SourceOffset:
-    """The position of an interrupted snapshot that can go on."""
+    """The position of an interrupted snapshot that can continue."""
     return replace(INTERRUPTED, carried=SnapshotState(left).carried(None))
 
 

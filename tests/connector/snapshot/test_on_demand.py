@@ -1,4 +1,4 @@
-"""What takes snapshots on demand is made when it is first used, and goes on with each new stream."""
+"""What takes snapshots on demand is made when it is first used, and continues with each new stream."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Part:
 
 
 class Stream:
-    """A stream with the snapshots beside it."""
+    """A stream with the snapshots next to it."""
 
     def __init__(self, **carried: Any) -> None:
         self.incremental: Part | None = None

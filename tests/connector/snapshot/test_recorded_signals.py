@@ -158,7 +158,7 @@ class Connector:
 
 
 def meaning(topic: str, key: str | None, value: str | None) -> Meaning | None:
-    """What a record means; ``None`` if it is left out."""
+    """What a record means; ``None`` if it is omitted."""
     if value is None:
         return None if (key or "").endswith('-open"}}') else ("tombstone", key)
     payload = json.loads(value).get("payload")

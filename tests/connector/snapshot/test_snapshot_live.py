@@ -171,7 +171,7 @@ class Stopping:
 
 
 def test_the_notification_of_an_abort_repeats_nothing(small: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the last record of the run, so its offset is the one from which the next start goes on."""
+    """It is the last record of the run, so its offset is the one from which the next start continues."""
     monkeypatch.setattr(table_rows, "RESUMABLE_PART_ROWS", 1)
     properties = {
         "rowtide.snapshot.resumable": "true",

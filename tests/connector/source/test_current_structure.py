@@ -86,7 +86,7 @@ def test_the_structure_is_looked_up_on_the_server(database: Database) -> None:
         "INSERT INTO t VALUES (1.5, 2, 'ü')",
         "INSERT INTO made VALUES (4000000000, 'ü')",
         "COMMIT",
-        # The server goes on: what follows is about other tables.
+        # The server continues: what follows is about other tables.
         "ALTER TABLE other ADD t INT",
         "INSERT INTO other VALUES (1, 2)",
         "CREATE VIEW v AS SELECT * FROM t",

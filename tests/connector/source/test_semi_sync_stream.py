@@ -115,7 +115,7 @@ def test_a_transaction_is_acknowledged_when_another_thread_says_so() -> None:
             server.commit(600)
 
         threading.Thread(target=deliver).start()
-        next(pieces)  # the reader waits for this event, which comes behind the acknowledgement
+        next(pieces)  # the reader waits for this event, which comes after the acknowledgement
         assert received == [Acknowledgement("binlog.000007", 500).payload()]
 
 

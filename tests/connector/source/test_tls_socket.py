@@ -100,7 +100,7 @@ def test_every_byte_is_sent(folder: Path, size: int) -> None:
 def test_a_message_of_tls_that_needs_an_answer_delays_nothing(folder: Path) -> None:
     with tls_sockets(folder) as (server, client):
         client.settimeout(10)
-        assert server.version() == "TLSv1.3"  # which sends tickets behind the handshake
+        assert server.version() == "TLSv1.3"  # which sends tickets after the handshake
         for _ in range(3):
             server.sendall(b"question")
             assert received(client) == b"question"

@@ -61,7 +61,7 @@ class Connector(ChangingRows):
         eventually(lambda: any(key == last for key, _ in self.records("a")), "the last change")
 
     def next_second(self) -> None:
-        """Wait until a table's time of creation, which has no fractions, is behind the stored position."""
+        """Wait until a table's time of creation, which has no fractions, is after the stored position."""
         now = "SELECT UNIX_TIMESTAMP()"
         before = self.database.query(now)
         eventually(lambda: self.database.query(now) != before, "the next second")
@@ -91,7 +91,7 @@ def test_the_list_grows_under_load(database: Database, kafka: Kafka, tmp_path: P
 
     database.execute("UPDATE added SET ver = 499 WHERE id = 1", "DELETE FROM bare")
     connector.next_second()
-    connector.create("created")  # behind the stored position: the stream has all of it
+    connector.create("created")  # after the stored position: the stream has all of it
     connector.captures("a", "added", "created", "bare", "later.*")
     expected = f"rowtide.snapshot.new.tables: {database.name}.added, {database.name}.bare: {NEW}. An incremental"
     assert expected in connector.check()
@@ -132,7 +132,7 @@ def test_a_table_leaves_and_comes_back(database: Database, kafka: Kafka, tmp_pat
 
 @pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
 def test_a_table_that_the_schema_history_lacks(database: Database, kafka: Kafka, tmp_path: Path) -> None:
-    """It is altered behind the stored position: only its structure at the end of the binlog is known."""
+    """It is altered after the stored position: only its structure at the end of the binlog is known."""
     only = "schema.history.internal.store.only.captured.tables.ddl"
     connector = Connector(database, kafka, tmp_path, **{only: "true"})
     connector.create("a")
@@ -236,7 +236,7 @@ def test_a_signal_changes_the_list_without_a_restart(database: Database, kafka: 
 
 @pytest.mark.parametrize("flavor", ["mysql", MARIADB])
 def test_a_table_gets_a_captured_name_by_a_rename(database: Database, kafka: Kafka, tmp_path: Path) -> None:
-    """The rows that it had are read beside the stream, also after a crash; those without a key are named as missing."""
+    """Its rows are read alongside the stream, also after a crash; those without a key are named as missing."""
     connector = Connector(database, kafka, tmp_path)
     connector.create("a", "staged_away")
     connector.create("staging", rows=ROWS)

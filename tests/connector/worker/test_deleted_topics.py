@@ -35,7 +35,7 @@ HISTORY = "schema.history.internal.kafka.topic"
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at the topics often, and store the position behind a commit soon."""
+    """Look at the topics often, and store the position after a commit soon."""
     monkeypatch.setattr(topic_guard, "_EVERY_S", 0.5)
     monkeypatch.setattr(reader, "_IDLE_OFFSET_S", 0.5)
 
@@ -73,7 +73,7 @@ def arrived(task: ConnectorTask, topics: Topics, topic: str, *ids: int) -> None:
 
 
 def stored(task: ConnectorTask) -> None:
-    """Wait until the position behind everything that was read is stored."""
+    """Wait until the position after everything that was read is stored."""
     eventually(lambda: task.current.last_stored is not None and not held(task), "the position is stored")
 
 

@@ -64,7 +64,7 @@ class Reader:
         self._consumer.close()
 
     def new(self) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """Key and value of the records behind those of the last call."""
+        """Key and value of the records after those of the last call."""
         while (messages := self._consumer.consume(5_000, 0.1)) or not self._ended:
             for message in messages:
                 self._ended = message.error() is not None

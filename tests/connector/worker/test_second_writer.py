@@ -1,4 +1,4 @@
-"""Two programs under the same name, at least once: they are found, and the newest rowtide goes on alone."""
+"""Two programs under the same name, at least once: they are found, and the newest rowtide continues alone."""
 
 from __future__ import annotations
 

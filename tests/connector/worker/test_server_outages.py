@@ -115,7 +115,7 @@ def test_stopping_while_kafka_is_away(mysql_db: Database, own_kafka: Kafka, tmp_
 
 
 def test_stopping_while_a_schema_change_waits_for_kafka(mysql_db: Database, own_kafka: Kafka, tmp_path: Path) -> None:
-    """The history record is written before the rows behind it, and Kafka does not answer for a long time."""
+    """The history record is written before the rows after it, and Kafka does not answer for a long time."""
     config = prepared(mysql_db, tmp_path, own_kafka.bootstrap)
     config.properties["task.shutdown.graceful.timeout.ms"] = "3000"
     config.properties["schema.history.internal.kafka.recovery.attempts"] = "10000"  # its writer waits as long

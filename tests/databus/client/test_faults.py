@@ -1,4 +1,4 @@
-"""No event is lost: when the offset file cannot be written, behind a fail-over, and when something is damaged."""
+"""No event is lost: when the offset file cannot be written, after a fail-over, and when something is damaged."""
 
 from __future__ import annotations
 

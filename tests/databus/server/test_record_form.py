@@ -34,7 +34,7 @@ def messages(made: Sequence[Batch]) -> list[Message]:
 def test_positions_ascend_strictly_as_the_clients_of_the_original_need(
     name: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """These drop what is not behind the last message. XA transactions count at XA COMMIT."""
+    """These drop what is not after the last message. XA transactions count at XA COMMIT."""
     monkeypatch.setattr("rowtide.databus.server.record_form._MAX_ROWS", rows)
     positions = [(key.position.number, key.position.pos) for key, _ in messages(batches(recorded_stream(name)))]
     assert len(positions) > 20
@@ -94,7 +94,7 @@ class _Ends:
 
 
 def test_rows_of_a_system_versioned_table_that_end_together_have_one_message(made: list[RowsEventCodec]) -> None:
-    """On MariaDB, the position behind that of an event is the next event's."""
+    """On MariaDB, the position after that of an event is the next event's."""
     batches(recorded_stream("mariadb"))
     made[0]._current = _Ends()  # type: ignore[assignment]
     event = SimpleNamespace(kind=RowsKind.UPDATE, start=0, end=60)

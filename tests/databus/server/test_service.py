@@ -1,4 +1,4 @@
-"""Two servers: clients find the dump of the one that runs, also behind a take-over."""
+"""Two servers: clients find the dump of the one that runs, also after a take-over."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _POSITION = re.compile(r":-?\d+")
 
 
 class CanalEntries(RowEvents):
-    """An input is that of `RowEvents`; its options say whether entries have GTIDs, and what is left out."""
+    """An input is that of `RowEvents`; its options say whether entries have GTIDs, and what is omitted."""
 
     def make(self, random: Random) -> bytes:
         """A damaged transaction, often with other events between its own."""

@@ -75,7 +75,7 @@ def with_size(event: bytes) -> bytes:
 
 
 def _begin(server: str) -> EventDecoder:
-    """A decoder behind the first events."""
+    """A decoder after the first events."""
     decoder = EventDecoder("binlog.000001", verify_checksum=False)
     for packet in captured(server)[:2]:
         decoder.decode(packet)

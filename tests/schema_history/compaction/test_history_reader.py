@@ -148,7 +148,7 @@ def test_repeated_records_in_another_order_and_with_unknown_fields() -> None:
     future["position"]["era"] = 2
     changed = [T[0], json.dumps(future), T[2]]
     assert names(*changed, *changed, position=BinlogPosition("b.000001", 300, "")) == "t(a,b)"
-    # as Debezium does it: each in its turn, if it is not behind the position
+    # as Debezium does it: each in its turn, if it is not after the position
     assert names(T[0], T[2], T[1], position=BinlogPosition("b.000001", 300, "")) == "t(a)"
     assert names(T[0], T[2], T[1], position=BinlogPosition("b.000001", 200, "")) == "t(a)"
 

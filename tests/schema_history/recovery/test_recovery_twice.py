@@ -58,7 +58,7 @@ def place(pos: int, numbers: str = "1-3", file: str = "binlog.000002", **more: A
 
 
 def test_equal_gtids_of_one_server_are_ordered_by_position() -> None:
-    # The offset behind a transaction, and the record of the statement after it, have the same set of GTIDs.
+    # The offset after a transaction, and the record of the statement after it, have the same set of GTIDs.
     assert not is_at_or_before(place(200), place(100))
     assert is_at_or_before(place(100), place(100))
     assert is_at_or_before(place(50), place(100))

@@ -47,7 +47,7 @@ def test_gaps(committed: list[int], aborted: list[int], lost: str) -> None:
     if lost:
         with pytest.raises(TrimmedHistory, match=lost):
             list(history.replay())
-        # what is there is given all the same: it may be that all was written anew behind the gap
+        # what is there is given all the same: it may be that all was written anew after the gap
         assert [stored.at for stored in history.texts() if stored.lost is None] == committed
     else:
         assert len(list(history.replay())) == len(committed)

@@ -107,7 +107,7 @@ def writing(database: Database, transactions: int, pause_s: float = 0.02) -> Ite
 def assert_every_value_in_order(
     found: dict[int, list[tuple[int, int]]], transactions: int, *, exactly_once: bool
 ) -> None:
-    """A value may come again unless delivery is exactly once, but none is left out, and none is late."""
+    """A value may come again unless delivery is exactly once, but none is omitted, and none is late."""
     keys = [key for part in found.values() for key in {key for key, _ in part}]
     assert sorted(keys) == list(range(ROWS))
     for part in found.values():

@@ -57,7 +57,7 @@ def _positions(outputs: list[Batch]) -> list[Position]:
 
 
 def starts(server: RecordedServer) -> Iterator[tuple[Position, list[Position]]]:
-    """Each position between two transactions, and the positions of the messages behind it."""
+    """Each position between two transactions, and the positions of the messages after it."""
     pipeline = pipeline_of(server, settings_of(server.connector))
     made: list[Batch] = []
     found: list[tuple[Position, int]] = []

@@ -2,8 +2,8 @@
 
     .venv/bin/python -m tests.support.kafka.exchange_recorder
 
-It writes ``exchanges.jsonl`` (see the README beside it): requests in every version that rowtide has, and the answers to
-requests that a broker refuses.
+It writes ``exchanges.jsonl`` (see the README next to it): requests in every version that rowtide has, and the answers
+to requests that a broker refuses.
 """
 
 from __future__ import annotations

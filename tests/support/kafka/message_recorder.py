@@ -2,7 +2,7 @@
 
     .venv/bin/python -m tests.support.kafka.message_recorder
 
-It writes ``messages.jsonl.gz`` and ``errors.tsv`` (see the README beside them). The forms of the messages are the
+It writes ``messages.jsonl.gz`` and ``errors.tsv`` (see the README next to them). The forms of the messages are the
 definitions in Kafka's jar; nothing of rowtide's own tables is used, but the versions that rowtide has.
 """
 

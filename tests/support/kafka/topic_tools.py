@@ -101,7 +101,7 @@ class Topics:
 
 
 def _is_open(consumer: Consumer, topic: str, ends: Mapping[int, int]) -> bool:
-    """Whether a partition has records behind the end of those that are committed."""
+    """Whether a partition has records after the end of those that are committed."""
     return any(
         consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)[1] > end
         for partition, end in ends.items()

@@ -89,7 +89,7 @@ class FakeMySQL:
     """Listens on 127.0.0.1, and serves each connection in a thread.
 
     Args:
-        serve: what happens on a connection; the connection is closed behind it.
+        serve: what happens on a connection; the connection is closed after it.
 
     Attributes:
         port: where it listens.

@@ -46,7 +46,7 @@ class RecordedServer:
         return SourceOffset(FILE, 4, ",".join(map(str, event.gtids)))
 
     def stream(self, start: SourceOffset) -> Iterator[bytes]:
-        """The events behind an offset: by GTID set if the offset has one, else by position."""
+        """The events after an offset: by GTID set if the offset has one, else by position."""
         if start.gtids is None:
             yield from (packet for pos, packet in self.events[1:] if pos >= start.pos)
             return

@@ -62,7 +62,7 @@ class TopicBatches(Request["Stored"]):
     batches: Sequence[tuple[str, bytes | None, int, Bytes]]
 
     def parts(self, version: int, correlation_id: int, client_id: str | None) -> list[Bytes]:
-        """The bytes of the request behind its length, as parts to be sent one after another; batches are not copied.
+        """The bytes of the request after its length, as parts to be sent one after another; batches are not copied.
 
         Args:
             version: ``FIRST_VERSION`` or a later one.

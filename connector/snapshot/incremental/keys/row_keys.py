@@ -85,7 +85,7 @@ class RowKeys:
 def replaces_rows(event: Rows, *, skip_unchanged: bool) -> bool:
     """Whether a consumer that has the records of an event needs no earlier state of its rows.
 
-    Not after an update whose image lacks columns or has differences of JSON documents, or that may be left out because
+    Not after an update whose image lacks columns or has differences of JSON documents, or that may be omitted because
     it changes nothing that is published (``skip.messages.without.change``).
     """
     if event.kind is not RowsKind.UPDATE:

@@ -51,14 +51,14 @@ def row_batches(
 ) -> Iterator[Batch]:
     """The records of a chunk, in batches of a bounded size. An empty chunk is one batch without records.
 
-    The last batch has the offset behind the chunk, so that a commit stores both.
+    The last batch has the offset after the chunk, so that a commit stores both.
 
     Args:
         table: the table.
         blocks: its rows.
         event: the event whose position they have.
         before: the offset from which the chunk is read again.
-        behind: the offset behind the chunk.
+        behind: the offset after the chunk.
         clock: nanoseconds since the epoch.
     """
     micros = clock() // 1000

@@ -54,7 +54,7 @@ def record_event(
         event: the event.
         structure: its TABLE_MAP.
         table: the table's structure in the stream.
-        skip_unchanged: whether updates that change nothing that is published may be left out.
+        skip_unchanged: whether updates that change nothing that is published may be omitted.
     """
     try:
         if not scan.row_keys.exact or table is not scan.structure:

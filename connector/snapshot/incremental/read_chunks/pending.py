@@ -55,7 +55,7 @@ class PendingChunks:
         """The journal has another event, at a position of the stream."""
         if self._seen is None:
             return
-        within = progress.pos + 1  # the event is before a position that is behind its beginning
+        within = progress.pos + 1  # the event is before a position that is after its beginning
         at = SourceOffset(progress.file, within, progress.gtid, server=self._server)
         try:
             seen = has_executed(self._seen, at, self._connector)

@@ -116,7 +116,7 @@ class ChunkReader:
         return any(found is scan for found, _ in self.found)
 
     def taken(self, scan: Scan, number: int) -> int:
-        """Note that a chunk was taken, and read the next ones beside the stream.
+        """Note that a chunk was taken, and read the next ones alongside the stream.
 
         Returns:
             The smallest number of an event that other chunks are compared with.
@@ -160,7 +160,7 @@ class ChunkReader:
         return scan is not None and scan.idle and len(scan.reading) < self._settings.threads + _AHEAD
 
     def _step(self, worker: ChunkWorker, scan: Scan) -> None:
-        """Cut the next chunk and read it. While it is read, another thread cuts the one behind it."""
+        """Cut the next chunk and read it. While it is read, another thread cuts the one after it."""
         begin = time.monotonic()
         chunk: Chunk | None = None
         try:

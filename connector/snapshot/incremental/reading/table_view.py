@@ -23,7 +23,7 @@ class TableView:
 
     Attributes:
         seen: the view has all transactions before this position.
-        end: the view has no transaction behind this position.
+        end: the view has no transaction after this position.
     """
 
     seen: SourceOffset
@@ -60,7 +60,7 @@ def open_table_view(session: Session, table: TableId, position: SourceOffset, ti
 
 
 def _by_commits(session: Session, first_row: str, status: str, server: str, timeout_s: float) -> TableView:
-    """Without GTIDs: what is before a position is visible if no commit is in progress behind it."""
+    """Without GTIDs: what is before a position is visible if no commit is in progress after it."""
     earlier = committed_position(session, int(timeout_s) or 1)
     statements = (status, COMMITS, "BEGIN", first_row, status)
     (before, *_), commits, _, _, (end, *_) = session.query_each(statements)

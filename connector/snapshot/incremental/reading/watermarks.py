@@ -106,7 +106,7 @@ def open_window(session: Session, rows: SignalRows | None) -> Window:
 
 
 def close_window(session: Session, rows: SignalRows | None, window: Window) -> SourceOffset:
-    """Close a window; returns a position behind all that a query before it has seen.
+    """Close a window; returns a position after all that a query before it has seen.
 
     Raises:
         pymysql.MySQLError: the server refuses to write the row.

@@ -5,7 +5,7 @@ A dump is a file with a rows event in each line, and an end marker::
     {"Table":{...},"Action":"insert","Rows":[["MQ==","eA=="],["Mg==",null]]}
     {"End":true,"Rows":2,"Offset":17}
 
-The offset is that from which the topic has only events behind the dump; dumps of earlier versions do not have it.
+The offset is that from which the topic has only events after the dump; dumps of earlier versions do not have it.
 A file that is being written has another name. It becomes a dump when it is complete and on the disk.
 """
 
@@ -42,7 +42,7 @@ class StoredDump:
 
     Attributes:
         rows: the number of rows.
-        end_marker: the line behind the last row.
+        end_marker: the line after the last row.
 
     Raises:
         OSError: it cannot be read.
@@ -124,7 +124,7 @@ class DumpWriter:
         """Write the end marker, and give the file its name.
 
         Args:
-            end: from this offset on, the topic has only events behind the dump.
+            end: from this offset on, the topic has only events after the dump.
 
         Raises:
             OSError: the disk is full, for example.

@@ -71,12 +71,12 @@ class SnapshotSource:
             form=DumpTable,
         )
         with closing(snapshot.outputs()) as outputs:
-            first = [*islice(outputs, 1)]  # behind the position
+            first = [*islice(outputs, 1)]  # after the position
             position = Position(snapshot.offset.file, snapshot.offset.pos)
             yield Dump(position, offset, _parts(chain(first, outputs)), snapshot.taken(), self._end)
 
     def _end(self) -> int:
-        """The offset behind the last message. The topic is created if it is missing: clients begin in it."""
+        """The offset after the last message. The topic is created if it is missing: clients begin in it."""
         kafka = self._config.kafka
         try:
             missing_topics(self._config, TopicAdmins(self._config))([self._topic])
@@ -104,7 +104,7 @@ class DumpSnapshot(Snapshot):
         return super().statements(session, listed)
 
     def taken(self) -> SourceOffset:
-        """The position with the ``server_id`` as its server, behind the first output.
+        """The position with the ``server_id`` as its server, after the first output.
 
         Raises:
             DumpDiscarded: the structures were read on another server than the position.

@@ -25,10 +25,10 @@ class Dump(NamedTuple):
 
     Attributes:
         position: the rows are those at this position of the binlog.
-        offset: the first event behind the position is at this offset of the topic, or behind it.
+        offset: the first event after the position is at this offset of the topic, or after it.
         parts: the rows, table by table. They raise ``ConnectorError`` if the rows cannot be read.
         taken: ``position`` with the GTIDs, and with the ``server_id`` as its server.
-        end: reads the offset behind the last message of the topic. It raises ``TopicError``.
+        end: reads the offset after the last message of the topic. It raises ``TopicError``.
     """
 
     position: Position

@@ -34,7 +34,7 @@ _REQUEST_S = 30.0
 _END_S = 1.0
 """How long ``END`` is waited for before the rows."""
 _LATE_END_S = 10.0
-"""How long it is waited for behind them; for so long, the original keeps its connection."""
+"""How long it is waited for after them; for so long, the original keeps its connection."""
 _STALLED_S = 600.0
 """How long a client may read nothing."""
 

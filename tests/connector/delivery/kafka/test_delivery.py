@@ -129,7 +129,7 @@ def own_broker() -> Iterator[Kafka]:
 
 @pytest.fixture
 def broker(own_broker: Kafka) -> Kafka:
-    """A broker that runs, also behind a test that has failed."""
+    """A broker that runs, also after a test that has failed."""
     own_broker.resume()
     return own_broker.start()
 

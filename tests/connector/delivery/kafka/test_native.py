@@ -1,4 +1,4 @@
-"""The native producer behind the sinks: transactions with offsets, and errors of delivery."""
+"""The native producer below the sinks: transactions with offsets, and errors of delivery."""
 
 from __future__ import annotations
 

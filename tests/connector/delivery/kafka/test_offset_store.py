@@ -128,7 +128,7 @@ def test_foreign_keys_are_skipped_and_damage_is_reported_with_its_location(topic
 
 
 def test_uncommitted_offsets_are_ignored_and_open_transactions_are_awaited(topics: Topics) -> None:
-    """The committed record is behind an open transaction of another connector; it must not be missed."""
+    """The committed record is after an open transaction of another connector; it must not be missed."""
     topic = topics.name()
     topics.admin.ensure(topic, offsets_settings(1, 1))
     other = Producer({**topics.client, "transactional.id": topic})

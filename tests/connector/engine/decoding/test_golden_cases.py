@@ -26,7 +26,7 @@ from tests.support.processes.decoder_threads import DecoderThread
 from tests.support.recordings.golden import Case, cases
 
 IN_ONE_PROCESS = {"fails-statement-format"}
-"""A case without row events behind the first ones of their table: they stay in the parent."""
+"""A case without row events after the first ones of their table: they stay in the parent."""
 
 
 class Result(NamedTuple):

@@ -46,7 +46,7 @@ class Sent:
 
     @property
     def stored(self) -> SourceOffset:
-        """An offset behind the signals."""
+        """An offset after the signals."""
         return SourceOffset.from_json(SourceOffset("b.000001", 9, carried=self.progress.carried).to_json())
 
 

@@ -51,7 +51,7 @@ class Snapshots:
 
 
 class Run:
-    """A stream, and the requests beside it."""
+    """A stream, and the requests next to it."""
 
     def __init__(self, count: int = 0, *later: LaterStructure, new_tables: str | None = None) -> None:
         self.snapshots = Snapshots()

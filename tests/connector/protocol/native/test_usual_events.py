@@ -29,7 +29,7 @@ def decoders(server: str, *, verify: bool = True) -> tuple[EventDecoder, EventDe
 
 
 def outcome(decoder: EventDecoder, packet: bytes) -> tuple[Event | str, int]:
-    """The event, or the error, and the position behind it."""
+    """The event, or the error, and the position after it."""
     try:
         return decoder.decode(packet), decoder.position
     except ProtocolError as error:

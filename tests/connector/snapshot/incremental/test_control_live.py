@@ -71,7 +71,7 @@ def test_a_crash_between_the_request_and_the_first_chunk(database: Database) -> 
 
 
 def test_a_table_that_is_truncated_while_it_is_read(database: Database) -> None:
-    """No row that was read before comes behind the statement."""
+    """No row that was read before comes after the statement."""
     fill(database, "a")
     beside = BesideStream(database, chunk_size=5, lag_s=0.1)
     try:

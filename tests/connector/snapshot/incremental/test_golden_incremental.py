@@ -1,8 +1,8 @@
 """The recorded incremental snapshots of Debezium, taken again on a real server.
 
 Compared are the rows that each table's chunks have, in their order, and every notification but its time. Window ids,
-positions and times differ from run to run, and Debezium opens another, empty window behind the last chunk of a table.
-The blocking snapshot of the case is left out.
+positions and times differ from run to run, and Debezium opens another, empty window after the last chunk of a table.
+The blocking snapshot of the case is omitted.
 """
 
 from __future__ import annotations

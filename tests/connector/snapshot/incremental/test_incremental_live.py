@@ -56,7 +56,7 @@ class Load:
                     self.changes += 1
                 if self._ddl and self._random.random() < 0.03:
                     cursor.execute(self._statement())
-                time.sleep(0.01)  # faster writers leave a stream behind that shares the interpreter with them
+                time.sleep(0.01)  # faster writers leave a stream after that shares the interpreter with them
 
     def _change(self) -> str:
         key_of, table, ver = TABLES[self._table][1], self._table, next(self._ver)

@@ -92,7 +92,7 @@ def test_what_is_left_of_an_initial_snapshot_is_stored() -> None:
 
 
 def test_debezium_takes_an_unfinished_initial_snapshot_again() -> None:
-    """In the stored position, but not in the schema history's: that of a statement is behind the snapshot."""
+    """In the stored position, but not in the schema history's: that of a statement is after the snapshot."""
     unfinished = SourceOffset("b.000001", 4, carried=SnapshotState((INITIAL, BIG)).carried(None))
     assert json.loads(unfinished.to_json())["snapshot"] == "INITIAL"
     assert SourceOffset.from_json(unfinished.to_json()).snapshot == "INITIAL"

@@ -99,7 +99,7 @@ def all_events(stream: MirrorStream) -> list[bytes]:
 
 @pytest.mark.parametrize("case", CASES[:2])
 def test_with_gtids_a_newest_file_without_them_is_left_for_later(case: str, tmp_path: Path) -> None:
-    """A mirror that is killed may leave a file that ends behind its FORMAT_DESCRIPTION."""
+    """A mirror that is killed may leave a file that ends after its FORMAT_DESCRIPTION."""
     files = mirror_of(case, tmp_path)
     one, two = files
     head = read_head(two, FolderFiles(tmp_path).events(two))

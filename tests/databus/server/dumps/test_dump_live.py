@@ -270,12 +270,12 @@ def test_clients_that_begin_with_any_dump_have_each_change_once(
 def test_events_of_another_server_behind_a_dump_are_not_dropped(
     mysql_db: Database, kafka: Kafka, zookeeper: ZooKeeper, tmp_path: Path
 ) -> None:
-    """A fail-over behind the dump, with no captured change in between: the other server's positions are before it."""
+    """A fail-over after the dump, with no captured change in between: the other server's positions are before it."""
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     server = _Server(tmp_path, mysql_db, kafka, zookeeper)
     with server.streaming():
         mysql_db.execute("INSERT INTO t VALUES (2)", "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
-        file = mysql_db.query("SHOW BINARY LOGS")[-2][0]  # behind the last change, and before the dump
+        file = mysql_db.query("SHOW BINARY LOGS")[-2][0]  # after the last change, and before the dump
         server.dumped()
         producer = Producer({"bootstrap.servers": kafka.bootstrap})
         for pos in (100, 200):

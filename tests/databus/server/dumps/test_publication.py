@@ -51,7 +51,7 @@ def test_events_that_were_read_must_be_delivered(publication: Publication) -> No
     assert not publication.is_complete(read_to(499, 7, 7), "mysql")
     assert not publication.is_complete(read_to(500, 9, 8), "mysql")
     assert not publication.is_complete(read_to(600, 12, 8), "mysql")
-    assert publication.is_complete(read_to(700, 15, 9), "mysql")  # what is read behind the position does not count
+    assert publication.is_complete(read_to(700, 15, 9), "mysql")  # what is read after the position does not count
 
 
 def test_gtids_tell_that_the_position_is_passed(clock: _Clock) -> None:

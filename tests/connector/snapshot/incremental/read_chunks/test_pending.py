@@ -45,7 +45,7 @@ def test_gtids_are_compared_if_there_are_any() -> None:
 
 
 def test_nothing_is_seen_behind_a_transaction_that_is_not() -> None:
-    """A transaction that becomes visible later than the one behind it in the binlog."""
+    """A transaction that becomes visible later than the one after it in the binlog."""
     assert since(BY_GTIDS, (100, f"{UUID}:5"), (200, f"{UUID}:6"), (300, f"{UUID}:7")) == 1
 
 

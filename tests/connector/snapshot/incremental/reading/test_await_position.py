@@ -71,7 +71,7 @@ def test_it_ends_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_commits_that_wait_for_the_stream_are_not_awaited_while_it_waits(
     monkeypatch: pytest.MonkeyPatch, *, gtids: bool, held: bool, waits: int
 ) -> None:
-    """With semi-synchronous replication, they end when the stream goes on. Without GTIDs there is no other way."""
+    """With semi-synchronous replication, they end when the stream continues. Without GTIDs there is no other way."""
     position = replace(POSITION, gtids="70506b22-e621-11f1-b9cd-02fc00000001:1-5" if gtids else None)
     awaited: list[int] = []
 
