@@ -25,4 +25,4 @@ def require_listener(servers: str) -> None:
             failures.append(f"{server}: {error}")
         else:
             return
-    raise KafkaUnreachableError(f"Kafka does not answer ({'; '.join(failures)}). Check --bootstrap-servers")
+    raise KafkaUnreachableError(f"Kafka at {servers} did not answer: {'; '.join(failures)}. Check --bootstrap-servers")
