@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(3600)]
 ROWS, KILLS = 60_000, 3
 MANY_ROWS, MANY_KILLS = 5_000_000, 20
 TAKING = "the position of the snapshot is"
-GOES_ON, COMPLETE = "goes on behind its last chunk", "the initial snapshot is complete"
+CONTINUES, COMPLETE = "continues after its last chunk", "the initial snapshot is complete"
 EXACTLY_ONCE = {"exactly.once.source.support": "enabled", "exactly.once.support": "required"}
 
 
@@ -258,7 +258,7 @@ def test_a_killed_worker_reads_the_missing_rows(
         assert killed.stored["snapshot"] == "INITIAL"
         for _ in range(KILLS - 1):
             before = killed.left
-            with Worker(killed.config, "--no-web").wait_for_log(GOES_ON) as worker:
+            with Worker(killed.config, "--no-web").wait_for_log(CONTINUES) as worker:
                 killed.run_until(worker, lambda before=before: killed.left != before)  # type: ignore[misc]
             assert killed.left, "it is killed before all is read"
         finish(killed)
@@ -284,7 +284,7 @@ def test_a_worker_is_killed_many_times_during_one_large_snapshot(
     with tables.load(0.002):
         for number in range(1, MANY_KILLS + 1):
             least = MANY_ROWS * number // (MANY_KILLS + 2)
-            with Worker(killed.config, "--no-web").wait_for_log(TAKING if number == 1 else GOES_ON) as worker:
+            with Worker(killed.config, "--no-web").wait_for_log(TAKING if number == 1 else CONTINUES) as worker:
                 killed.run_until(worker, lambda least=least: killed.rows >= least, seconds=600, slices=False)  # type: ignore[misc]
                 time.sleep(chance.random() / 2)
             assert killed.left, "it is killed before all is read"
@@ -297,7 +297,7 @@ def test_a_worker_is_killed_many_times_during_one_large_snapshot(
 
 def finish(killed: Killed, seconds: float = SOON) -> None:
     """Let a worker read what is left."""
-    with Worker(killed.config, "--no-web").wait_for_log(GOES_ON) as worker:
+    with Worker(killed.config, "--no-web").wait_for_log(CONTINUES) as worker:
         eventually(lambda: COMPLETE in worker.log or not worker.running, "the snapshot is complete", seconds)
         worker.stop()
 
@@ -306,4 +306,4 @@ def drain(killed: Killed) -> None:
     """Let a worker deliver all changes."""
     with Worker(killed.config).streaming() as worker:
         eventually(lambda: worker.health()["lag"] == {"seconds": 0.0, "bytes": 0}, "everything is read", 600)
-        assert GOES_ON not in worker.stop()
+        assert CONTINUES not in worker.stop()
