@@ -57,8 +57,9 @@ def access_findings(
     for settings, operation, topics, subject in rights:
         names = [topic for topic in topics if topic in existing]
         if denied := _without(settings, operation, names, timeout):
-            command = _command(settings, (_TOOL_NAMES[operation],), "topic", denied)
-            message = f"the account may not {_VERBS[operation]} {_listed(denied)}: grant it {operation.name}: {command}"
+            tool_name, verb = _RIGHTS[operation]
+            command = _command(settings, (tool_name,), "topic", denied)
+            message = f"the account may not {verb} {_listed(denied)}: grant it {operation.name}: {command}"
             yield Finding(Severity.ERROR, subject, message)
     if config.topics.creation.enabled or own:
         new = [topic for topic in (*(data if config.topics.creation.enabled else ()), *own) if topic not in existing]
@@ -73,16 +74,12 @@ def access_findings(
         yield from _transactions(config, timeout)
 
 
-_VERBS = {
-    AclOperation.WRITE: "write to",
-    AclOperation.READ: "read",
-    AclOperation.DESCRIBE_CONFIGS: "describe the configuration of",
+_RIGHTS = {
+    AclOperation.WRITE: ("Write", "write to"),
+    AclOperation.READ: ("Read", "read"),
+    AclOperation.DESCRIBE_CONFIGS: ("DescribeConfigs", "describe the configuration of"),
 }
-_TOOL_NAMES = {
-    AclOperation.WRITE: "Write",
-    AclOperation.READ: "Read",
-    AclOperation.DESCRIBE_CONFIGS: "DescribeConfigs",
-}
+"""The name of a right in Kafka's tool, and the verb for a message."""
 
 
 def _command(settings: Mapping[str, Any], operations: tuple[str, ...], resource: str, names: list[str]) -> str:

@@ -13,7 +13,7 @@ from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.source.connection import connect
 from rowtide.topics.filters import BUILTIN_DATABASES
 
-_CASCADING = "'CASCADE', 'SET NULL', 'SET DEFAULT'"
+_CASCADING = ("CASCADE", "SET NULL", "SET DEFAULT")
 _EXPLAINABLE = re.compile(r"\s*(?:INSERT|UPDATE|REPLACE|DELETE|SELECT)\b", re.IGNORECASE)
 _VARIABLES = ", ".join(f"'{name}'" for name in sorted(VARIABLES))
 # Defaults that Debezium's schema has: literals, and CURRENT_TIMESTAMP of a DATETIME.
@@ -160,13 +160,13 @@ def _cascades(connection: "Connection[Any]") -> tuple[Cascade, ...]:
         connection,
         "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, DELETE_RULE, "
         "UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS "
-        f"WHERE DELETE_RULE IN ({_CASCADING}) OR UPDATE_RULE IN ({_CASCADING})",
+        f"WHERE DELETE_RULE IN {_CASCADING} OR UPDATE_RULE IN {_CASCADING}",
     )
     found = []
     for row in rows or ():
         database, name, parent_database, parent, on_delete, on_update = row.values()
         pairs = (("DELETE", on_delete), ("UPDATE", on_update))
-        rules = tuple(f"ON {event} {rule}" for event, rule in pairs if f"'{rule}'" in _CASCADING)
+        rules = tuple(f"ON {event} {rule}" for event, rule in pairs if rule in _CASCADING)
         found.append(Cascade(database, name, f"{parent_database}.{parent}", rules))
     return tuple(found)
 

@@ -224,9 +224,7 @@ class Statements:
                 raise UnparsedDdl(problem) from error
         out: list[Output] = []
         for table in named:
-            drop = f"DROP TABLE IF EXISTS {quoted_name(table.database)}.{quoted_name(table.table)}"
-            change = SchemaChange(ChangeKind.DROP, table.database, drop, table, tables=(table,))
-            out.append(HistoryEntry(self._history_text(change, context)))
+            out.append(HistoryEntry(self._history_text(_dropped(table), context)))
             self._tables.remove(table)
             self._captured.changed(table, exists=False)
         consequence = (
@@ -276,8 +274,7 @@ class Statements:
         moved = {change.previous_id for change in renames if change.table_id and recorded(change.table_id)}
         for table, now in applied.altered:
             if now is None and recorded(table) and table not in moved:
-                ddl = f"DROP TABLE IF EXISTS {quoted_name(table.database)}.{quoted_name(table.table)}"
-                yield SchemaChange(ChangeKind.DROP, table.database, ddl, table, tables=(table,))
+                yield _dropped(table)
 
     def _in_form(self, applied: StatementResult, statement: QueryEvent, context: StatementContext) -> Iterator[Batch]:
         """The messages of the form that has taken the place of Debezium's (``PipelineSettings.form``).
@@ -444,6 +441,12 @@ class Statements:
             out.append(batch._replace(changes=[truncated]))
         else:
             out.append(batch._replace(messages=[(None, data, settings.headers)]))
+
+
+def _dropped(table: TableId) -> SchemaChange:
+    """The change that removes a table from the history."""
+    ddl = f"DROP TABLE IF EXISTS {quoted_name(table.database)}.{quoted_name(table.table)}"
+    return SchemaChange(ChangeKind.DROP, table.database, ddl, table, tables=(table,))
 
 
 def _recorded(settings: PipelineSettings, names: CapturedNames) -> Callable[[TableId], bool] | None:

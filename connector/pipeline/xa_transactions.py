@@ -1,7 +1,7 @@
 """XA transactions: their records are written at XA COMMIT, and dropped at XA ROLLBACK.
 
 The binlog has the rows of an XA transaction where it was prepared. Whether they count is known only at its end, which
-may be behind other transactions and after a restart of the connector. Offsets therefore list the prepared
+may come after other transactions and after a restart of the connector. Offsets therefore list the prepared
 transactions and where the binlog has them (:attr:`SourceOffset.prepared`). Records of small transactions are held in
 memory; all others are read from the binlog again at XA COMMIT, batch by batch. Locks of a prepared transaction keep its
 tables from being altered, so their current structure is that of its rows.

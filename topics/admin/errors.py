@@ -32,9 +32,7 @@ _AWAY = {
 """A broker that restarts or hangs, and one that just has, answer so."""
 
 
-_OPERATIONS = {
-    "look up": "Describe", "describe": "DescribeConfigs", "create": "Create", "read": "Read", "write": "Write",
-}  # fmt: skip
+_OPERATIONS = {"look up": "Describe", "describe": "DescribeConfigs", "create": "Create"}
 """The right that an operation needs, as Kafka's tool writes it."""
 
 

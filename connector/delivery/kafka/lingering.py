@@ -1,8 +1,9 @@
 """When the records of incomplete batches are sent, instead of by librdkafka's ``linger.ms``. Pure.
 
 One request to a broker is in flight at a time (see ``producer_settings``). While a record that is older than
-``linger.ms`` waits after it, librdkafka polls without a pause, which takes more processor time than everything else if
-the broker is slow. Its ``linger.ms`` is therefore long: it sends complete batches, and ``flush`` sends the others.
+``linger.ms`` waits for its answer, librdkafka polls without a pause, which takes more processor time than everything
+else if the broker is slow. Its ``linger.ms`` is therefore long: it sends complete batches, and ``flush`` sends the
+others.
 """
 
 from collections.abc import Callable, Mapping

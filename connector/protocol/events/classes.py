@@ -262,7 +262,7 @@ class RowsQuery(NamedTuple):
 
 
 class TableMap(NamedTuple):
-    """TABLE_MAP: the table after a table id in the following rows events.
+    """TABLE_MAP: the table that a table id stands for in the following rows events.
 
     ``structure`` is the same object as long as nothing but the id changes, so it can be the key of a cache.
     """

@@ -107,7 +107,7 @@ def test_a_commit_returns_when_kafka_has_the_row(
         assert int(semi_sync.status("yes_tx")) >= acknowledged + 3
         assert semi_sync.status("no_tx") == timed_out
         worker.kill()
-    # Without a worker, commits wait for the server's time-out. Behind it the server continues without waiting.
+    # Without a worker, commits wait for the server's time-out. After it the server continues without waiting.
     semi_sync.set(timeout=1000)
     database.execute("INSERT INTO t VALUES (7)")
     assert int(semi_sync.status("no_tx")) > int(timed_out)
