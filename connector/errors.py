@@ -17,6 +17,8 @@ ConnectorError               of all packages (rowtide/errors.py)
 ├── TopicClash               two tables whose names lead to the same topic
 ├── OffsetError              a stored position that cannot be resumed from
 │   └── PositionPurged         the server has purged the binlog at that position
+├── RegistryError            a schema registry refuses a schema
+│   └── RegistryUnreachable    a schema registry that does not answer
 ├── SnapshotError            a snapshot that is not allowed, or that failed
 │   └── HistoryMissing         a stored position without its schema history
 ├── EngineError              rowtide.Engine is used in a way that cannot work
@@ -126,6 +128,14 @@ class PositionPurged(OffsetError):
     def __init__(self, message: str, *, purged: bool = True) -> None:
         super().__init__(message)
         self.purged = purged
+
+
+class RegistryError(ConnectorError):
+    """A schema registry refuses a schema or a request."""
+
+
+class RegistryUnreachable(RegistryError):
+    """A schema registry does not answer; it may later."""
 
 
 class SnapshotError(ConnectorError):

@@ -34,7 +34,7 @@ settings.register_profile("rowtide", deadline=None, suppress_health_check=[Healt
 settings.load_profile("rowtide")
 
 if TYPE_CHECKING:
-    from rowtide_stack import Database, Kafka, MariaDB, MySQL, ZooKeeper
+    from rowtide_stack import Database, Kafka, MariaDB, MySQL, Registry, ZooKeeper
 
     from tests.support.kafka.topic_tools import Topics
 
@@ -78,7 +78,7 @@ def _download(session: pytest.Session) -> None:
 
     wanted = {"java"}
     if "servers" in needs and provider() == "local":
-        wanted |= {"kafka", "mariadb", "mysql", "zookeeper"}
+        wanted |= {"kafka", "mariadb", "mysql", "registry", "zookeeper"}
     if "spark" in needs:
         wanted |= {"spark"}
     capture = session.config.pluginmanager.getplugin("capturemanager")
@@ -128,6 +128,15 @@ def zookeeper() -> Iterator[ZooKeeper]:
     from rowtide_stack import ZooKeeper
 
     with ZooKeeper() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[Registry]:
+    """A schema registry."""
+    from rowtide_stack import Registry
+
+    with Registry() as server:
         yield server
 
 

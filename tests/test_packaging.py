@@ -20,12 +20,15 @@ THIRD_PARTY = {part for part, leads in WORLD.items() if not leads <= sys.stdlib_
 ON_KAFKA = {"rowtide.schema_history.store.kafka", "rowtide.topics.admin.missing_topics"}
 """Modules without input and output that import a module that connects to Kafka."""
 
+NEED_AVRO = {"rowtide.envelope.avro.values", "rowtide.envelope.converters.avro"}
+"""Modules that need the extra avro."""
+
 
 def alone() -> list[str]:
     """The modules that must work without any dependency."""
 
     def needs_nothing(module: Module) -> bool:
-        return not touched(module) & THIRD_PARTY and module.name not in ON_KAFKA
+        return not touched(module) & THIRD_PARTY and module.name not in ON_KAFKA and module.name not in NEED_AVRO
 
     executor = {"envelope", "schema_history", "topics"}
     return ["rowtide", *(module.name for module in modules() if module.part in executor and needs_nothing(module))]

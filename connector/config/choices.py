@@ -187,6 +187,33 @@ class ProducerKind(enum.StrEnum):
     NATIVE = "native"
 
 
+class ConverterClass(enum.StrEnum):
+    """``key.converter`` and ``value.converter``."""
+
+    JSON = "org.apache.kafka.connect.json.JsonConverter"
+    STRING = "org.apache.kafka.connect.storage.StringConverter"
+    BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+    BINARY = "io.debezium.converters.BinaryDataConverter"
+    AVRO = "io.confluent.connect.avro.AvroConverter"
+    CLOUD_EVENTS = "io.debezium.converters.CloudEventsConverter"
+
+
+class Serializer(enum.StrEnum):
+    """``serializer.type`` and ``data.serializer.type`` of ``CloudEventsConverter``."""
+
+    JSON = "json"
+    AVRO = "avro"
+
+
+class HeaderConverterClass(enum.StrEnum):
+    """``header.converter``."""
+
+    SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+    JSON = "org.apache.kafka.connect.json.JsonConverter"
+    STRING = "org.apache.kafka.connect.storage.StringConverter"
+    BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+
+
 class DecimalFormat(enum.StrEnum):
     """``*.converter.decimal.format`` of Kafka Connect's JsonConverter."""
 

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 
 from rowtide.connector.records.batch import Batch
-from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
+from rowtide.envelope.converters.json import json_message
 from rowtide.envelope.schema import INT64, STRING, struct
 
 log = logging.getLogger(__name__)

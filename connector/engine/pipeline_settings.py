@@ -5,11 +5,11 @@ import time
 
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue.values import placeholder_bytes
-from rowtide.connector.config.choices import SourceStructVersion
+from rowtide.connector.config.choices import HeaderConverterClass, SourceStructVersion
 from rowtide.connector.config.model import JsonConverterConfig
+from rowtide.connector.engine.converters import converter, header_converter, json_settings
 from rowtide.connector.records.batch import Headers
 from rowtide.connector.records.settings import LOSSLESS, MessageForm, PipelineSettings, Transforms
-from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.legacy import LegacyEnvelope
 from rowtide.envelope.name_adjustment import field_name_adjuster, schema_name_adjuster
 from rowtide.envelope.settings import JsonSettings, ValueSettings
@@ -51,11 +51,14 @@ def pipeline_settings(
         changes: rows become changes instead of messages; there are no messages of other kinds then, and no transforms.
         form: what rows and statements become instead of Debezium's messages.
     """
-    keys, values = _json(config.converters.key), _json(config.converters.value)
-    transforms = None
-    chain = _chain(config)
-    if chain.steps and not changes:
-        transforms = Transforms(chain, keys, values)
+    transforms, chosen = None, config.converters
+    keys, values = (
+        json_settings(one) if isinstance(one, JsonConverterConfig) else JsonSettings()
+        for one in (chosen.key, chosen.value)
+    )
+    if not changes:
+        transforms = _transforms(config, form)
+    if transforms is not None:
         keys = values = LOSSLESS
     return PipelineSettings(
         connector=config.flavor.value,
@@ -89,6 +92,15 @@ def pipeline_settings(
         changes=changes,
         form=form,
     )
+
+
+def _transforms(config: Configuration, form: MessageForm | None) -> Transforms | None:
+    """The transforms and converters; ``None`` if messages are written as JSON at once."""
+    chain, chosen = _chain(config), config.converters
+    plain = all(isinstance(one, JsonConverterConfig) for one in (chosen.key, chosen.value))
+    if form is not None or (not chain.steps and plain and chosen.header is HeaderConverterClass.SIMPLE):
+        return None
+    return Transforms(chain, converter(chosen.key), converter(chosen.value), header_converter(chosen.header))
 
 
 def _chain(config: Configuration) -> TransformChain:
@@ -134,10 +146,3 @@ def _comments(config: Configuration) -> bool:
     if config.flavor is Flavor.MARIADB:
         return config.topics.include_schema_changes
     return config.values.include_schema_comments
-
-
-def _json(converter: JsonConverterConfig) -> JsonSettings:
-    return JsonSettings(
-        converter.schemas_enable,
-        JsonFormat(converter.decimal_format.value, converter.replace_null_with_default),
-    )

@@ -17,6 +17,7 @@ from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.run import ConnectorRun
 from rowtide.connector.engine.start.included_tables import CapturedTablesChanged, IncludedTables
+from rowtide.connector.errors import RegistryUnreachable
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.rows.native import implementation
@@ -224,4 +225,4 @@ class ConnectorTask:
             return self.current.reader is None
         if isinstance(failure, HistoryStoreError):
             return failure.retriable
-        return isinstance(failure, KafkaUnreachable)
+        return isinstance(failure, KafkaUnreachable | RegistryUnreachable)

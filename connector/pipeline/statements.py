@@ -14,12 +14,12 @@ from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
 from rowtide.connector.protocol import events
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.change import Change
-from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.codecs.python_changes import table_layout
 from rowtide.connector.records.lossy_conversions import LossyConversionWarnings
 from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.records.schema_changes import schema_change_message
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.envelope.converters.json import json_message
 from rowtide.envelope.table import TableSchema, build_table_schema
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange, StatementResult
 from rowtide.schema_history.catalog.tables import Tables

@@ -5,9 +5,9 @@ from typing import Any
 
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Message
-from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.offset import java_hash_map_order
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.envelope.converters.json import json_message
 from rowtide.envelope.transaction import KEY_SCHEMA, VALUE_SCHEMA, begin_value, block_text, end_value
 
 BOUNDARY_SCHEMAS = KEY_SCHEMA, VALUE_SCHEMA

@@ -40,8 +40,11 @@ class ConversionSettings:
     @classmethod
     def of(cls, settings: PipelineSettings) -> "ConversionSettings":
         """Return those of the pipeline."""
-        converters = settings.transforms or settings
-        formats = converters.keys.json_format, converters.values.json_format
+        if settings.transforms is not None:
+            return cls(
+                settings.rules.values, settings.transforms.keys.replaces_null, settings.transforms.values.replaces_null
+            )
+        formats = settings.keys.json_format, settings.values.json_format
         return cls(settings.rules.values, *(one.replace_null_with_default for one in formats))
 
 
@@ -149,14 +152,16 @@ NULLS = LossyConversion(
     lambda settings: settings.nulls_in_values,
     lambda column: column.nullable and column.has_default,
     "is true: NULL becomes the column's default in",
-    f"false keeps NULL, together with value.converter={_CONVERTER}",
+    f"false keeps NULL, together with value.converter={_CONVERTER}; with AvroConverter, "
+    "value.converter.ignore.default.for.nullables=true does",
 )
 NULLS_IN_KEYS = LossyConversion(
     "key.converter.replace.null.with.default",
     lambda settings: settings.nulls_in_keys,
     lambda column: column.nullable and column.has_default and column.in_key,
     "is true: NULL becomes the column's default in the keys of",
-    f"false keeps NULL, together with key.converter={_CONVERTER}",
+    f"false keeps NULL, together with key.converter={_CONVERTER}; with AvroConverter, "
+    "key.converter.ignore.default.for.nullables=true does",
 )
 BOOLEANS = LossyConversion(
     "rowtide.bool.handling.mode",

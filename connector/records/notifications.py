@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from rowtide.connector.records.batch import Batch
-from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.envelope.converters.json import json_message
 from rowtide.envelope.schema import INT64, STRING, Schema, struct
 from rowtide.schema_history.model import TableId
 

@@ -4,9 +4,9 @@ from functools import cache
 from typing import Any
 
 from rowtide.connector.records.batch import Batch
-from rowtide.connector.records.codecs.debezium_messages import json_message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.envelope.converters.json import json_message
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.schema_change import change_value, key_schema, value_schema
 from rowtide.schema_history.catalog.changes import SchemaChange

@@ -8,6 +8,8 @@ from rowtide.connector.records.batch import Batch, Headers
 from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.row_compiler import Column
+from rowtide.envelope.converters.converter import Converter
+from rowtide.envelope.converters.headers import HeaderConverter, SimpleHeaderConverter
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.settings import FailureMode, JsonSettings
 from rowtide.envelope.table import RecordRules, TableSchema
@@ -23,17 +25,19 @@ LOSSLESS = JsonSettings(schemas_enable=False, json_format=JsonFormat("BASE64", r
 
 @dataclass(frozen=True, slots=True)
 class Transforms:
-    """The transforms, and the converters after them.
+    """The transforms, which may be none, and the converters after them.
 
     Attributes:
         chain: the transforms.
         keys: the converter of keys.
         values: the converter of values.
+        headers: the converter of headers.
     """
 
     chain: TransformChain
-    keys: JsonSettings
-    values: JsonSettings
+    keys: Converter
+    values: Converter
+    headers: HeaderConverter = field(default_factory=SimpleHeaderConverter)
 
 
 class MessageForm(Protocol):
@@ -108,8 +112,8 @@ class PipelineSettings:
         notification_topic: ``notification.sink.topic.name``, if the channel ``sink`` is on.
         log_notifications: whether the channel ``log`` is on.
         on_notification: receives every notification, whatever the channels are; called in the thread that sends it.
-        transforms: ``transforms``, if there are any; then ``keys`` and ``values`` are
-            :data:`LOSSLESS`.
+        transforms: ``transforms`` and the converters, if there is a transform or a converter other than
+            ``JsonConverter``; then ``keys`` and ``values`` are :data:`LOSSLESS`.
         exact_values: FLOAT has all digits, and JSON the server's spelling, in snapshot and stream alike. Otherwise both
             are as Debezium writes them: snapshots have six digits, and the stream spells JSON in its own way.
         changes: rows become :class:`~rowtide.connector.records.change.Change` objects instead of messages.

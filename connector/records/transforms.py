@@ -1,8 +1,8 @@
-"""Applies single message transforms to the batches of the pipeline, a snapshot or a heartbeat.
+"""Applies single message transforms and converters to the batches of the pipeline, a snapshot or a heartbeat.
 
-With transforms, messages are first written in a lossless format (``settings.LOSSLESS``) and come with their schemas.
-Here they become Connect records, pass through the chain, and are written in the format of the configured converters.
-Without transforms, this module is not used.
+With transforms, or a converter other than ``JsonConverter``, messages are first written in a lossless format
+(``settings.LOSSLESS``) and come with their schemas. Here they become Connect records, pass through the chain, and are
+written by the configured converters. Otherwise this module is not used.
 """
 
 import json
@@ -10,36 +10,41 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from rowtide.connector.errors import ConnectorError
-from rowtide.connector.records.batch import Batch, Headers, Message, Output, joined
-from rowtide.connector.records.codecs.debezium_messages import wrapping
+from rowtide.connector.records.batch import Batch, Message, Output, joined
+from rowtide.connector.records.codecs.debezium_messages import NEW_KEY, OLD_KEY
 from rowtide.connector.records.settings import Transforms
 from rowtide.connector.rows.messages import message_bytes
-from rowtide.envelope.json.headers import header_text
+from rowtide.envelope.converters.converter import Added, Converter
 from rowtide.envelope.json.reader import value_from_json
-from rowtide.envelope.json.text import value_text
 from rowtide.envelope.schema import STRING, Schema
-from rowtide.envelope.settings import JsonSettings
 from rowtide.envelope.transforms import ConnectRecord, Header, TransformError
-from rowtide.envelope.transforms.record import SchemaCache
+from rowtide.envelope.transforms.record import Side
 
 
 class TransformFailed(ConnectorError):
     """A transform cannot process a record."""
 
 
+class ConversionFailed(ConnectorError):
+    """A converter cannot write a record."""
+
+
 class Transformer:
-    """Applies transforms to batches on their way to the event store."""
+    """Applies transforms and converters to batches on their way to the event store."""
 
     def __init__(self, transforms: Transforms) -> None:
         self._chain = transforms.chain
-        self._keys = _Converter(transforms.keys)
-        self._values = _Converter(transforms.values)
+        self._keys = transforms.keys
+        self._values = transforms.values
+        self._headers = transforms.headers
 
     def outputs(self, outputs: Iterable[Output]) -> Iterator[Output]:
         """Yield the transformed output for each output, in order.
 
         Raises:
             TransformFailed: a transform cannot process a record.
+            ConversionFailed: a converter cannot write a record.
+            RegistryError: the schema registry of a converter cannot be reached, or refuses a schema.
         """
         for output in outputs:
             yield self.batch(output) if isinstance(output, Batch) and output.messages else output
@@ -49,6 +54,8 @@ class Transformer:
 
         Raises:
             TransformFailed: a transform cannot process a record.
+            ConversionFailed: a converter cannot write a record.
+            RegistryError: the schema registry of a converter cannot be reached, or refuses a schema.
         """
         pieces = [piece for original in batch.destinations() for piece in self._pieces(original)]
         if not pieces:
@@ -81,29 +88,31 @@ class Transformer:
             raise TransformFailed(str(error)) from error
 
     def _message(self, record: ConnectRecord) -> Message:
+        headers = self._headers_of(record)
         return (
-            self._keys.data(record.key_schema, record.key),
-            self._values.data(record.value_schema, record.value),
-            _headers(record),
+            self._data(self._keys, record, "key", headers),
+            self._data(self._values, record, "value", headers),
+            headers,
         )
 
+    def _headers_of(self, record: ConnectRecord) -> Added:
+        found: Added = []
+        for name, schema, value in record.headers:
+            try:
+                found.append((name, self._headers.header(schema, value)))
+            except ValueError as error:
+                raise ConversionFailed(
+                    f"header.converter: header {name} of a record of topic {record.topic} cannot be written: {error}"
+                ) from error
+        return found
 
-class _Converter:
-    """``JsonConverter``, with a cache of the texts before and after the values of each schema."""
-
-    def __init__(self, settings: JsonSettings) -> None:
-        self._settings = settings
-        self._wrappings: SchemaCache[tuple[bytes, bytes]] = SchemaCache()
-
-    def data(self, schema: Schema | None, value: object) -> bytes | None:
-        """A key or value. Without a schema it is ``None``; with one, null is written as JSON."""
-        if schema is None:
-            return None
-        opening, closing = self._wrappings.get(self._wrapping, schema)
-        return opening + value_text(schema, value, self._settings.json_format).encode() + closing
-
-    def _wrapping(self, schema: Schema) -> tuple[bytes, bytes]:
-        return wrapping(schema, self._settings)
+    def _data(self, converter: Converter, record: ConnectRecord, side: Side, headers: Added) -> bytes | None:
+        try:
+            return converter.data(record, side, headers)
+        except ValueError as error:
+            raise ConversionFailed(
+                f"{side}.converter: the {side} of a record of topic {record.topic} cannot be written: {error}"
+            ) from error
 
 
 def _record(batch: Batch, message: Message) -> ConnectRecord:
@@ -117,19 +126,18 @@ def _record(batch: Batch, message: Message) -> ConnectRecord:
         _value(key_schema, key),
         None if value is None else value_schema,
         _value(value_schema, value),
-        tuple(Header(name, None if text is None else STRING, text and text.decode()) for name, text in headers),
+        tuple(_header(name, text, key_schema) for name, text in headers),
     )
+
+
+def _header(name: str, text: bytes | None, key_schema: Schema | None) -> Header:
+    """A header as it was before it was text: the other key of a changed key is a struct."""
+    if text is not None and name in (NEW_KEY, OLD_KEY):
+        return Header(name, key_schema, _value(key_schema, text))
+    return Header(name, None if text is None else STRING, text and text.decode())
 
 
 def _value(schema: Schema | None, data: bytes | None) -> object:
     if schema is None or data is None:
         return None
     return value_from_json(schema, json.loads(data, parse_float=Decimal))
-
-
-def _headers(record: ConnectRecord) -> Headers:
-    headers = []
-    for name, schema, value in record.headers:
-        text = None if schema is None else header_text(schema, value)
-        headers.append((name, None if text is None else text.encode()))
-    return headers

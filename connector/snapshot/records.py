@@ -12,13 +12,14 @@ from typing import Any, Protocol, TypeVar
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Batch, Schemas
 from rowtide.connector.records.codecs.builder import absent_value, column_output, warn_unknown
-from rowtide.connector.records.codecs.debezium_messages import NO_TRANSACTION, wrapping
+from rowtide.connector.records.codecs.debezium_messages import NO_TRANSACTION
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.rows.messages import message_bytes, message_parts
 from rowtide.connector.rows.text_protocol_decoder import text_rows
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows
 from rowtide.connector.source.server_queries import selected
+from rowtide.envelope.converters.json import wrapping
 from rowtide.envelope.source import Snapshot, SourceTemplate
 from rowtide.envelope.table import build_table_schema
 from rowtide.schema_history.model import Column, Table

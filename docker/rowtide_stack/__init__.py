@@ -1,4 +1,4 @@
-"""Servers for tests, the demo and trials: MySQL, MariaDB, Kafka and ZooKeeper, with or without Docker.
+"""Servers for tests, the demo and trials: MySQL, MariaDB, Kafka, ZooKeeper and a schema registry.
 
     from rowtide_stack import Kafka, MySQL
 
@@ -17,6 +17,7 @@ into a cache folder on first use. ``ROWTIDE_STACK`` (``local`` or ``docker``) ov
 from rowtide_stack.errors import ProgramMissingError, StackError, StartFailedError
 from rowtide_stack.programs.catalogue import spark_jars
 from rowtide_stack.servers.brokers import Kafka, ZooKeeper
+from rowtide_stack.servers.registry import Registry
 from rowtide_stack.servers.server import Server
 from rowtide_stack.servers.sql import Database, MariaDB, MySQL, SqlServer
 
@@ -26,6 +27,7 @@ __all__ = [
     "MariaDB",
     "MySQL",
     "ProgramMissingError",
+    "Registry",
     "Server",
     "SqlServer",
     "StackError",

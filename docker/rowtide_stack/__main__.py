@@ -11,24 +11,33 @@ from rowtide_stack.errors import StackError
 from rowtide_stack.ports import is_free
 from rowtide_stack.programs.catalogue import PROGRAMS
 from rowtide_stack.servers.brokers import Kafka, ZooKeeper
+from rowtide_stack.servers.registry import Registry
 from rowtide_stack.servers.server import Server
 from rowtide_stack.servers.sql import MariaDB, MySQL, SqlServer
 
 __all__ = ["main"]
 
-SERVERS: dict[str, Callable[[], Server]] = {"kafka": Kafka, "mariadb": MariaDB, "mysql": MySQL, "zookeeper": ZooKeeper}
-PORTS = {"kafka": 9092, "mariadb": 3306, "mysql": 3306, "zookeeper": 2181}
+SERVERS: dict[str, Callable[[], Server]] = {
+    "kafka": Kafka,
+    "mariadb": MariaDB,
+    "mysql": MySQL,
+    "registry": Registry,
+    "zookeeper": ZooKeeper,
+}
+PORTS = {"kafka": 9092, "mariadb": 3306, "mysql": 3306, "registry": 8081, "zookeeper": 2181}
 """The default ports of the servers' clients."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Run local servers for trying rowtide: MySQL, MariaDB, Kafka and ZooKeeper, with or without Docker."""
+    """Run local servers for trying rowtide: MySQL, MariaDB, Kafka, ZooKeeper, a schema registry."""
 
 
 @main.command()
 @click.argument("names", metavar="SERVER...", nargs=-1, required=True, type=click.Choice(sorted(SERVERS)))
-@click.option("--default-ports", is_flag=True, help="Use the default ports (3306, 9092, 2181) instead of free ones.")
+@click.option(
+    "--default-ports", is_flag=True, help="Use the default ports (3306, 9092, 8081, 2181) instead of free ones."
+)
 def up(names: tuple[str, ...], *, default_ports: bool) -> None:
     """Start servers, print their addresses, and run them until Ctrl-C.
 

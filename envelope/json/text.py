@@ -44,6 +44,17 @@ def string_text(text: str) -> str:
     return literal if text.isascii() and "\\" not in literal else normalize_escapes(literal)
 
 
+def schema_string_text(text: str) -> str:
+    """Return a string as a JSON literal in an Avro schema: as Jackson writes it to a string, not to bytes.
+
+    Characters above U+FFFF are not escaped there. As in Java, lone surrogates become question marks.
+    """
+    literal = encode_basestring(text)
+    if "\\u" in literal:
+        literal = _ESCAPE.sub(_upper, literal)
+    return literal if literal.isascii() else literal.encode("utf-8", "replace").decode()
+
+
 def normalize_escapes(json: str) -> str:
     """Change the escapes of Python's ``json`` or orjson to those of Jackson. Jackson's JSON stays the same."""
     if "\\u" in json:

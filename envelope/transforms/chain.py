@@ -47,6 +47,10 @@ TRANSFORMS: Mapping[str, Callable[[Options], Transform]] = {
     _KAFKA + "ValueToKey": _Class("extraction", "ValueToKey"),
     _KAFKA + "ExtractField$Key": _Class("extraction", "ExtractField", "key"),
     _KAFKA + "ExtractField$Value": _Class("extraction", "ExtractField", "value"),
+    _KAFKA + "HeaderFrom$Key": _Class("headers", "HeaderFrom", "key"),
+    _KAFKA + "HeaderFrom$Value": _Class("headers", "HeaderFrom", "value"),
+    _KAFKA + "InsertHeader": _Class("headers", "InsertHeader"),
+    _KAFKA + "DropHeaders": _Class("headers", "DropHeaders"),
     _KAFKA + "MaskField$Key": _Class("fields", "MaskField", "key"),
     _KAFKA + "MaskField$Value": _Class("fields", "MaskField", "value"),
 }

@@ -177,6 +177,10 @@ class SchemaCache(Generic[T]):
     def __init__(self) -> None:
         self._made: dict[tuple[str | int, ...], tuple[tuple[Schema, ...], T]] = {}
 
+    def __reduce__(self) -> "tuple[type[SchemaCache[T]], tuple[()]]":
+        """Let it be pickled as an empty cache: another process has other schemas."""
+        return SchemaCache, ()
+
     def get(self, make: Callable[..., T], *schemas: Schema, topic: str = "") -> T:
         """Return the cached result of ``make`` for the schemas, and for the topic if it depends on one."""
         identity: tuple[str | int, ...] = (topic, *map(id, schemas))

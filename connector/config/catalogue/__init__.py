@@ -11,6 +11,7 @@ from rowtide.connector.config.catalogue import (
     capture,
     connect,
     connection,
+    converters,
     databus,
     history,
     running,
@@ -31,6 +32,7 @@ SECTIONS: tuple[ModuleType, ...] = (
     topics,
     history,
     connect,
+    converters,
     canal,
     databus,
 )
@@ -39,7 +41,13 @@ SECTIONS: tuple[ModuleType, ...] = (
 
 def entries(section: ModuleType) -> tuple[Property[Any] | Family, ...]:
     """The properties and families of a section, in order."""
-    return tuple(value for value in vars(section).values() if isinstance(value, Property | Family))
+    found: list[Property[Any] | Family] = []
+    for value in vars(section).values():
+        if isinstance(value, Property | Family):
+            found.append(value)
+        elif isinstance(value, converters.ConverterProperties):
+            found += value.entries()
+    return tuple(found)
 
 
 PROPERTIES: dict[str, Property[Any]] = {

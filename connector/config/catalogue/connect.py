@@ -3,7 +3,6 @@
 from rowtide.connector.config.catalogue.kinds import boolean, choice, integer, long, names, optional, text
 from rowtide.connector.config.catalogue.property import Family, Property, Status
 from rowtide.connector.config.choices import (
-    DecimalFormat,
     ErrorsTolerance,
     ExactlyOnce,
     ExactlyOnceSource,
@@ -15,10 +14,6 @@ TITLE = "Kafka and Kafka Connect"
 
 _WORKER = "rowtide is a single worker, not a cluster of workers"
 _TOPIC = r"[a-zA-Z0-9_.\-]{1,249}"
-JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
-_CONVERTERS = rf"(?:{JSON_CONVERTER.replace('.', '[.]')}|JsonConverter)"
-_CONVERTER = "The converter of {}. Its settings apply only if this class is set."
-_ONLY_JSON = f"is not supported yet: only {JSON_CONVERTER} is"
 
 BOOTSTRAP_SERVERS = Property(
     "bootstrap.servers",
@@ -111,59 +106,6 @@ SHUTDOWN_TIMEOUT = Property(
     long(0),
     5000,
     "The time limit of a stop, in milliseconds: pending records are delivered, or the process ends without it.",
-)
-_JSON = "JsonConverter"
-KEY_CONVERTER = Property(
-    "key.converter", text(_CONVERTERS, _ONLY_JSON), JSON_CONVERTER, _CONVERTER.format("keys"), Status.PARTLY, _JSON
-)
-VALUE_CONVERTER = Property(
-    "value.converter", text(_CONVERTERS, _ONLY_JSON), JSON_CONVERTER, _CONVERTER.format("values"), Status.PARTLY, _JSON
-)
-HEADER_CONVERTER = Property(
-    "header.converter",
-    text(
-        r"org[.]apache[.]kafka[.]connect[.]storage[.]SimpleHeaderConverter",
-        "is not supported yet: only org.apache.kafka.connect.storage.SimpleHeaderConverter is",
-    ),
-    "org.apache.kafka.connect.storage.SimpleHeaderConverter",
-    "The converter of headers.",
-    Status.PARTLY,
-    "SimpleHeaderConverter",
-)
-_SCHEMAS = "Include the schema in each {}."
-KEY_SCHEMAS = Property("key.converter.schemas.enable", boolean(), True, _SCHEMAS.format("key"))
-VALUE_SCHEMAS = Property("value.converter.schemas.enable", boolean(), True, _SCHEMAS.format("value"))
-_DECIMAL = "The format of exact decimals in {}: Base64 of their bytes, or numbers (NUMERIC)."
-KEY_DECIMAL = Property(
-    "key.converter.decimal.format", choice(DecimalFormat), DecimalFormat.BASE64, _DECIMAL.format("keys")
-)
-VALUE_DECIMAL = Property(
-    "value.converter.decimal.format", choice(DecimalFormat), DecimalFormat.BASE64, _DECIMAL.format("values")
-)
-_NULLS = "Write a column's default in place of a NULL in {}."
-KEY_NULLS = Property("key.converter.replace.null.with.default", boolean(), True, _NULLS.format("keys"), exact=False)
-VALUE_NULLS = Property(
-    "value.converter.replace.null.with.default", boolean(), True, _NULLS.format("values"), exact=False
-)
-REGISTRY = Family(
-    "<key, value>.converter.schema.registry.url …",
-    r"(?:key|value)\.converter\.(?:schema\.registry\..+|apicurio\..+|basic\.auth\..+|auto\.register\.schemas"
-    r"|use\.latest\.version|(?:key|value)\.subject\.name\.strategy|enhanced\.avro\.schema\.support)",
-    "Settings of converters with a schema registry.",
-    Status.WITHOUT_EFFECT,
-    "JsonConverter uses no schema registry",
-)
-_CACHE = "rowtide caches each schema once per version of its table"
-KEY_CACHE = Property(
-    "key.converter.schemas.cache.size", integer(0), 1000, "The number of cached schemas.", Status.WITHOUT_EFFECT, _CACHE
-)
-VALUE_CACHE = Property(
-    "value.converter.schemas.cache.size",
-    integer(0),
-    1000,
-    "The number of cached schemas.",
-    Status.WITHOUT_EFFECT,
-    _CACHE,
 )
 EXACTLY_ONCE_SOURCE = Property(
     "exactly.once.source.support",

@@ -106,6 +106,19 @@ def choice(values: type[E]) -> Kind[E]:
     return Kind("one of " + ", ".join(value.value for value in values), parse)
 
 
+def java_class(values: type[E]) -> Kind[E]:
+    """One of several Java classes, by its full name or by the name without its package, as in Kafka Connect."""
+    known = {name: value for value in values for name in (value.value, value.value.rpartition(".")[2])}
+
+    def parse(value: str) -> E:
+        found = known.get(value.strip())
+        if found is None:
+            raise ValueError(f"is not supported; {', '.join(item.value for item in values)} are")
+        return found
+
+    return Kind("class", parse)
+
+
 def names() -> Kind[tuple[str, ...]]:
     """A comma-separated list of names."""
 

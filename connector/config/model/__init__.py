@@ -12,13 +12,16 @@ from rowtide.connector.config.choices import (
     BigintUnsignedHandling,
     BinaryHandling,
     BoolHandling,
+    ConverterClass,
     DecimalFormat,
     DecimalHandling,
     FailureHandling,
+    HeaderConverterClass,
     LimitAction,
     NameAdjustment,
     ProducerKind,
     RowCountOrder,
+    Serializer,
     SnapshotLocking,
     SnapshotMode,
     SourceStructVersion,
@@ -31,6 +34,8 @@ from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.config.model.databus import DatabusConfig
 from rowtide.connector.config.model.signals import IncrementalConfig, SignalsConfig
 from rowtide.connector.config.secret import Sanitizer, Secret
+from rowtide.envelope.avro.schemas import AvroFormat
+from rowtide.envelope.converters.registry import SchemaIds, SubjectNames
 from rowtide.envelope.transforms import Plugin
 from rowtide.topics.column_rules import ColumnRules
 from rowtide.topics.filters import (
@@ -48,8 +53,11 @@ from rowtide.topics.naming import TopicNaming
 from rowtide.topics.settings import TopicCreation, TopicSettings
 
 __all__ = [
+    "AvroConverterConfig",
     "CaptureConfig",
+    "CloudEventsConverterConfig",
     "Configuration",
+    "ConverterConfig",
     "ConvertersConfig",
     "DeliveryConfig",
     "FailureConfig",
@@ -59,7 +67,9 @@ __all__ = [
     "JsonConverterConfig",
     "KafkaConfig",
     "MirrorConfig",
+    "PlainConverterConfig",
     "Properties",
+    "RegistryConfig",
     "SnapshotConfig",
     "SnapshotFlags",
     "StreamingConfig",
@@ -283,11 +293,108 @@ class JsonConverterConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ConvertersConfig:
-    """The converters of keys and values."""
+class RegistryConfig:
+    """A schema registry.
 
-    key: JsonConverterConfig
-    value: JsonConverterConfig
+    Attributes:
+        urls: its URLs, tried in order.
+        user_info: ``user:password``.
+        token: a bearer token.
+        tls: settings of TLS, with the names of librdkafka: ``ssl.ca.pem`` …
+        auto_register: register new schemas; otherwise they are looked up.
+        latest_version: write with the latest version of the subject.
+        normalize: let the registry normalize schemas.
+        timeout_s: seconds to wait for an answer.
+        prefix: of the properties, for messages: ``value.converter.``.
+    """
+
+    urls: tuple[str, ...]
+    user_info: Secret | None
+    token: Secret | None
+    tls: ClientSettings
+    auto_register: bool
+    latest_version: bool
+    normalize: bool
+    timeout_s: float
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class AvroConverterConfig:
+    """Confluent's AvroConverter."""
+
+    registry: RegistryConfig
+    format: AvroFormat
+    subjects: SubjectNames
+    ids: SchemaIds
+
+    @property
+    def replace_null_with_default(self) -> bool:
+        """Whether null becomes the default of its column."""
+        return self.format.replace_null_with_default
+
+
+@dataclass(frozen=True, slots=True)
+class CloudEventsConverterConfig:
+    """Debezium's CloudEventsConverter.
+
+    Attributes:
+        metadata: where the metadata come from: ``value`` or ``header``.
+        fields: the same for single attributes: ``header`` or ``generate``.
+        avro: the converter of what is in Avro; ``None`` if nothing is.
+    """
+
+    serializer: Serializer
+    data_serializer: Serializer
+    json: JsonConverterConfig
+    extensions: bool
+    tracing: bool
+    schema_names: NameAdjustment
+    schema_name: str | None
+    metadata: str
+    fields: Mapping[str, str]
+    avro: AvroConverterConfig | None
+
+    @property
+    def replace_null_with_default(self) -> bool:
+        """Whether null becomes the default of its column."""
+        part = self.json if self.avro is None else self.avro
+        return part.replace_null_with_default
+
+
+@dataclass(frozen=True, slots=True)
+class PlainConverterConfig:
+    """A converter without schemas.
+
+    Attributes:
+        converter: its class.
+        delegate: of ``BinaryDataConverter``: the converter of everything that is not bytes.
+    """
+
+    converter: ConverterClass
+    delegate: JsonConverterConfig | None = None
+
+    @property
+    def replace_null_with_default(self) -> bool:
+        """Whether null becomes the default of its column."""
+        return self.delegate is not None and self.delegate.replace_null_with_default
+
+
+ConverterConfig = JsonConverterConfig | AvroConverterConfig | CloudEventsConverterConfig | PlainConverterConfig
+"""The converter of keys or of values."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertersConfig:
+    """The converters of keys, values and headers.
+
+    Attributes:
+        header: ``JsonConverter``'s settings if it converts the headers; otherwise the class.
+    """
+
+    key: ConverterConfig
+    value: ConverterConfig
+    header: JsonConverterConfig | HeaderConverterClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from rowtide.connector.config.model import (
     Properties,
 )
 from rowtide.connector.config.secret import Sanitizer
+from rowtide.connector.config.sections.converters import converters_config
 from rowtide.connector.config.sections.databus import databus_config
 from rowtide.connector.config.sections.kafka import (
-    converters_config,
     delivery_config,
     history_config,
     kafka_config,

@@ -4,9 +4,7 @@ import re
 from collections.abc import Mapping
 
 from rowtide.connector.config.catalogue import connect, history
-from rowtide.connector.config.catalogue.property import Property
 from rowtide.connector.config.choices import (
-    DecimalFormat,
     ExactlyOnce,
     ExactlyOnceSource,
     ProducerKind,
@@ -20,17 +18,14 @@ from rowtide.connector.config.kafka.producer_settings import (
     transactional_settings,
 )
 from rowtide.connector.config.model import (
-    ConvertersConfig,
     DeliveryConfig,
     HistoryConfig,
-    JsonConverterConfig,
     KafkaConfig,
 )
 from rowtide.connector.config.secret import Secret
 from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.topics.internal import offsets_settings
 
-_REGISTRY = re.compile(connect.REGISTRY.pattern)
 _COMMON = re.compile(connect.CLIENTS.pattern)
 _PRODUCER = ("producer.", "producer.override.")
 
@@ -68,45 +63,6 @@ def check_servers(reader: PropertyReader, name: str, servers: tuple[str, ...]) -
     for server in servers:
         if not re.fullmatch(r"(?:[A-Z_]+://)?(?:\[[0-9a-fA-F:%.]+\]|[a-zA-Z0-9_.\-]+):[0-9]{1,5}", server):
             reader.problem(name, f"{server!r} is not of the form host:port")
-
-
-def converters_config(reader: PropertyReader) -> ConvertersConfig:
-    """How keys and values are written."""
-    keys = connect.KEY_SCHEMAS, connect.KEY_DECIMAL, connect.KEY_NULLS
-    values = connect.VALUE_SCHEMAS, connect.VALUE_DECIMAL, connect.VALUE_NULLS
-    return ConvertersConfig(
-        _converter(reader, connect.KEY_CONVERTER, *keys), _converter(reader, connect.VALUE_CONVERTER, *values)
-    )
-
-
-def _converter(
-    reader: PropertyReader,
-    converter: Property[str],
-    schemas: Property[bool],
-    decimals: Property[DecimalFormat],
-    nulls: Property[bool],
-) -> JsonConverterConfig:
-    """A converter. Its settings apply only if its class is set, as in Kafka Connect."""
-    if reader.is_set(converter):
-        return JsonConverterConfig(reader[schemas], reader[decimals], reader[nulls])
-    side = converter.name
-    if any(name.startswith(f"{side}.") and _REGISTRY.fullmatch(name) for name in reader.properties):
-        reader.problem(
-            side,
-            "is required with the settings of a schema registry: the worker of Kafka Connect may have one for Avro. "
-            f"Give the worker's file as well, or set {side}={converter.default}, which uses no registry",
-        )
-    # Exact values do not depend on a converter's class.
-    replaces = reader[nulls] if reader.exact else nulls.default
-    standard = JsonConverterConfig(schemas.default, decimals.default, replaces)
-    if JsonConverterConfig(reader[schemas], reader[decimals], reader[nulls]) != standard:
-        without = (schemas, decimals) if reader.exact else (schemas, decimals, nulls)
-        names = ", ".join(one.name for one in without if reader.properties.get(one.name))
-        reader.warnings.append(
-            f"{names} has no effect without {converter.name}={converter.default}: Kafka Connect applies a converter's "
-            "settings only together with its class"
-        )
-    return standard
 
 
 def delivery_config(reader: PropertyReader, producer: ClientSettings) -> DeliveryConfig:

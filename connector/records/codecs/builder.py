@@ -84,6 +84,7 @@ class Codecs:
                 minimal_images=minimal,
                 current=current,
                 json_style=style,
+                structured_headers=settings.transforms is not None,
             )
 
         if not settings.changes:

@@ -16,20 +16,24 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.messages import message_bytes, message_parts, message_values
 from rowtide.connector.rows.row_compiler import Column, TextRows
 from rowtide.connector.rows.row_decoder import text_rows
+from rowtide.envelope.converters.json import wrapping
 from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import parse_value
-from rowtide.envelope.json.text import schema_text, value_text
-from rowtide.envelope.schema import Schema
 from rowtide.envelope.settings import JsonSettings
 from rowtide.envelope.table import TableSchema
 
+NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
+"""The headers of a change of a key, with the other key."""
 NO_TRANSACTION = '"transaction":null'
 _MARK = "\0"
 """Precedes a default that is written for null while rows are compared; JSON text never contains this character."""
 
 
 class TableCodec(RowsCodec[tuple[str, str], Message]):
-    """Turns row images of one table into Debezium's messages; a row is the JSON of its key and the JSON of itself."""
+    """Turns row images of one table into Debezium's messages; a row is the JSON of its key and the JSON of itself.
+
+    ``structured_headers``: the other key of a changed key is JSON in the header, for transforms and header converters.
+    """
 
     def __init__(
         self,
@@ -43,6 +47,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         minimal_images: bool = False,
         current: CurrentRows | None = None,
         json_style: JsonStyle = STREAM,
+        structured_headers: bool = False,
     ) -> None:
         marked = [_marked(column) for column in columns] if skip_unchanged else columns
         with_defaults = [_with_default(column) for column in marked] if minimal_images else None
@@ -50,6 +55,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         self._marks = marked != columns
         self._tombstones = tombstones
         self._skip_unchanged = skip_unchanged
+        self._structured_headers = structured_headers
         self._key_open, self._key_close = wrapping(records.key, key_settings)
         self._value_open, self._value_close = wrapping(records.envelope, value_settings)
         self._keyed = records.key is not None
@@ -128,15 +134,17 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
     def _moved(self, old: tuple[str, str], new: tuple[str, str], row: int, context: EventContext) -> Iterable[Message]:
         """A change of the key: a delete with the old key, a create with the new one; headers name the other key."""
         old_key, new_key = self._key(old[0]), self._key(new[0])
-        to_new = [("__debezium.newkey", self._key_header(new[0])), *context.headers]
-        to_old = [("__debezium.oldkey", self._key_header(old[0])), *context.headers]
+        to_new = [(NEW_KEY, self._key_header(new[0])), *context.headers]
+        to_old = [(OLD_KEY, self._key_header(old[0])), *context.headers]
         yield old_key, self._values("d", None, [old], row, context)[0], to_new
         if self._tombstones:
             yield old_key, None, to_new
         yield new_key, self._values("c", [new], None, row, context)[0], to_old
 
     def _key_header(self, key: str) -> bytes:
-        """A key in the format of Connect's SimpleHeaderConverter, which is not quite JSON."""
+        """A key as JSON for transforms, else as Connect's SimpleHeaderConverter writes it, which is not quite JSON."""
+        if self._structured_headers:
+            return key.replace(_MARK, "").encode()
         schema = self.records.key
         assert schema is not None
         return (header_text(schema, parse_value(schema, key.replace(_MARK, ""))) or "").encode()
@@ -197,16 +205,3 @@ def _texts(rows: Sequence[tuple[str, str]] | None, others: Sequence[tuple[str, s
     if rows is not None:
         return [row for _, row in rows]
     return ["null"] * len(others or ())
-
-
-def wrapping(schema: Schema | None, settings: JsonSettings) -> tuple[bytes, bytes]:
-    """The bytes before and after a payload (``JsonConverter`` with ``schemas.enable``)."""
-    if schema is None or not settings.schemas_enable:
-        return b"", b""
-    return f'{{"schema":{schema_text(schema, json_format=settings.json_format)},"payload":'.encode(), b"}"
-
-
-def json_message(schema: Schema, value: object, settings: JsonSettings) -> bytes:
-    """A complete key or value, for records that are too rare for a compiled writer."""
-    opening, closing = wrapping(schema, settings)
-    return opening + value_text(schema, value, settings.json_format).encode() + closing

@@ -9,24 +9,27 @@ from rowtide_stack.errors import ProgramMissingError
 from rowtide_stack.programs.cache import cached
 from rowtide_stack.programs.debian import unpack_packages
 from rowtide_stack.programs.host import java, maven
-from rowtide_stack.programs.maven import copy_jars, unpack_jar
+from rowtide_stack.programs.maven import copy_jars, unpack_jar, unpack_tar
 
 __all__ = [
     "KAFKA_VERSION",
     "MARIADB_VERSION",
     "PROGRAMS",
+    "REGISTRY_VERSION",
     "ZOOKEEPER_VERSION",
     "java_command",
     "kafka",
     "mariadb",
     "mysql",
     "mysql_command",
+    "registry",
     "spark_jars",
     "zookeeper",
 ]
 
 KAFKA_VERSION = "4.3.1"
 ZOOKEEPER_VERSION = "3.9.4"
+REGISTRY_VERSION = "2.6.13.Final"
 MARIADB_VERSION = "11.4.5"
 MYSQL_SUITE = "sid"
 """The only Debian release with packages of the MySQL server."""
@@ -81,6 +84,15 @@ def zookeeper() -> Path:
     )
 
 
+def registry() -> Path:
+    """The jar of Apicurio's schema registry, which has Confluent's interface too."""
+    folder = _entry(
+        f"apicurio-registry-{REGISTRY_VERSION.lower()}",
+        lambda folder: unpack_tar(folder, f"io.apicurio:apicurio-registry-app:{REGISTRY_VERSION}:tar.gz:all"),
+    )
+    return next(folder.rglob("apicurio-registry-app-*-runner.jar"))
+
+
 def spark_jars() -> list[Path]:
     """The jars that Spark needs for Kafka and Delta in addition to those of pyspark.
 
@@ -115,6 +127,7 @@ PROGRAMS: dict[str, Callable[[], object]] = {
     "mariadb": mariadb,
     "maven": maven,
     "mysql": mysql,
+    "registry": registry,
     "spark": spark_jars,
     "zookeeper": zookeeper,
 }

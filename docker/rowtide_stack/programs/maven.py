@@ -1,5 +1,6 @@
 """Downloads jars and their dependencies with Maven."""
 
+import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
@@ -7,7 +8,7 @@ from xml.sax.saxutils import escape
 
 from rowtide_stack.programs.host import maven, run
 
-__all__ = ["copy_jars", "unpack_jar"]
+__all__ = ["copy_jars", "unpack_jar", "unpack_tar"]
 
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -34,6 +35,15 @@ def unpack_jar(target: Path, coordinate: str) -> None:
         for jar in Path(folder).glob("*.jar"):
             with zipfile.ZipFile(jar) as archive:
                 archive.extractall(target)
+
+
+def unpack_tar(target: Path, coordinate: str) -> None:
+    """Unpack an archive (``group:artifact:version:tar.gz:classifier``) into ``target``."""
+    with tempfile.TemporaryDirectory(prefix="rowtide-maven-") as folder:
+        run([maven(), *_MVN, "dependency:copy", f"-Dartifact={coordinate}", f"-DoutputDirectory={folder}"], cwd=target)
+        for path in Path(folder).glob("*.tar.gz"):
+            with tarfile.open(path) as archive:
+                archive.extractall(target, filter="data")
 
 
 def _dependency(coordinate: str) -> str:

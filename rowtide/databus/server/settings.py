@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rowtide.connector.config import Configuration, ConfigurationError, Problem, load_invalid, read_properties
-from rowtide.connector.config.catalogue import capture, connect, databus, history, snapshot, values
+from rowtide.connector.config.catalogue import capture, connect, converters, databus, history, snapshot, values
 from rowtide.connector.config.choices import NewTables, SnapshotMode, SourceStructVersion
+from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.topics.naming import OneTopic
 
 _WITHOUT_ROWS = frozenset({SnapshotMode.NO_DATA, SnapshotMode.RECOVERY})
@@ -65,6 +66,8 @@ def _problems(config: Configuration) -> Iterator[Problem]:
         yield Problem(snapshot.NEW_TABLES.name, "must not be incremental: the topic has no rows of snapshots")
     refused = {
         connect.TRANSFORMS.name: bool(config.transforms),
+        converters.KEY.converter.name: not isinstance(config.converters.key, JsonConverterConfig),
+        converters.VALUE.converter.name: not isinstance(config.converters.value, JsonConverterConfig),
         "column.mask and column.truncate": bool(config.values.column_rules.rules),
         capture.SKIP_UNCHANGED.name: config.capture.skip_messages_without_change,
         values.MINIMAL_ROW_IMAGES.name: config.values.minimal_row_images,

@@ -8,6 +8,7 @@ from rowtide.connector.records.batch import Batch, HistoryEntry, Message, joined
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import Transforms
 from rowtide.connector.records.transforms import Transformer, TransformFailed
+from rowtide.envelope.converters.json import JsonConverter
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.schema import INT32, OPTIONAL_INT32, STRING, Schema, struct
 from rowtide.envelope.settings import JsonSettings
@@ -27,7 +28,7 @@ BY_VALUE = UNWRAP | {"transforms.unwrap.route.by.field": "v"}
 
 
 def transformer(properties: dict[str, str], values: JsonSettings = PLAIN) -> Transformer:
-    return Transformer(Transforms(chain_from_properties(properties), PLAIN, values))
+    return Transformer(Transforms(chain_from_properties(properties), JsonConverter(PLAIN), JsonConverter(values)))
 
 
 def created(number: int, v: str = "a") -> Message:

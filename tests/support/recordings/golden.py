@@ -22,7 +22,7 @@ _ID = re.compile(r'("payload":\{)"id":"[^"]*"')
 _NOTIFIED = re.compile(r'"timestamp":\d+')
 _DATA = re.compile(r'(?<="additional_data":)\{[^{}]*\}')
 _RUN = "__debezium.context.runId"
-_UNMARKED = {("transform-outbox", "out.order.events"): 1}
+_UNMARKED = {("transform-outbox", "out.order.events"): 1, ("cloudevents-json", "cloudevents-json"): 8}
 """The number of snapshot records that cannot be recognised as such."""
 
 
@@ -38,9 +38,10 @@ class Written:
     @property
     def streamed(self) -> bool:
         """Whether it came from the binlog, as tombstones do. Without an envelope, a retained field of it decides."""
-        if self.value is None or '"snapshot":"false"' in self.value:
+        text = (self.value or "") + "".join(value or "" for name, value in self.headers if name == "source")
+        if self.value is None or '"snapshot":"false"' in text:
             return True
-        return not any(mark in self.value for mark in ('"snapshot":"', 'op":"r"', '"aggregate_type":"'))
+        return not any(mark in text for mark in ('"snapshot":"', 'op":"r"', '"aggregate_type":"'))
 
 
 def normalised(message: Written) -> Written:

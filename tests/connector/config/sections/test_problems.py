@@ -73,8 +73,8 @@ CASES = [
     ("signal.kafka.topic", "a b", "may only contain ASCII letters"),
     (
         "value.converter",
-        "io.confluent.connect.avro.AvroConverter",
-        "only org.apache.kafka.connect.json.JsonConverter is",
+        "io.confluent.connect.json.JsonSchemaConverter",
+        "is not supported; org.apache.kafka.connect.json.JsonConverter, ",
     ),
     ("transforms", "unwrap", "transforms.unwrap.type: is required"),
     (

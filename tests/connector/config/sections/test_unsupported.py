@@ -8,8 +8,6 @@ from rowtide.connector.config.catalogue.property import Status
 from tests.support import configurations
 
 IGNORE = {"rowtide.ignore.unsupported": "true"}
-AVRO = "io.confluent.connect.avro.AvroConverter"
-JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 def problems_of(properties: dict[str, str]) -> dict[str, str]:
@@ -52,24 +50,6 @@ def test_no_property_with_an_influence_on_records_may_be_left_out() -> None:
         "snapshot.query.mode.custom.name",
     }
     assert all(PROPERTIES[name].status is Status.NOT_YET or PROPERTIES[name].refused for name in may)
-
-
-def test_a_registry_beside_json_has_no_effect() -> None:
-    given = {"value.converter": JSON, "value.converter.schema.registry.url": "http://registry:8081"}
-    (warning,) = from_properties(configurations.PROPERTIES | given).warnings
-    assert warning == "value.converter.schema.registry.url has no effect: JsonConverter uses no schema registry"
-
-
-def test_a_registry_without_a_converter_asks_for_the_workers() -> None:
-    found = problems_of({"value.converter.schema.registry.url": "http://registry:8081"})
-    assert found.keys() == {"value.converter"}
-    assert "Give the worker's file as well, or set value.converter=" in found["value.converter"]
-
-
-def test_a_converter_with_a_registry_is_one_error() -> None:
-    found = problems_of({"key.converter": AVRO, "key.converter.schema.registry.url": "http://registry:8081"})
-    assert found.keys() == {"key.converter"}
-    assert "is not supported yet" in found["key.converter"]
 
 
 def test_interceptors_that_only_measure_have_no_effect() -> None:

@@ -28,11 +28,12 @@ from tests.support.recordings.golden import Case, cases
 
 def settings_of(name: str) -> PipelineSettings:
     """A case's settings without transforms, which apply to messages only, and without topics that have no rows."""
+    others = ("value.converter", "header.converter") if "cloudevents" in name else ()
     _, more = STOPS.get(name, ("", {}))
     properties = {
         key: value
         for key, value in (Case(name).properties() | more).items()
-        if not key.startswith(("transforms", "predicates", "notification."))
+        if not key.startswith(("transforms", "predicates", "notification.", *others))
     }
     return replace(pipeline_settings(from_properties(properties), "run"), schema_changes=False)
 

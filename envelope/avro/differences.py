@@ -1,0 +1,60 @@
+"""How two Avro schemas differ, for messages about schemas that a registry refuses."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+
+def differences(before: str, after: str) -> list[str]:
+    """Return what differs between two versions of a record's schema as far as readers notice it, each with its field.
+
+    Args:
+        before: the earlier schema.
+        after: the later schema.
+    """
+    return list(dict.fromkeys(_types(json.loads(before), json.loads(after), "")))
+
+
+def _types(before: Any, after: Any, path: str) -> Iterator[str]:
+    old, new = _plain(before), _plain(after)
+    if isinstance(old, dict) and isinstance(new, dict) and old.get("type") == new.get("type") == "record":
+        yield from _records(old, new, path)
+    elif isinstance(old, dict) and isinstance(new, dict) and old.get("type") == new.get("type") == "array":
+        yield from _types(old["items"], new["items"], f"{path}[]")
+    elif _shown(before) != _shown(after):
+        yield f"the type of {path or 'the schema'} is {_shown(after)} instead of {_shown(before)}"
+
+
+def _records(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[str]:
+    old = {field["name"]: field for field in before["fields"]}
+    new = {field["name"]: field for field in after["fields"]}
+    prefix = f"{path}." if path else ""
+    for name, field in new.items():
+        if name in old:
+            yield from _types(old[name]["type"], field["type"], prefix + name)
+        elif "default" not in field:
+            yield f"the field {prefix}{name} is new and has no default"
+    for name, field in old.items():
+        if name not in new:
+            default = "" if "default" in field else ", which had no default,"
+            yield f"the field {prefix}{name}{default} is gone"
+
+
+def _plain(schema: Any) -> Any:
+    """The type in a union with null, without attributes of Connect around it."""
+    if isinstance(schema, list):
+        others = [branch for branch in schema if branch != "null"]
+        return _plain(others[0]) if len(others) == 1 else schema
+    return schema
+
+
+def _shown(schema: Any) -> str:
+    """A type as far as it matters to readers."""
+    if isinstance(schema, list):
+        return " or ".join(sorted(map(_shown, schema)))
+    if isinstance(schema, dict):
+        logical = schema.get("logicalType")
+        kind = _shown(schema["type"])
+        size = f"({schema.get('precision')}, {schema.get('scale')})" if logical == "decimal" else ""
+        return f"{kind} ({logical}{size})" if logical else kind
+    return str(schema)

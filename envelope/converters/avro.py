@@ -1,0 +1,90 @@
+"""``io.confluent.connect.avro.AvroConverter``: Avro with the id of its schema in a registry."""
+
+import json
+from collections.abc import Callable
+
+from rowtide.envelope.avro.names import record_name
+from rowtide.envelope.avro.schemas import DEFAULT_FORMAT, AvroFormat, avro_schema_text
+from rowtide.envelope.avro.values import avro_encoder, avro_name
+from rowtide.envelope.converters.converter import Added
+from rowtide.envelope.converters.registry import Registry, SchemaIds, SubjectNames, frame
+from rowtide.envelope.schema import Schema
+from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, Side
+
+_Write = Callable[[object, Added], bytes]
+
+
+class AvroConverter:
+    """Avro with schema ids.
+
+    Args:
+        registry: the schema registry.
+        settings: how schemas and values become Avro.
+        subjects: the names of subjects.
+        ids: where records have the ids of their schemas.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        settings: AvroFormat = DEFAULT_FORMAT,
+        subjects: SubjectNames = SubjectNames.TOPIC,
+        ids: SchemaIds = SchemaIds.PREFIX,
+    ) -> None:
+        self._registry = registry
+        self._settings = settings
+        self._subjects = subjects
+        self._ids = ids
+        self._writers: SchemaCache[_Write] = SchemaCache()
+
+    @property
+    def replaces_null(self) -> bool:
+        """Whether null becomes the default of its schema."""
+        return self._settings.replace_null_with_default
+
+    def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
+        """Return the bytes of a key or value; see :class:`~rowtide.envelope.converters.converter.Converter`."""
+        schema, value = record.schema_of(side), record.content(side)
+        if schema is None or value is None:
+            return None
+        write = self._writers.get(lambda of: self._writer(record.topic, side, of), schema, topic=record.topic)
+        return write(value, added)
+
+    def subject(self, topic: str, side: Side, schema: Schema) -> str:
+        """Return the subject of a schema."""
+        struct = schema.type == "struct" and schema.name is not None
+        name = record_name(schema.name or "", scrub=self._settings.scrub_invalid_names).full if struct else None
+        return self._subjects.subject(topic, side, name)
+
+    def schema_text(self, schema: Schema) -> str:
+        """Return the Avro schema that is registered for a Connect schema."""
+        return avro_schema_text(schema, self._settings)
+
+    def _writer(self, topic: str, side: Side, schema: Schema) -> _Write:
+        text = self.schema_text(schema)
+        registered = self._registry.registered(self.subject(topic, side, schema), "AVRO", text)
+        other = None if registered.text == text else registered.text
+        if other is not None:
+            _require_fields(schema, json.loads(other), self._settings)
+        encode = avro_encoder(schema, self._settings, other)
+        framed = frame(self._ids, registered, side)
+        return lambda value, added: framed(encode(value), added)
+
+
+def _require_fields(schema: Schema, written: object, settings: AvroFormat, path: str = "") -> None:
+    """Raise ``ValueError`` if a schema that is written instead lacks fields: their values would be lost."""
+    if isinstance(written, list):
+        written = next((branch for branch in written if branch != "null"), None)
+    if isinstance(written, dict) and isinstance(written.get("type"), dict | list):
+        written = written["type"]
+    if schema.type != "struct" or not isinstance(written, dict):
+        return  # a record is written out where it is first used, and compared there
+    known = {field["name"]: field["type"] for field in written.get("fields", ())}
+    for field in schema.fields:
+        name = avro_name(field.name, settings)
+        if name not in known:
+            raise ValueError(
+                f"the latest version of the schema lacks the field {path}{name}, whose values would be lost. Register "
+                "a version with it, or set use.latest.version=false"
+            )
+        _require_fields(field.schema, known[name], settings, f"{path}{name}.")

@@ -1,0 +1,114 @@
+"""A schema registry as converters see it, the names of subjects, and the forms in which a record names its schema."""
+
+import enum
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple, Protocol
+
+from rowtide.envelope.converters.converter import Added
+from rowtide.envelope.transforms.record import Side
+
+SchemaKind = Literal["AVRO", "PROTOBUF"]
+
+
+class RegisteredSchema(NamedTuple):
+    """A schema in a registry.
+
+    Attributes:
+        id: its number.
+        text: its text as it is to be written, which may be an older version's (``use.latest.version``).
+        guid: its global id, for registries that have one.
+    """
+
+    id: int
+    text: str
+    guid: uuid.UUID | None = None
+
+
+class Registry(Protocol):
+    """A schema registry."""
+
+    def registered(self, subject: str, kind: SchemaKind, text: str) -> RegisteredSchema:
+        """Return a schema with its id: it is registered, looked up, or replaced by the latest version.
+
+        Args:
+            subject: the subject.
+            kind: the language of the schema.
+            text: the schema.
+
+        Raises:
+            RegistryError: the registry cannot be reached or refuses the schema, or lacks it.
+        """
+        ...
+
+
+class SubjectNames(enum.StrEnum):
+    """``key.subject.name.strategy`` and ``value.subject.name.strategy``."""
+
+    TOPIC = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
+    RECORD = "io.confluent.kafka.serializers.subject.RecordNameStrategy"
+    TOPIC_RECORD = "io.confluent.kafka.serializers.subject.TopicRecordNameStrategy"
+
+    def subject(self, topic: str, side: Side, record: str | None) -> str:
+        """Return a subject.
+
+        Args:
+            topic: the topic.
+            side: key or value.
+            record: the full name of the record or message; ``None`` if the schema is of another type.
+
+        Raises:
+            ValueError: the strategy needs a record.
+        """
+        if self is SubjectNames.TOPIC:
+            return f"{topic}-{side}"
+        if record is None:
+            raise ValueError(f"{self.value} needs a struct, and the {side} is none. Set {side}.subject.name.strategy")
+        return record if self is SubjectNames.RECORD else f"{topic}-{record}"
+
+
+class SchemaIds(enum.StrEnum):
+    """``key.schema.id.serializer`` and ``value.schema.id.serializer``: where a record has the id of its schema."""
+
+    PREFIX = "io.confluent.kafka.serializers.schema.id.PrefixSchemaIdSerializer"
+    HEADER = "io.confluent.kafka.serializers.schema.id.HeaderSchemaIdSerializer"
+
+
+Frame = Callable[[bytes, Added], bytes]
+"""From the bytes of a value to those that are sent, and headers."""
+
+
+def frame(ids: SchemaIds, schema: RegisteredSchema, side: Side, message_indexes: bytes = b"") -> Frame:
+    """Return the function that adds the id of a schema to the bytes of a value.
+
+    Before the bytes stands 0 and the id as four bytes, most significant first. In a header, ``__key_schema_id`` or
+    ``__value_schema_id``, it is 1 and the sixteen bytes of the global id.
+
+    Args:
+        ids: where the id is written.
+        schema: the schema.
+        side: key or value.
+        message_indexes: which message of a Protobuf schema it is, as written after the id.
+
+    Raises:
+        ValueError: the registry gives schemas no global id, which a header needs.
+    """
+    if ids is SchemaIds.PREFIX:
+        prefix = b"\x00" + schema.id.to_bytes(4, "big") + message_indexes
+        return lambda data, _added: prefix + data
+    if schema.guid is None:
+        raise ValueError(
+            f"the schema registry has no global id for the schema {schema.id}, so a header cannot name it. Set "
+            f"{side}.schema.id.serializer={SchemaIds.PREFIX.value}"
+        )
+    header = (SCHEMA_ID_HEADERS[side], b"\x01" + schema.guid.bytes + message_indexes)
+
+    def with_header(data: bytes, added: Added) -> bytes:
+        added.append(header)
+        return data
+
+    return with_header
+
+
+SCHEMA_ID_HEADERS: Mapping[Side, str] = {"key": "__key_schema_id", "value": "__value_schema_id"}
+"""The header that names the schema of a key or a value."""

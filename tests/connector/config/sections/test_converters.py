@@ -1,0 +1,193 @@
+"""The converters of keys, values and headers: their classes, their settings, and what is wrong with them."""
+
+import pytest
+
+from rowtide.connector.config import Configuration, ConfigurationError, from_properties
+from rowtide.connector.config.choices import ConverterClass, HeaderConverterClass
+from rowtide.connector.config.model import (
+    AvroConverterConfig,
+    CloudEventsConverterConfig,
+    JsonConverterConfig,
+    PlainConverterConfig,
+)
+from rowtide.envelope.avro.schemas import AvroFormat
+from rowtide.envelope.converters.registry import SchemaIds, SubjectNames
+from tests.support import configurations
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+AVRO = "io.confluent.connect.avro.AvroConverter"
+CLOUD_EVENTS = "io.debezium.converters.CloudEventsConverter"
+BINARY = "io.debezium.converters.BinaryDataConverter"
+MYSQL = "io.debezium.connector.mysql.MySqlConnector"
+REGISTRY = {"value.converter": AVRO, "value.converter.schema.registry.url": "http://a:8081,http://b:8081"}
+
+
+def configured(properties: dict[str, str]) -> Configuration:
+    return from_properties(configurations.PROPERTIES | properties)
+
+
+def problems_of(properties: dict[str, str]) -> dict[str, str]:
+    with pytest.raises(ConfigurationError) as caught:
+        configured(properties)
+    return {problem.property: problem.message for problem in caught.value.problems}
+
+
+def avro(properties: dict[str, str]) -> AvroConverterConfig:
+    found = configured(REGISTRY | properties).converters.value
+    assert isinstance(found, AvroConverterConfig)
+    return found
+
+
+def test_avro_has_its_settings() -> None:
+    found = avro(
+        {
+            "value.converter.auto.register.schemas": "false",
+            "value.converter.use.latest.version": "true",
+            "value.converter.value.subject.name.strategy": SubjectNames.RECORD.value,
+            "value.converter.value.schema.id.serializer": "HeaderSchemaIdSerializer",
+            "value.converter.connect.meta.data": "false",
+            "value.converter.scrub.invalid.names": "true",
+            "value.converter.discard.type.doc.default": "true",
+            "value.converter.http.read.timeout.ms": "1500",
+        }
+    )
+    assert found.registry.urls == ("http://a:8081", "http://b:8081")
+    assert found.registry.latest_version
+    assert not found.registry.auto_register
+    assert found.registry.timeout_s == 1.5
+    assert found.format == AvroFormat(False, True, True, False)
+    assert found.subjects is SubjectNames.RECORD
+    assert found.ids is SchemaIds.HEADER
+
+
+def test_simple_names_of_classes_are_accepted_as_in_kafka_connect() -> None:
+    found = configured({"key.converter": "StringConverter"}).converters.key
+    assert found == PlainConverterConfig(ConverterClass.STRING)
+
+
+def test_a_null_stays_null_with_exact_values_and_becomes_the_default_with_debeziums() -> None:
+    assert not avro({}).replace_null_with_default
+    assert avro({"connector.class": MYSQL}).replace_null_with_default
+    name = "value.converter.ignore.default.for.nullables"
+    assert not avro({"connector.class": MYSQL, name: "true"}).replace_null_with_default
+    assert avro({name: "false"}).replace_null_with_default
+
+
+@pytest.mark.parametrize(
+    ("properties", "name", "message"),
+    [
+        ({"value.converter.schema.registry.url": ""}, "value.converter.schema.registry.url", "is required"),
+        ({"value.converter.schema.registry.url": "a:8081"}, "value.converter.schema.registry.url", "not of the form"),
+        (
+            {"value.converter.basic.auth.user.info": "me:geheim"},
+            "value.converter.basic.auth.user.info",
+            "needs value.converter.basic.auth.credentials.source=USER_INFO",
+        ),
+        (
+            {"value.converter.basic.auth.credentials.source": "USER_INFO"},
+            "value.converter.basic.auth.user.info",
+            "is required",
+        ),
+        (
+            {"value.converter.value.subject.name.strategy": "com.example.Mine"},
+            "value.converter.value.subject.name.strategy",
+            "is not supported",
+        ),
+        ({"rowtide.sink": "stdout"}, "value.converter", "writes JSON"),
+        (
+            {"value.converter.schema.registry.ssl.truststore.location": "/nowhere/trust.jks"},
+            "value.converter.schema.registry.ssl.truststore.location",
+            "cannot be read",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(properties: dict[str, str], name: str, message: str) -> None:
+    found = problems_of(REGISTRY | properties)
+    assert found.keys() == {name}
+    assert message in found[name]
+    assert "geheim" not in found[name]
+
+
+def test_the_password_in_a_url_is_not_shown() -> None:
+    found = problems_of({"value.converter": AVRO, "value.converter.schema.registry.url": "ftp://me:geheim@a"})
+    assert "geheim" not in str(found)
+
+
+def test_a_registry_without_a_converter_asks_for_the_workers() -> None:
+    found = problems_of({"value.converter.schema.registry.url": "http://registry:8081"})
+    assert found.keys() == {"value.converter"}
+    assert "Give the worker's file as well, or set value.converter" in found["value.converter"]
+
+
+def test_settings_of_another_converter_have_no_effect() -> None:
+    given = {"value.converter": JSON, "value.converter.schema.registry.url": "http://registry:8081"}
+    (warning,) = configured(given).warnings
+    assert warning == "value.converter.schema.registry.url has no effect with value.converter=JsonConverter"
+    (warning,) = configured(REGISTRY | {"value.converter.schemas.enable": "false"}).warnings
+    assert warning == "value.converter.schemas.enable has no effect with value.converter=AvroConverter"
+
+
+def test_the_latest_version_needs_that_nothing_is_registered() -> None:
+    (warning,) = configured(REGISTRY | {"value.converter.use.latest.version": "true"}).warnings
+    assert "has no effect without value.converter.auto.register.schemas=false" in warning
+
+
+def cloud_events(properties: dict[str, str]) -> CloudEventsConverterConfig:
+    found = configured({"value.converter": CLOUD_EVENTS} | properties).converters.value
+    assert isinstance(found, CloudEventsConverterConfig)
+    return found
+
+
+def test_cloud_events_have_settings_of_json_and_avro() -> None:
+    found = cloud_events(
+        {
+            "value.converter.serializer.type": "avro",
+            "value.converter.data.serializer.type": "avro",
+            "value.converter.avro.schema.registry.url": "http://a:8081",
+            "value.converter.json.schemas.enable": "false",
+        }
+    )
+    assert not found.json.schemas_enable
+    assert found.avro is not None
+    assert found.avro.registry.urls == ("http://a:8081",)
+    assert found.metadata == "value"
+    assert found.fields == {"id": "generate", "type": "generate", "traceparent": "header", "dataSchemaName": "generate"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "name", "message"),
+    [
+        ({"serializer.type": "avro"}, "data.serializer.type", "must be avro"),
+        ({"data.serializer.type": "avro"}, "avro.schema.registry.url", "is required"),
+        ({"json.schemas.enabled": "true"}, "json.schemas.enabled", "is not a known property"),
+        ({"json.schemas.enable": "ja"}, "json.schemas.enable", "must be 'true' or 'false', not 'ja'"),
+        ({"metadata.source": "elsewhere"}, "metadata.source", "must begin with value or header"),
+        ({"metadata.source": "value,id:value"}, "metadata.source", "'id:value' is not"),
+        ({"metadata.source": "value,id:generate", "opentelemetry.tracing.attributes.enable": "true"},
+         "metadata.source", "must have traceparent:header"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_cloud_events_is_named(properties: dict[str, str], name: str, message: str) -> None:
+    given = {f"value.converter.{one}": text for one, text in properties.items()}
+    found = problems_of({"value.converter": CLOUD_EVENTS} | given)
+    assert message in found[f"value.converter.{name}"]
+
+
+def test_binary_data_may_have_another_converter_for_the_rest() -> None:
+    given = {
+        "value.converter": BINARY,
+        "value.converter.delegate.converter.type": JSON,
+        "value.converter.delegate.converter.type.schemas.enable": "false",
+    }
+    found = configured(given).converters.value
+    assert isinstance(found, PlainConverterConfig)
+    assert found.delegate is not None
+    assert not found.delegate.schemas_enable
+    assert "must be" in problems_of(given | {"value.converter.delegate.converter.type": AVRO}).popitem()[1]
+
+
+def test_headers_have_a_converter() -> None:
+    assert configured({}).converters.header is HeaderConverterClass.SIMPLE
+    found = configured({"header.converter": JSON, "header.converter.schemas.enable": "false"}).converters.header
+    assert isinstance(found, JsonConverterConfig)
+    assert not found.schemas_enable
