@@ -9,6 +9,7 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import PROPERTIES, capture, connection, values
 from rowtide.connector.config.catalogue.property import Flavor
 from rowtide.connector.config.choices import LimitAction
+from rowtide.connector.config.model import ProtobufConverterConfig
 from rowtide.connector.records.lossy_conversions import (
     ColumnTraits,
     ConversionSettings,
@@ -170,9 +171,9 @@ def _conversion_settings(config: Configuration) -> ConversionSettings:
         connector=config.flavor.value,
     )
     converters = config.converters
-    return ConversionSettings(
-        settings, converters.key.replace_null_with_default, converters.value.replace_null_with_default
-    )
+    value = converters.value
+    told = not isinstance(value, ProtobufConverterConfig) or value.format.tells_null
+    return ConversionSettings(settings, converters.key.replace_null_with_default, value.replace_null_with_default, told)
 
 
 def _lossy_conversions(config: Configuration, captured: list[TableFact], *, zero_dates: bool) -> Iterator[Finding]:

@@ -195,6 +195,8 @@ class ConverterClass(enum.StrEnum):
     BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
     BINARY = "io.debezium.converters.BinaryDataConverter"
     AVRO = "io.confluent.connect.avro.AvroConverter"
+    APICURIO_AVRO = "io.apicurio.registry.utils.converter.AvroConverter"
+    PROTOBUF = "io.confluent.connect.protobuf.ProtobufConverter"
     CLOUD_EVENTS = "io.debezium.converters.CloudEventsConverter"
 
 

@@ -9,6 +9,7 @@ from rowtide.connector.config.model import (
     CloudEventsConverterConfig,
     ConverterConfig,
     JsonConverterConfig,
+    ProtobufConverterConfig,
     RegistryConfig,
 )
 from rowtide.connector.errors import ConnectorError
@@ -17,6 +18,7 @@ from rowtide.envelope.converters.converter import Converter
 from rowtide.envelope.converters.headers import HeaderConverter, SimpleHeaderConverter
 from rowtide.envelope.converters.json import JsonConverter
 from rowtide.envelope.converters.plain import BinaryDataConverter, ByteArrayConverter, StringConverter
+from rowtide.envelope.converters.protobuf import ProtobufConverter
 from rowtide.envelope.converters.registry import Registry
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.name_adjustment import schema_name_adjuster
@@ -38,6 +40,11 @@ def converter(config: ConverterConfig) -> Converter:
             return AvroConverter(_registry(config.registry), config.format, config.subjects, config.ids)
         except ModuleNotFoundError as error:
             raise _missing(ConverterClass.AVRO, error) from error
+    if isinstance(config, ProtobufConverterConfig):
+        try:
+            return ProtobufConverter(_registry(config.registry), config.format, config.subjects, config.ids)
+        except ModuleNotFoundError as error:
+            raise _missing(ConverterClass.PROTOBUF, error) from error
     if isinstance(config, CloudEventsConverterConfig):
         return _cloud_events(config)
     if config.converter is ConverterClass.STRING:

@@ -31,19 +31,20 @@ class ConversionSettings:
         values: the settings of values.
         nulls_in_keys: ``key.converter.replace.null.with.default``.
         nulls_in_values: ``value.converter.replace.null.with.default``.
+        tells_null: whether the converter of values tells null from zero.
     """
 
     values: ValueSettings
     nulls_in_keys: bool = True
     nulls_in_values: bool = True
+    tells_null: bool = True
 
     @classmethod
     def of(cls, settings: PipelineSettings) -> "ConversionSettings":
         """Return those of the pipeline."""
         if settings.transforms is not None:
-            return cls(
-                settings.rules.values, settings.transforms.keys.replaces_null, settings.transforms.values.replaces_null
-            )
+            keys, values = settings.transforms.keys, settings.transforms.values
+            return cls(settings.rules.values, keys.replaces_null, values.replaces_null, values.tells_null)
         formats = settings.keys.json_format, settings.values.json_format
         return cls(settings.rules.values, *(one.replace_null_with_default for one in formats))
 
@@ -163,6 +164,13 @@ NULLS_IN_KEYS = LossyConversion(
     f"false keeps NULL, together with key.converter={_CONVERTER}; with AvroConverter, "
     "key.converter.ignore.default.for.nullables=true does",
 )
+ZEROS = LossyConversion(
+    "value.converter.optional.for.nullables",
+    lambda settings: not settings.tells_null,
+    lambda column: column.nullable and not column.is_a("decimal"),
+    "is false: Protobuf does not tell NULL from zero and an empty text in",
+    "true tells them apart",
+)
 BOOLEANS = LossyConversion(
     "rowtide.bool.handling.mode",
     lambda settings: settings.values.bool_handling_mode == "boolean",
@@ -229,6 +237,7 @@ _ALL = (
     YEARS,
     NULLS,
     NULLS_IN_KEYS,
+    ZEROS,
     BOOLEANS,
     FLOATS,
     REALS,

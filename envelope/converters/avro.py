@@ -7,7 +7,7 @@ from rowtide.envelope.avro.names import record_name
 from rowtide.envelope.avro.schemas import DEFAULT_FORMAT, AvroFormat, avro_schema_text
 from rowtide.envelope.avro.values import avro_encoder, avro_name
 from rowtide.envelope.converters.converter import Added
-from rowtide.envelope.converters.registry import Registry, SchemaIds, SubjectNames, frame
+from rowtide.envelope.converters.registry import Registration, Registry, SchemaIds, SubjectNames, frame
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, Side
 
@@ -23,6 +23,8 @@ class AvroConverter:
         subjects: the names of subjects.
         ids: where records have the ids of their schemas.
     """
+
+    tells_null = True
 
     def __init__(
         self,
@@ -50,20 +52,17 @@ class AvroConverter:
         write = self._writers.get(lambda of: self._writer(record.topic, side, of), schema, topic=record.topic)
         return write(value, added)
 
-    def subject(self, topic: str, side: Side, schema: Schema) -> str:
-        """Return the subject of a schema."""
+    def registration(self, topic: str, side: Side, schema: Schema) -> Registration:
+        """Return what is registered; see :class:`~rowtide.envelope.converters.registry.Registering`."""
+        text = avro_schema_text(schema, self._settings)
         struct = schema.type == "struct" and schema.name is not None
         name = record_name(schema.name or "", scrub=self._settings.scrub_invalid_names).full if struct else None
-        return self._subjects.subject(topic, side, name)
-
-    def schema_text(self, schema: Schema) -> str:
-        """Return the Avro schema that is registered for a Connect schema."""
-        return avro_schema_text(schema, self._settings)
+        return Registration(self._subjects.subject(topic, side, name), "AVRO", text)
 
     def _writer(self, topic: str, side: Side, schema: Schema) -> _Write:
-        text = self.schema_text(schema)
-        registered = self._registry.registered(self.subject(topic, side, schema), "AVRO", text)
-        other = None if registered.text == text else registered.text
+        registration = self.registration(topic, side, schema)
+        registered = self._registry.registered(*registration)
+        other = None if registered.text == registration.text else registered.text
         if other is not None:
             _require_fields(schema, json.loads(other), self._settings)
         encode = avro_encoder(schema, self._settings, other)

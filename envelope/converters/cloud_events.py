@@ -75,6 +75,8 @@ class CloudEventsConverter:
         avro: the converter of Avro parts; ``None`` without any.
     """
 
+    tells_null = True
+
     def __init__(self, settings: CloudEventsFormat, avro: AvroData | None = None) -> None:
         self._settings = settings
         self._avro = avro

@@ -16,6 +16,11 @@ class Converter(Protocol):
         """Whether null becomes the default of its schema, if there is one."""
         ...
 
+    @property
+    def tells_null(self) -> bool:
+        """Whether null can be told from zero and an empty text."""
+        ...
+
     def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
         """Return the bytes of the key or the value; ``None`` for none.
 

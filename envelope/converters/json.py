@@ -12,6 +12,8 @@ from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, Side
 class JsonConverter:
     """JSON, with a cache of the texts before and after the values of each schema."""
 
+    tells_null = True
+
     def __init__(self, settings: JsonSettings) -> None:
         self.settings = settings
         self._wrappings: SchemaCache[tuple[bytes, bytes]] = SchemaCache()

@@ -13,6 +13,7 @@ class StringConverter:
     """``org.apache.kafka.connect.storage.StringConverter``: the text of a value, as Java's ``toString`` gives it."""
 
     replaces_null = False
+    tells_null = True
 
     def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
         """Return the text in UTF-8."""
@@ -29,6 +30,7 @@ class ByteArrayConverter:
     """``org.apache.kafka.connect.converters.ByteArrayConverter``: bytes as they are, and nothing else."""
 
     replaces_null = False
+    tells_null = True
 
     def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
         """Return the bytes."""
@@ -49,6 +51,8 @@ class ByteArrayConverter:
 
 class BinaryDataConverter:
     """``io.debezium.converters.BinaryDataConverter``: bytes as they are, and another converter for the rest."""
+
+    tells_null = True
 
     def __init__(self, delegate: Converter | None) -> None:
         self._delegate = delegate

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, Protocol
 
 from rowtide.envelope.converters.converter import Added
+from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms.record import Side
 
 SchemaKind = Literal["AVRO", "PROTOBUF"]
@@ -23,6 +24,26 @@ class RegisteredSchema(NamedTuple):
     id: int
     text: str
     guid: uuid.UUID | None = None
+
+
+class Registration(NamedTuple):
+    """What a converter registers for a schema."""
+
+    subject: str
+    kind: SchemaKind
+    text: str
+
+
+class Registering(Protocol):
+    """A converter with a schema registry."""
+
+    def registration(self, topic: str, side: Side, schema: Schema) -> Registration:
+        """Return what is registered for the keys or values of a topic.
+
+        Raises:
+            ValueError: the schema cannot be written.
+        """
+        ...
 
 
 class Registry(Protocol):

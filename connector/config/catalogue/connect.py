@@ -159,7 +159,7 @@ TRANSFORMS = Property(
     "Names of single message transforms, applied in this order.",
     Status.PARTLY,
     "ExtractNewRecordState, ByLogicalTableRouter, EventRouter, TimezoneConverter; RegexRouter, Filter, InsertField, "
-    "ReplaceField, MaskField, ValueToKey, ExtractField",
+    "ReplaceField, MaskField, ValueToKey, ExtractField, HeaderFrom, InsertHeader, DropHeaders",
     default_text="",
 )
 TRANSFORM = Family(

@@ -53,7 +53,15 @@ class ConverterProperties:
     scrub: Property[bool]
     discard_defaults: Property[bool]
     ignore_defaults: Property[bool]
+    optional_nullables: Property[bool]
+    wrapped_nullables: Property[bool]
     timeout: Property[int]
+    apicurio_url: Property[tuple[str, ...]]
+    apicurio_register: Property[bool]
+    apicurio_latest: Property[bool]
+    apicurio_confluent: Property[bool]
+    apicurio_id: Property[str]
+    apicurio_headers: Property[bool]
     cache: Property[int]
 
     def of(self, converter: ConverterClass) -> tuple[Property[Any], ...]:
@@ -62,8 +70,15 @@ class ConverterProperties:
             case ConverterClass.JSON:
                 return self.schemas, self.decimals, self.nulls
             case ConverterClass.AVRO:
+                of_protobuf = (self.optional_nullables, self.wrapped_nullables)
+                return tuple(one for one in self._of_registry() if one not in of_protobuf)
+            case ConverterClass.APICURIO_AVRO:
                 entries = self.entries()
-                return entries[entries.index(self.urls) : entries.index(self.cache)]
+                of_apicurio = entries[entries.index(self.apicurio_url) : entries.index(self.cache)]
+                return (*of_apicurio, self.meta_data, self.scrub, self.discard_defaults, self.ignore_defaults)
+            case ConverterClass.PROTOBUF:
+                of_avro = (self.latest_version, self.meta_data, self.discard_defaults)
+                return tuple(one for one in self._of_registry() if one not in of_avro)
             case ConverterClass.CLOUD_EVENTS:
                 entries = self.entries()
                 return entries[entries.index(self.serializer) : entries.index(self.delegate)]
@@ -73,6 +88,10 @@ class ConverterProperties:
                 return (self.encoding,)
             case _:
                 return ()
+
+    def _of_registry(self) -> tuple[Property[Any], ...]:
+        entries = self.entries()
+        return entries[entries.index(self.urls) : entries.index(self.apicurio_url)]
 
     def entries(self) -> tuple[Property[Any], ...]:
         """All of them, in order."""
@@ -248,11 +267,57 @@ def _properties(side: Side) -> ConverterProperties:
             f"Write NULL as null, and not as the column's default, in {what} in Avro and Protobuf.",
             exact=True,
         ),
+        optional_nullables=Property(
+            f"{prefix}.optional.for.nullables",
+            boolean(),
+            False,
+            f"Tell NULL from zero and an empty text in {what} in Protobuf, by marking their fields `optional`.",
+            exact=True,
+        ),
+        wrapped_nullables=Property(
+            f"{prefix}.wrapper.for.nullables",
+            boolean(),
+            False,
+            f"Tell NULL from zero and an empty text in {what} in Protobuf by Google's wrapper messages.",
+        ),
         timeout=Property(
             f"{prefix}.http.read.timeout.ms",
             integer(1),
             10_000,
             "How long to wait for an answer of the schema registry, in milliseconds.",
+        ),
+        apicurio_url=Property(
+            f"{prefix}.apicurio.registry.url",
+            names(),
+            (),
+            "The URL of Apicurio's registry for its AvroConverter, such as `http://host:8080/apis/registry/v2`.",
+        ),
+        apicurio_register=Property(
+            f"{prefix}.apicurio.registry.auto-register", boolean(), False, "Register new schemas (Apicurio)."
+        ),
+        apicurio_latest=Property(
+            f"{prefix}.apicurio.registry.find-latest",
+            boolean(),
+            False,
+            "Write with the latest version of the artifact (Apicurio).",
+        ),
+        apicurio_confluent=Property(
+            f"{prefix}.apicurio.registry.as-confluent",
+            boolean(),
+            False,
+            "Write the id of a schema as Confluent's converters do, with four bytes. Must be `true`.",
+        ),
+        apicurio_id=Property(
+            f"{prefix}.apicurio.registry.use-id",
+            text("globalId|contentId|none", "must be globalId, contentId or none"),
+            "globalId",
+            "Which id of a schema is written. Must be `contentId`.",
+        ),
+        apicurio_headers=Property(
+            f"{prefix}.apicurio.registry.headers.enabled",
+            boolean(),
+            True,
+            "Write the id of a schema in headers of Apicurio. Must be `false`.",
         ),
         cache=Property(
             f"{prefix}.schemas.cache.size",

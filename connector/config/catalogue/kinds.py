@@ -108,7 +108,8 @@ def choice(values: type[E]) -> Kind[E]:
 
 def java_class(values: type[E]) -> Kind[E]:
     """One of several Java classes, by its full name or by the name without its package, as in Kafka Connect."""
-    known = {name: value for value in values for name in (value.value, value.value.rpartition(".")[2])}
+    known = {value.value.rpartition(".")[2]: value for value in reversed(values)}  # the first one of a simple name
+    known |= {value.value: value for value in values}
 
     def parse(value: str) -> E:
         found = known.get(value.strip())

@@ -36,6 +36,7 @@ from rowtide.connector.config.model.signals import IncrementalConfig, SignalsCon
 from rowtide.connector.config.secret import Sanitizer, Secret
 from rowtide.envelope.avro.schemas import AvroFormat
 from rowtide.envelope.converters.registry import SchemaIds, SubjectNames
+from rowtide.envelope.protobuf.messages import ProtobufFormat
 from rowtide.envelope.transforms import Plugin
 from rowtide.topics.column_rules import ColumnRules
 from rowtide.topics.filters import (
@@ -69,6 +70,7 @@ __all__ = [
     "MirrorConfig",
     "PlainConverterConfig",
     "Properties",
+    "ProtobufConverterConfig",
     "RegistryConfig",
     "SnapshotConfig",
     "SnapshotFlags",
@@ -335,6 +337,21 @@ class AvroConverterConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ProtobufConverterConfig:
+    """Confluent's ProtobufConverter."""
+
+    registry: RegistryConfig
+    format: ProtobufFormat
+    subjects: SubjectNames
+    ids: SchemaIds
+
+    @property
+    def replace_null_with_default(self) -> bool:
+        """Whether null becomes the default of its column."""
+        return self.format.replace_null_with_default
+
+
+@dataclass(frozen=True, slots=True)
 class CloudEventsConverterConfig:
     """Debezium's CloudEventsConverter.
 
@@ -380,7 +397,13 @@ class PlainConverterConfig:
         return self.delegate is not None and self.delegate.replace_null_with_default
 
 
-ConverterConfig = JsonConverterConfig | AvroConverterConfig | CloudEventsConverterConfig | PlainConverterConfig
+ConverterConfig = (
+    JsonConverterConfig
+    | AvroConverterConfig
+    | ProtobufConverterConfig
+    | CloudEventsConverterConfig
+    | PlainConverterConfig
+)
 """The converter of keys or of values."""
 
 

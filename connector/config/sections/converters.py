@@ -10,7 +10,7 @@ from rowtide.connector.config.catalogue.converters import ConverterProperties
 from rowtide.connector.config.catalogue.property import Property
 from rowtide.connector.config.choices import ConverterClass, HeaderConverterClass, Serializer
 from rowtide.connector.config.kafka import clients
-from rowtide.connector.config.kafka.clients import ClientKind
+from rowtide.connector.config.kafka.clients import ClientKind, ClientSettings
 from rowtide.connector.config.model import (
     AvroConverterConfig,
     CloudEventsConverterConfig,
@@ -18,10 +18,13 @@ from rowtide.connector.config.model import (
     ConvertersConfig,
     JsonConverterConfig,
     PlainConverterConfig,
+    ProtobufConverterConfig,
     RegistryConfig,
 )
 from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.envelope.avro.schemas import AvroFormat
+from rowtide.envelope.converters.registry import SchemaIds, SubjectNames
+from rowtide.envelope.protobuf.messages import ProtobufFormat
 
 T = TypeVar("T")
 
@@ -101,6 +104,10 @@ def _converter(settings: _Settings) -> ConverterConfig:
     _needs_kafka(settings)
     if chosen is ConverterClass.AVRO:
         return _avro(settings)
+    if chosen is ConverterClass.APICURIO_AVRO:
+        return _apicurio(settings)
+    if chosen is ConverterClass.PROTOBUF:
+        return _protobuf(settings)
     if chosen is ConverterClass.CLOUD_EVENTS:
         return _cloud_events(settings)
     return PlainConverterConfig(chosen, _delegate(settings) if chosen is ConverterClass.BINARY else None)
@@ -135,13 +142,68 @@ def _json(settings: _Settings) -> JsonConverterConfig:
 
 def _avro(settings: _Settings) -> AvroConverterConfig:
     given = settings.given
-    form = AvroFormat(
+    return AvroConverterConfig(
+        _registry(settings), _avro_format(settings), settings[given.subjects], settings[given.ids]
+    )
+
+
+def _avro_format(settings: _Settings) -> AvroFormat:
+    given = settings.given
+    return AvroFormat(
         connect_meta_data=settings[given.meta_data],
         scrub_invalid_names=settings[given.scrub],
         discard_type_doc_default=settings[given.discard_defaults],
         replace_null_with_default=not settings[given.ignore_defaults],
     )
-    return AvroConverterConfig(_registry(settings), form, settings[given.subjects], settings[given.ids])
+
+
+def _apicurio(settings: _Settings) -> AvroConverterConfig:
+    """Apicurio's converter in the form of Confluent's, through Confluent's interface of Apicurio's registry."""
+    given = settings.given
+    form: tuple[tuple[Property[Any], object], ...] = (
+        (given.apicurio_confluent, True),
+        (given.apicurio_id, "contentId"),
+        (given.apicurio_headers, False),
+    )
+    for one, wanted in form:
+        if settings[one] != wanted:
+            text = str(wanted).lower() if isinstance(wanted, bool) else wanted
+            settings.problem(one, f"must be {text}: Apicurio's own forms of the id of a schema are not supported")
+    urls = settings[given.apicurio_url]
+    if not urls:
+        settings.problem(given.apicurio_url, f"is required. {given.apicurio_url.doc}")
+    _check_urls(settings, given.apicurio_url)
+    register = settings[given.apicurio_register]
+    registry = RegistryConfig(
+        urls=tuple(re.sub(r"/apis/registry/v\d+/?$", "/apis/ccompat/v7", url) for url in urls),
+        user_info=None,
+        token=None,
+        tls=ClientSettings(),
+        auto_register=register,
+        latest_version=settings[given.apicurio_latest] and not register,
+        normalize=False,
+        timeout_s=settings[given.timeout] / 1000,
+        prefix=settings.prefix,
+    )
+    return AvroConverterConfig(registry, _avro_format(settings), SubjectNames.TOPIC, SchemaIds.PREFIX)
+
+
+def _check_urls(settings: _Settings, one: Property[tuple[str, ...]]) -> None:
+    for url in settings[one]:
+        if re.fullmatch(r"https?://[^\s/]+.*", url) is None:
+            shown = re.sub(r"//[^@/]*@", "//***@", url)
+            settings.problem(one, f"{shown!r} is not of the form http://host:port or https://host:port")
+
+
+def _protobuf(settings: _Settings) -> ProtobufConverterConfig:
+    given = settings.given
+    form = ProtobufFormat(
+        optional_for_nullables=settings[given.optional_nullables] and not settings[given.wrapped_nullables],
+        wrapper_for_nullables=settings[given.wrapped_nullables],
+        scrub_invalid_names=settings[given.scrub],
+        replace_null_with_default=not settings[given.ignore_defaults],
+    )
+    return ProtobufConverterConfig(_registry(settings), form, settings[given.subjects], settings[given.ids])
 
 
 def _registry(settings: _Settings) -> RegistryConfig:
@@ -149,10 +211,7 @@ def _registry(settings: _Settings) -> RegistryConfig:
     urls, user_info, token = settings[given.urls], settings[given.user_info], settings[given.token]
     if not urls:
         settings.problem(given.urls, f"is required. {given.urls.doc}")
-    for url in urls:
-        if re.fullmatch(r"https?://[^\s/]+.*", url) is None:
-            shown = re.sub(r"//[^@/]*@", "//***@", url)
-            settings.problem(given.urls, f"{shown!r} is not of the form http://host:port or https://host:port")
+    _check_urls(settings, given.urls)
     if user_info is not None:
         if ":" not in user_info.reveal():
             settings.problem(given.user_info, "must be of the form user:password")

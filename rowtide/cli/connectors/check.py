@@ -40,6 +40,11 @@ _NO_NAME = "without a name"
     "--web-port", type=click.IntRange(1, 65535), help="Port of the web server, as for rowtide run.  [default: 6066]"
 )
 @click.option("--web-bind", help="Address of the web server, as for rowtide run.  [default: 127.0.0.1]")
+@click.option(
+    "--ddl",
+    metavar="STATEMENT",
+    help="Report which schemas the schema registry would refuse after this statement, which is not executed.",
+)
 @ignore_unsupported_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def check(
@@ -52,6 +57,7 @@ def check(
     from_mirror: str | None,
     web_port: int | None,
     web_bind: str | None,
+    ddl: str | None,
     ignore_unsupported: bool,
     as_json: bool,
 ) -> None:
@@ -63,6 +69,9 @@ def check(
     position at which the connector would start. It changes no database, record, topic or position; with exactly-once
     delivery, it opens and closes a transaction of a transactional id of its own (that of the connector with -check).
 
+    With a schema registry, it asks for each captured table whether its schemas would be accepted, and registers none.
+    --ddl asks the same for the tables as they would be after a statement.
+
     With --connector, it checks each of several connectors, and whether they can run in one process.
 
     The exit code is 0 if there is no error, 1 if there is one, and 2 for wrong options.
@@ -72,8 +81,10 @@ def check(
       rowtide check shop.properties
       rowtide check --connector shop.json --connector crm.json worker.properties
       rowtide check --sink python library.properties
+      rowtide check shop.properties --ddl "ALTER TABLE orders ADD note TEXT"
     """  # noqa: D301 - Click's mark of a paragraph
     from rowtide.connector.check import Finding, Report, Severity, check, ranked  # noqa: PLC0415 - needs the extra
+    from rowtide.connector.engine.registry_check import registry_findings  # noqa: PLC0415
     from rowtide.connector.engine.start.position import as_signalled, start_findings  # noqa: PLC0415
     from rowtide.connector.worker.web.address import WebAddress, port_findings  # noqa: PLC0415
 
@@ -99,6 +110,7 @@ def check(
                 report = tested(signalled)
             differences = [report.exact_differences] if report.exact_differences else []
             found += start_findings(configuration, report.tables, *differences)
+            found += registry_findings(configuration, report.tables or (), ddl)
         if publishes:
             from rowtide.databus.server.check import server_findings  # noqa: PLC0415 - needs the extra
 

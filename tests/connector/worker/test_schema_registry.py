@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -146,3 +148,41 @@ def test_a_registry_that_is_away_is_waited_for(
     assert len(topics.read(topic)) == 3
     (_, last) = received(topics, topic, own_registry.url)[-1]
     assert last["after"] == {"id": 3, "a": 4}
+
+
+def test_a_dry_run_says_which_subjects_would_refuse_a_statement(
+    mysql_db: Database, topics: Topics, registry: Registry, configured: Configured
+) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    config = configured(**in_avro(registry.url))
+    subject = f"{config.topic(f'{mysql_db.name}.t')}-value"
+    with Worker(config) as worker:
+        worker.streaming()
+        eventually(lambda: len(topics.read(config.topic(f"{mysql_db.name}.t"))) == 1, "the snapshot is in Kafka")
+        worker.stop()
+    with SchemaRegistryClient({"url": registry.url}) as client:
+        client.set_compatibility(subject, "BACKWARD")
+
+        def checked(statement: str) -> tuple[int, str]:
+            done = subprocess.run(
+                [sys.executable, "-m", "rowtide", "check", str(config.path), "--ddl", statement],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            return done.returncode, " ".join(done.stdout.split())
+
+        code, printed = checked("ALTER TABLE t ADD COLUMN more INT")
+        assert code == 0, printed
+        assert f"the schema registry accepts the schemas of {mysql_db.name}.t after the statement" in printed
+        code, printed = checked("ALTER TABLE t ADD COLUMN more INT NOT NULL")
+        assert code == 1
+        assert f"would refuse the value of {mysql_db.name}.t: subject {subject}, version 1" in printed
+        assert "the field before.more is new and has no default" in printed
+        assert client.get_versions(subject) == [1]
+        assert "no captured table" in checked("CREATE TABLE unknown.u (a INT)")[1]
+        assert "--ddl" in checked("ALTER NONSENSE")[1]
+    mysql_db.execute("ALTER TABLE t ADD COLUMN more INT NOT NULL")
+    code, printed = checked("ALTER TABLE t ADD COLUMN again INT")
+    assert code == 1
+    assert f"the schema of {mysql_db.name}.t would be refused" in printed

@@ -9,6 +9,7 @@ from rowtide.connector.config.model import (
     CloudEventsConverterConfig,
     JsonConverterConfig,
     PlainConverterConfig,
+    ProtobufConverterConfig,
 )
 from rowtide.envelope.avro.schemas import AvroFormat
 from rowtide.envelope.converters.registry import SchemaIds, SubjectNames
@@ -191,3 +192,44 @@ def test_headers_have_a_converter() -> None:
     found = configured({"header.converter": JSON, "header.converter.schemas.enable": "false"}).converters.header
     assert isinstance(found, JsonConverterConfig)
     assert not found.schemas_enable
+
+
+APICURIO = {
+    "value.converter": "io.apicurio.registry.utils.converter.AvroConverter",
+    "value.converter.apicurio.registry.url": "http://a:8080/apis/registry/v2",
+    "value.converter.apicurio.registry.auto-register": "true",
+    "value.converter.apicurio.registry.as-confluent": "true",
+    "value.converter.apicurio.registry.use-id": "contentId",
+    "value.converter.apicurio.registry.headers.enabled": "false",
+}
+
+
+def test_apicurios_converter_writes_as_confluents_does() -> None:
+    found = configured(APICURIO).converters.value
+    assert isinstance(found, AvroConverterConfig)
+    assert found.registry.urls == ("http://a:8080/apis/ccompat/v7",)
+    assert found.registry.auto_register
+    wrong = problems_of({name: text for name, text in APICURIO.items() if "registry.u" in name or name[-1] == "r"})
+    assert wrong.keys() == {
+        "value.converter.apicurio.registry.as-confluent",
+        "value.converter.apicurio.registry.headers.enabled",
+    }
+
+
+def test_the_simple_name_of_two_classes_is_that_of_confluents() -> None:
+    found = configured(REGISTRY | {"value.converter": "AvroConverter"}).converters.value
+    assert isinstance(found, AvroConverterConfig)
+
+
+def test_protobuf_tells_null_from_zero_with_exact_values() -> None:
+    given = REGISTRY | {"value.converter": "io.confluent.connect.protobuf.ProtobufConverter"}
+    found = configured(given).converters.value
+    assert isinstance(found, ProtobufConverterConfig)
+    assert found.format.optional_for_nullables
+    debezium = configured(given | {"connector.class": MYSQL}).converters.value
+    assert isinstance(debezium, ProtobufConverterConfig)
+    assert not debezium.format.tells_null
+    wrapped = configured(given | {"value.converter.wrapper.for.nullables": "true"}).converters.value
+    assert isinstance(wrapped, ProtobufConverterConfig)
+    assert not wrapped.format.optional_for_nullables
+    assert wrapped.format.tells_null

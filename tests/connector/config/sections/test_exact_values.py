@@ -83,7 +83,8 @@ def test_the_class_decides_unless_the_property_does(
 
 
 def test_all_properties_with_a_default_for_exact_values_are_here() -> None:
-    of_avro = {f"{side}.converter.ignore.default.for.nullables" for side in ("key", "value")}  # see test_converters
+    names = ("ignore.default.for.nullables", "optional.for.nullables")
+    of_avro = {f"{side}.converter.{name}" for side in ("key", "value") for name in names}  # see test_converters
     assert {name for name, one in PROPERTIES.items() if one.exact is not None} == EXACT.keys() | of_avro
 
 

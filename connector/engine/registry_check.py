@@ -1,0 +1,167 @@
+"""Whether a schema registry accepts the schemas of the captured tables, now and after a change; none is registered."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.topic_checks import CapturedTable
+from rowtide.connector.config import Configuration
+from rowtide.connector.config.catalogue import converters as properties
+from rowtide.connector.config.model import AvroConverterConfig, ProtobufConverterConfig, RegistryConfig
+from rowtide.connector.engine.converters import converter
+from rowtide.connector.engine.pipeline_settings import record_rules
+from rowtide.connector.errors import ConnectorError, RegistryError, RegistryUnreachable
+from rowtide.connector.source import server_queries
+from rowtide.connector.source.session import Session
+from rowtide.envelope.converters.registry import Registering
+from rowtide.envelope.table import build_table_schema
+from rowtide.envelope.transforms.record import Side
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.model import Table, TableId
+from rowtide.schema_history.server.query_event import QueryEvent
+
+if TYPE_CHECKING:
+    from rowtide.connector.schema_registry import SchemaRegistry
+
+MOST_TABLES = 1000
+"""Tables whose schemas are checked: each costs a query and two requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The keys or the values, with the registry that takes their schemas."""
+
+    side: Side
+    config: RegistryConfig
+    converter: Registering
+    registry: "SchemaRegistry"
+
+    @property
+    def subject(self) -> str:
+        """The property that findings name."""
+        return f"{self.config.prefix}schema.registry.url"
+
+    def refusals(self, topic: str, table: Table, records_of: Configuration) -> list[str]:
+        """Why the schema of a table is refused; empty if it is accepted.
+
+        Raises:
+            RegistryUnreachable: the registry does not answer.
+        """
+        augment = records_of.topics.naming.key_augment(table.id.database, table.id.table)
+        rules = record_rules(records_of)
+        records = build_table_schema(table, topic, rules, "stream", lambda _table, _column: None, augment)
+        schema = records.key if self.side == "key" else records.envelope
+        if schema is None:
+            return []
+        try:
+            subject, kind, text = self.converter.registration(topic, self.side, schema)
+            if not self.config.auto_register:
+                self.registry.registered(subject, kind, text)
+                return []
+            return [f"subject {subject}, {one}" for one in self.registry.incompatibilities(subject, kind, text)]
+        except RegistryUnreachable:
+            raise
+        except (RegistryError, ValueError) as error:
+            return [str(error)]
+
+
+def registry_findings(
+    config: Configuration, captured: Iterable[CapturedTable], statement: str | None = None
+) -> list[Finding]:
+    """Return which schemas the registry would refuse.
+
+    Args:
+        config: the configuration.
+        captured: the captured tables with their topics.
+        statement: a statement that is not executed: its effect on the schemas is reported, too.
+    """
+    try:
+        sides = list(_sides(config))
+    except (ConnectorError, ModuleNotFoundError) as error:  # a package is missing
+        return [Finding(Severity.ERROR, properties.VALUE.converter.name, str(error))]
+    topics = {TableId(one.database, one.name): one.topic for one in captured if one.topic is not None}
+    if config.transforms and sides:
+        message = "the schemas are not checked in the registry, because transforms change them"
+        return [Finding(Severity.REMARK, sides[0].subject, message)]
+    if not sides and statement is None:
+        return []
+    try:
+        tables = _structures(config, list(topics)[:MOST_TABLES])
+        found = [*_accepted(config, sides, topics, tables)]
+        if statement is not None:
+            found += _after(config, sides, topics, tables, statement)
+    except RegistryUnreachable as error:
+        return [Finding(Severity.ERROR, sides[0].subject, str(error), retriable=True)]
+    except ConnectorError as error:
+        return [Finding(Severity.ERROR, "database.hostname", str(error))]
+    return found
+
+
+def _sides(config: Configuration) -> Iterator[_Side]:
+    sides: Sequence[Side] = ("key", "value")
+    for side in sides:
+        chosen = config.converters.key if side == "key" else config.converters.value
+        if isinstance(chosen, AvroConverterConfig | ProtobufConverterConfig):
+            from rowtide.connector.schema_registry import SchemaRegistry  # noqa: PLC0415 - needs the extra avro
+
+            made: Registering = converter(chosen)  # type: ignore[assignment]  # both classes are
+            yield _Side(side, chosen.registry, made, SchemaRegistry(chosen.registry))
+
+
+def _structures(config: Configuration, captured: Sequence[TableId]) -> Tables:
+    """The structures of the captured tables, as the server has them now."""
+    with Session(config.database, mariadb=config.flavor.value == "mariadb") as session:
+        tables = Tables(server_queries.server(session))
+        for table in captured:
+            text = server_queries.create_statement(session, table)
+            tables.apply(QueryEvent(text, database=table.database, sql_mode=0, position=""))
+    return tables
+
+
+def _accepted(
+    config: Configuration, sides: Sequence[_Side], topics: dict[TableId, str], tables: Tables
+) -> Iterator[Finding]:
+    checked = 0
+    for table_id, topic in topics.items():
+        table = tables.table(table_id.database, table_id.table)
+        if table is None:
+            continue
+        checked += 1
+        for side in sides:
+            for refusal in side.refusals(topic, table, config):
+                yield Finding(Severity.ERROR, side.subject, f"the schema of {table_id} would be refused: {refusal}")
+    if checked < len(topics):
+        message = f"the schemas of {len(topics) - checked} more tables were not checked in the registry"
+        yield Finding(Severity.REMARK, sides[0].subject, message)
+
+
+def _after(
+    config: Configuration, sides: Sequence[_Side], topics: dict[TableId, str], tables: Tables, statement: str
+) -> Iterator[Finding]:
+    """What a statement would change."""
+    databases = {table.database for table in topics}
+    database = next(iter(databases)) if len(databases) == 1 else ""
+    subject = "--ddl"
+    try:
+        result = tables.apply(QueryEvent(statement, database=database, sql_mode=0, position=""))
+    except SchemaHistoryError as error:
+        yield Finding(Severity.ERROR, subject, f"{error}. Names of tables need their database: shop.orders")
+        return
+    changed = [(one, table) for one, table in result.altered if table is not None and one in topics]
+    if not changed:
+        yield Finding(Severity.REMARK, subject, "the statement changes no captured table")
+    for table_id, table in changed:
+        refused = False
+        for side in sides:
+            for refusal in side.refusals(topics[table_id], table, config):
+                refused = True
+                message = (
+                    f"after the statement, the registry would refuse the {side.side} of {table_id}: {refusal}. Give a "
+                    "new column a default or allow NULL, or change the subject's compatibility level first"
+                )
+                yield Finding(Severity.ERROR, subject, message)
+        if not refused:
+            where = "the schema registry accepts" if sides else "there is no registry to refuse"
+            yield Finding(Severity.REMARK, subject, f"{where} the schemas of {table_id} after the statement")

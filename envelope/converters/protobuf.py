@@ -1,0 +1,85 @@
+"""``io.confluent.connect.protobuf.ProtobufConverter``: Protobuf with the id of its schema in a registry."""
+
+from collections.abc import Callable
+
+from rowtide.envelope.converters.converter import Added
+from rowtide.envelope.converters.registry import Registration, Registry, SchemaIds, SubjectNames, frame
+from rowtide.envelope.protobuf.messages import (
+    DEFAULT_FORMAT,
+    SCALARS,
+    WELL_KNOWN,
+    WRAPPERS,
+    ProtobufFormat,
+    protobuf_file,
+)
+from rowtide.envelope.protobuf.text import WRAPPERS_FILE, protobuf_text
+from rowtide.envelope.protobuf.values import Encoder, message_encoder, scalar_encoder, varint
+from rowtide.envelope.schema import Schema
+from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, Side
+
+_Write = Callable[[object, Added], bytes]
+
+
+class ProtobufConverter:
+    """Protobuf with schema ids.
+
+    Args:
+        registry: the schema registry.
+        settings: how schemas and values become Protobuf.
+        subjects: the names of subjects.
+        ids: where records have the ids of their schemas.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        settings: ProtobufFormat = DEFAULT_FORMAT,
+        subjects: SubjectNames = SubjectNames.TOPIC,
+        ids: SchemaIds = SchemaIds.PREFIX,
+    ) -> None:
+        self._registry = registry
+        self._settings = settings
+        self._subjects = subjects
+        self._ids = ids
+        self._writers: SchemaCache[_Write] = SchemaCache()
+
+    @property
+    def replaces_null(self) -> bool:
+        """Whether null becomes the default of its schema."""
+        return self._settings.replace_null_with_default
+
+    @property
+    def tells_null(self) -> bool:
+        """Whether null can be told from zero and an empty text."""
+        return self._settings.tells_null
+
+    def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
+        """Return the bytes of a key or value; see :class:`~rowtide.envelope.converters.converter.Converter`."""
+        schema, value = record.schema_of(side), record.content(side)
+        if schema is None or value is None:
+            return None
+        write = self._writers.get(lambda of: self._writer(record.topic, side, of), schema, topic=record.topic)
+        return write(value, added)
+
+    def registration(self, topic: str, side: Side, schema: Schema) -> Registration:
+        """Return what is registered; see :class:`~rowtide.envelope.converters.registry.Registering`."""
+        return self._described(topic, side, schema)[0]
+
+    def _writer(self, topic: str, side: Side, schema: Schema) -> _Write:
+        registration, encode, indexes = self._described(topic, side, schema)
+        framed = frame(self._ids, self._registry.registered(*registration), side, indexes)
+        return lambda value, added: framed(encode(value), added)
+
+    def _described(self, topic: str, side: Side, schema: Schema) -> tuple[Registration, Encoder, bytes]:
+        """The schema, how its values are encoded, and which message of the schema they are."""
+        if schema.type == "struct":
+            file = protobuf_file(schema, self._settings)
+            text, encode, name = protobuf_text(file), message_encoder(file.message, self._settings), file.full_name
+            indexes = b"\x00"  # the first message of the file
+        else:
+            scalar = None if schema.name in WELL_KNOWN else SCALARS.get(schema.type)
+            if scalar is None:
+                raise ValueError(f"Protobuf has no {schema.name or schema.type} as a whole {side}")
+            text, encode, (wrapper, place) = WRAPPERS_FILE, scalar_encoder(scalar), WRAPPERS[scalar]
+            name, indexes = f"google.protobuf.{wrapper}", b"\x02" + varint(place << 1)
+        return Registration(self._subjects.subject(topic, side, name), "PROTOBUF", text), encode, indexes

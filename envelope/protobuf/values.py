@@ -1,0 +1,217 @@
+"""Protobuf's bytes of Connect values (https://protobuf.dev/programming-guides/encoding/).
+
+As in proto3, null is not written, nor is zero, an empty text or an empty list, unless the field is marked ``optional``.
+"""
+
+import datetime as dt
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from rowtide.envelope.json.text import decimal_bytes, decimal_scale
+from rowtide.envelope.protobuf.messages import DEFAULT_FORMAT, FieldType, MessageType, ProtobufFormat
+from rowtide.envelope.schema import Schema
+
+Encoder = Callable[[Any], bytes]
+"""From a value to the bytes of its message or of its scalar."""
+
+_VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
+_MILLIS_OF_DAY = 86_400_000
+
+
+def message_encoder(message: MessageType, settings: ProtobufFormat = DEFAULT_FORMAT) -> Encoder:
+    """Return the function that encodes a struct; it raises ``ValueError`` for a null that is not allowed."""
+    fields = [(field.field, _field(field, settings)) for field in message.fields]
+
+    def encode(value: Any) -> bytes:
+        parts = []
+        for name, write in fields:
+            try:
+                parts.append(write(value.get(name)))
+            except ValueError as error:
+                raise ValueError(f"field {name!r} of {message.name}: {error}") from error
+        return b"".join(parts)
+
+    return encode
+
+
+def scalar_encoder(scalar: str) -> Encoder:
+    """Return the function that encodes a wrapper message of a scalar."""
+    return _tagged(1, scalar, written_if_zero=False)
+
+
+def varint(value: int) -> bytes:
+    """Return a number of up to 64 bits, of which a negative one takes ten bytes."""
+    value &= 0xFFFF_FFFF_FFFF_FFFF
+    if value < 0x80:
+        return bytes((value,))
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _field(field: FieldType, settings: ProtobufFormat) -> Encoder:
+    write = _repeated(field, settings) if field.repeated else _single(field, settings)
+    schema = field.schema
+    default = schema.default if settings.replace_null_with_default or not schema.optional else None
+    written_default = b"" if default is None else write(default)
+
+    def encode(value: Any) -> bytes:
+        if value is not None:
+            return write(value)
+        if not schema.optional and default is None:
+            raise ValueError(
+                f"null for a value of type {schema.name or schema.type}, which is neither optional nor has a default"
+            )
+        return written_default
+
+    return encode
+
+
+def _single(field: FieldType, settings: ProtobufFormat) -> Encoder:
+    if field.scalar is None:
+        return _length_delimited(field.number, _message_of(field, settings))
+    if field.wrapped:
+        return _length_delimited(field.number, scalar_encoder(field.scalar))
+    return _tagged(field.number, field.scalar, written_if_zero=field.explicit)
+
+
+def _repeated(field: FieldType, settings: ProtobufFormat) -> Encoder:
+    scalar = field.scalar
+    if field.schema.type == "map":
+        entry = _length_delimited(field.number, _message_of(field, settings))
+        return lambda value: b"".join(entry({"key": key, "value": one}) for key, one in value.items())
+    if scalar is None:
+        one = _length_delimited(field.number, _message_of(field, settings))
+    elif scalar in {"string", "bytes"}:
+        one = _tagged(field.number, scalar, written_if_zero=True)
+    else:
+        tag, encode = _tag(field.number, _BYTES), _SCALARS[scalar][1]
+
+        def packed(value: Any) -> bytes:
+            if not value:
+                return b""
+            data = b"".join(map(encode, _elements(value)))
+            return tag + varint(len(data)) + data
+
+        return packed
+    return lambda value: b"".join(map(one, _elements(value)))
+
+
+def _elements(value: Any) -> Any:
+    if None in value:
+        raise ValueError("null is an element of a list, which Protobuf does not have")
+    return value
+
+
+def _message_of(field: FieldType, settings: ProtobufFormat) -> Encoder:
+    if field.message is not None:
+        return message_encoder(field.message, settings)
+    return _WELL_KNOWN[field.type](field.element)
+
+
+def _tag(number: int, wire: int) -> bytes:
+    return varint(number << 3 | wire)
+
+
+def _length_delimited(number: int, encode: Encoder) -> Encoder:
+    tag = _tag(number, _BYTES)
+
+    def write(value: Any) -> bytes:
+        data = encode(value)
+        return tag + varint(len(data)) + data
+
+    return write
+
+
+def _tagged(number: int, scalar: str, *, written_if_zero: bool) -> Encoder:
+    wire, encode = _SCALARS[scalar]
+    tag, zero = _tag(number, wire), encode(_ZEROS[scalar])
+
+    def write(value: Any) -> bytes:
+        data = encode(value)
+        return b"" if data == zero and not written_if_zero else tag + data
+
+    return write
+
+
+def _string(value: str) -> bytes:
+    return _counted(value.encode("utf-8", "replace"))
+
+
+def _counted(data: bytes) -> bytes:
+    return varint(len(data)) + data
+
+
+_SCALARS: dict[str, tuple[int, Encoder]] = {
+    "int32": (_VARINT, varint),
+    "int64": (_VARINT, varint),
+    "bool": (_VARINT, lambda value: b"\x01" if value else b"\x00"),
+    "float": (_FIXED_32, struct.Struct("<f").pack),
+    "double": (_FIXED_64, struct.Struct("<d").pack),
+    "string": (_BYTES, _string),
+    "bytes": (_BYTES, _counted),
+}
+_ZEROS: dict[str, Any] = {
+    "int32": 0,
+    "int64": 0,
+    "bool": False,
+    "float": 0.0,
+    "double": 0.0,
+    "string": "",
+    "bytes": b"",
+}
+
+
+def _numbers(*numbers: int) -> bytes:
+    """A message of whole numbers, whose fields are numbered from 1."""
+    return b"".join(_tag(place, _VARINT) + varint(one) for place, one in enumerate(numbers, 1) if one)
+
+
+def _decimal(schema: Schema) -> Encoder:
+    """The number, its own count of digits as its precision, and the scale."""
+    scale, value_tag, precision_tag = decimal_scale(schema), _tag(1, _BYTES), _tag(2, _VARINT)
+    written_scale = _tag(3, _VARINT) + varint(scale) if scale else b""
+
+    def encode(unscaled: int) -> bytes:
+        digits = varint(len(str(abs(unscaled))))
+        return value_tag + _counted(decimal_bytes(unscaled)) + precision_tag + digits + written_scale
+
+    return encode
+
+
+def _date(_schema: Schema) -> Encoder:
+    def encode(days: int) -> bytes:
+        day = dt.date.fromordinal(days + dt.date(1970, 1, 1).toordinal())
+        return _numbers(day.year, day.month, day.day)
+
+    return encode
+
+
+def _time(_schema: Schema) -> Encoder:
+    def encode(millis: int) -> bytes:
+        if not 0 <= millis <= _MILLIS_OF_DAY:  # its documentation allows 24:00:00
+            raise ValueError(f"a time of {millis} ms is not within a day, as google.type.TimeOfDay needs")
+        seconds, rest = divmod(millis, 1000)
+        return _numbers(seconds // 3600, seconds // 60 % 60, seconds % 60, rest * 1_000_000)
+
+    return encode
+
+
+def _timestamp(_schema: Schema) -> Encoder:
+    def encode(millis: int) -> bytes:
+        seconds, rest = divmod(millis, 1000)
+        return _numbers(seconds, rest * 1_000_000)
+
+    return encode
+
+
+_WELL_KNOWN: dict[str, Callable[[Schema], Encoder]] = {
+    "confluent.type.Decimal": _decimal,
+    "google.type.Date": _date,
+    "google.type.TimeOfDay": _time,
+    "google.protobuf.Timestamp": _timestamp,
+}
