@@ -6,19 +6,22 @@ written by the configured converters. Otherwise this module is not used.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 
 from rowtide.connector.errors import ConnectorError
-from rowtide.connector.records.batch import Batch, Message, Output, joined
+from rowtide.connector.records.batch import Batch, Headers, Message, Output, joined
 from rowtide.connector.records.codecs.debezium_messages import NEW_KEY, OLD_KEY
+from rowtide.connector.records.native.implementation import native
 from rowtide.connector.records.settings import Transforms
 from rowtide.connector.rows.messages import message_bytes
-from rowtide.envelope.converters.converter import Added, Converter
+from rowtide.envelope.converters.converter import Added, Converter, Transcoding
+from rowtide.envelope.converters.headers import SimpleHeaderConverter
+from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import value_from_json
 from rowtide.envelope.schema import STRING, Schema
 from rowtide.envelope.transforms import ConnectRecord, Header, TransformError
-from rowtide.envelope.transforms.record import Side
+from rowtide.envelope.transforms.record import SchemaCache, Side
 
 
 class TransformFailed(ConnectorError):
@@ -29,6 +32,87 @@ class ConversionFailed(ConnectorError):
     """A converter cannot write a record."""
 
 
+class Transcoder:
+    """Writes batches by compiled code, without transforms.
+
+    Args:
+        keys: the converter of keys.
+        values: the converter of values.
+    """
+
+    def __init__(self, keys: Converter, values: Converter) -> None:
+        self._converters: Mapping[Side, Converter] = {"key": keys, "value": values}
+        self._functions: SchemaCache[_Transcode | None] = SchemaCache()
+
+    def batch(self, batch: Batch) -> Batch | None:
+        """Return the batch with the messages that the converters make; ``None`` if Python has to make them.
+
+        Raises:
+            ConversionFailed: a converter cannot write a schema.
+            RegistryError: the schema registry of a converter cannot be reached, or refuses a schema.
+        """
+        key_schema, value_schema = batch.schemas or (None, None)
+        keys = self._side(batch.topic, "key", key_schema, [key for key, _, _ in batch.messages])
+        if keys is None:
+            return None
+        values = self._side(batch.topic, "value", value_schema, [value for _, value, _ in batch.messages])
+        if values is None:
+            return None
+        headers = {id(one): one for _, _, one in batch.messages}
+        plain = {number: _simple_headers(one, key_schema) for number, one in headers.items()}
+        messages = [
+            (key, value, plain[id(one)]) for key, value, (_, _, one) in zip(keys, values, batch.messages, strict=True)
+        ]
+        return batch._replace(messages=messages, size=message_bytes(messages), schemas=None)
+
+    def _side(
+        self, topic: str, side: Side, schema: Schema | None, given: list[bytes | None]
+    ) -> list[bytes | None] | None:
+        if schema is None:
+            return None if any(given) else given
+        transcode = self._function(topic, side, schema)
+        return None if transcode is None else transcode(given)
+
+    def _function(self, topic: str, side: Side, schema: Schema) -> "_Transcode | None":
+        def made(of: Schema) -> "_Transcode | None":
+            try:
+                transcoding = self._converters[side].transcoding(topic, side, of)
+            except ValueError as error:
+                raise _failed(topic, side, error) from error
+            return None if transcoding is None else _transcode(transcoding)
+
+        return self._functions.get(made, schema, topic=f"{side} {topic}")
+
+
+_Transcode = Callable[[list[bytes | None]], list[bytes | None] | None]
+"""From the JSON texts of keys or values to their bytes; ``None`` if Python has to make them."""
+
+
+def _transcode(transcoding: Transcoding) -> _Transcode:
+    opening, program, closing = transcoding
+    if program is None:
+        return lambda given: [None if one is None else opening + one + closing for one in given]
+    assert native is not None
+    transcode = native.Transcoder(program).all
+    return lambda given: transcode(given, opening)
+
+
+def _simple_headers(headers: Headers, key_schema: Schema | None) -> Headers:
+    """Headers as ``SimpleHeaderConverter`` writes them: only the other key of a changed key is not text yet."""
+    if not any(name in (NEW_KEY, OLD_KEY) for name, _ in headers):
+        return headers
+    found = []
+    for name, text in headers:
+        _, schema, value = _header(name, text, key_schema)
+        written = None if schema is None else header_text(schema, value)
+        found.append((name, None if written is None else written.encode()))
+    return found
+
+
+def _failed(topic: str, side: Side, error: ValueError) -> ConversionFailed:
+    return ConversionFailed(f"{side}.converter: the {side} of a record of topic {topic} cannot be written: {error}")
+
+
 class Transformer:
     """Applies transforms and converters to batches on their way to the event store."""
 
@@ -37,6 +121,8 @@ class Transformer:
         self._keys = transforms.keys
         self._values = transforms.values
         self._headers = transforms.headers
+        plain = not transforms.chain.steps and isinstance(transforms.headers, SimpleHeaderConverter)
+        self._transcoder = Transcoder(transforms.keys, transforms.values) if native is not None and plain else None
 
     def outputs(self, outputs: Iterable[Output]) -> Iterator[Output]:
         """Yield the transformed output for each output, in order.
@@ -57,10 +143,14 @@ class Transformer:
             ConversionFailed: a converter cannot write a record.
             RegistryError: the schema registry of a converter cannot be reached, or refuses a schema.
         """
-        pieces = [piece for original in batch.destinations() for piece in self._pieces(original)]
+        pieces = [piece for original in batch.destinations() for piece in self._converted(original)]
         if not pieces:
             return Batch("", -1, (), batch.offset, 0, batch.ts_ms)
         return joined(pieces)._replace(offset=batch.offset)
+
+    def _converted(self, batch: Batch) -> list[Batch]:
+        transcoded = self._transcoder.batch(batch) if self._transcoder is not None and batch.messages else None
+        return self._pieces(batch) if transcoded is None else [transcoded]
 
     def _pieces(self, batch: Batch) -> list[Batch]:
         """A batch for each run of messages with the same topic, partition and timestamp."""
@@ -110,9 +200,7 @@ class Transformer:
         try:
             return converter.data(record, side, headers)
         except ValueError as error:
-            raise ConversionFailed(
-                f"{side}.converter: the {side} of a record of topic {record.topic} cannot be written: {error}"
-            ) from error
+            raise _failed(record.topic, side, error) from error
 
 
 def _record(batch: Batch, message: Message) -> ConnectRecord:

@@ -4,9 +4,10 @@ import json
 from collections.abc import Callable
 
 from rowtide.envelope.avro.names import record_name
+from rowtide.envelope.avro.program import avro_program
 from rowtide.envelope.avro.schemas import DEFAULT_FORMAT, AvroFormat, avro_schema_text
 from rowtide.envelope.avro.values import avro_encoder, avro_name
-from rowtide.envelope.converters.converter import Added
+from rowtide.envelope.converters.converter import Added, Transcoding
 from rowtide.envelope.converters.registry import Registration, Registry, SchemaIds, SubjectNames, frame
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, Side
@@ -51,6 +52,17 @@ class AvroConverter:
             return None
         write = self._writers.get(lambda of: self._writer(record.topic, side, of), schema, topic=record.topic)
         return write(value, added)
+
+    def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
+        """Return the program of a schema, unless it is written in another version or its id in a header."""
+        if self._ids is not SchemaIds.PREFIX:
+            return None
+        registration = self.registration(topic, side, schema)
+        registered = self._registry.registered(*registration)
+        if registered.text != registration.text:
+            return None
+        opening = frame(self._ids, registered, side)(b"", [])
+        return Transcoding(opening, avro_program(schema, self._settings))
 
     def registration(self, topic: str, side: Side, schema: Schema) -> Registration:
         """Return what is registered; see :class:`~rowtide.envelope.converters.registry.Registering`."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
 
-from rowtide.envelope.converters.converter import Added
+from rowtide.envelope.converters.converter import Added, Transcoding
 from rowtide.envelope.converters.json import json_message
 from rowtide.envelope.json.text import value_text
 from rowtide.envelope.schema import BYTES, INT32, STRING, Field, Schema
@@ -116,6 +116,10 @@ class CloudEventsConverter:
         text = value_text(event_schema, {**event, "data": None}, form)
         assert text.endswith(_PLACE_OF_DATA)
         return text.removesuffix("null}").encode() + json_message(data_schema, data, settings.json) + b"}"
+
+    def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
+        """Return ``None``: an event has parts of the record at other places."""
+        return None
 
     def _with_avro(
         self, record: ConnectRecord, source: Header, value: Any, data_schema: Schema, data: Any, added: Added

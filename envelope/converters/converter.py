@@ -1,11 +1,26 @@
 """What a converter is."""
 
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
+from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms.record import ConnectRecord, Side
 
 Added = list[tuple[str, bytes | None]]
 """Headers that converters add to a record."""
+
+
+class Transcoding(NamedTuple):
+    """How compiled code makes the bytes of a key or value from its JSON text, without the values in between.
+
+    Attributes:
+        opening: the bytes in front.
+        program: what becomes of the text; ``None`` if it stays.
+        closing: the bytes after it.
+    """
+
+    opening: bytes
+    program: tuple[Any, ...] | None = None
+    closing: bytes = b""
 
 
 class Converter(Protocol):
@@ -32,5 +47,14 @@ class Converter(Protocol):
         Raises:
             ValueError: it cannot be written. The message names the field, and the way out if there is one.
             RegistryError: the schema registry cannot be reached, or refuses the schema.
+        """
+        ...
+
+    def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
+        """Return how compiled code does the same, from JSON with nulls and decimals in Base64; ``None`` if it cannot.
+
+        Raises:
+            ValueError: as for :meth:`data`.
+            RegistryError: as for :meth:`data`.
         """
         ...

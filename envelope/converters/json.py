@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rowtide.envelope.converters.converter import Added
+from rowtide.envelope.converters.converter import Added, Transcoding
 from rowtide.envelope.json.text import schema_text, value_text
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.settings import JsonSettings
@@ -29,6 +29,14 @@ class JsonConverter:
         if schema is None:
             return None
         return self.header(schema, record.content(side))
+
+    def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
+        """Return the text around the same text, unless the settings change it."""
+        form = self.settings.json_format
+        if form.replace_null_with_default or form.decimal_format != "BASE64":
+            return None
+        opening, closing = self._wrappings.get(lambda of: wrapping(of, self.settings), schema)
+        return Transcoding(opening, None, closing)
 
     def header(self, schema: Schema | None, value: Any) -> bytes | None:
         """Return the bytes of a header."""

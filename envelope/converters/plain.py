@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rowtide.envelope.converters.converter import Added, Converter
+from rowtide.envelope.converters.converter import Added, Converter, Transcoding
 from rowtide.envelope.json.java_numbers import decimal_number_text, double_text, float_text
 from rowtide.envelope.json.text import decimal_scale
 from rowtide.envelope.schema import Schema
@@ -18,6 +18,10 @@ class StringConverter:
     def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
         """Return the text in UTF-8."""
         return self.header(record.schema_of(side), record.content(side))
+
+    def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
+        """Return ``None``: few records are strings."""
+        return None
 
     def header(self, schema: Schema | None, value: Any) -> bytes | None:
         """Return the text of a header."""
@@ -35,6 +39,10 @@ class ByteArrayConverter:
     def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
         """Return the bytes."""
         return self.header(record.schema_of(side), record.content(side))
+
+    def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
+        """Return ``None``: few records are bytes."""
+        return None
 
     def header(self, schema: Schema | None, value: Any) -> bytes | None:
         """Return the bytes of a header."""
@@ -69,6 +77,10 @@ class BinaryDataConverter:
         if self._delegate is None or schema is None or (schema.type == "bytes" and not schema.is_decimal):
             return self._bytes.data(record, side, added)
         return self._delegate.data(record, side, added)
+
+    def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
+        """Return ``None``: few records are bytes."""
+        return None
 
 
 def _string(schema: Schema, value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from rowtide.envelope.converters.converter import Added
+from rowtide.envelope.converters.converter import Added, Transcoding
 from rowtide.envelope.converters.registry import Registration, Registry, SchemaIds, SubjectNames, frame
 from rowtide.envelope.protobuf.messages import (
     DEFAULT_FORMAT,
@@ -60,6 +60,10 @@ class ProtobufConverter:
             return None
         write = self._writers.get(lambda of: self._writer(record.topic, side, of), schema, topic=record.topic)
         return write(value, added)
+
+    def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
+        """Return ``None``: its text is read in Python."""
+        return None
 
     def registration(self, topic: str, side: Side, schema: Schema) -> Registration:
         """Return what is registered; see :class:`~rowtide.envelope.converters.registry.Registering`."""

@@ -1,0 +1,6 @@
+from collections.abc import Sequence
+from typing import Any, Self
+
+class Transcoder:
+    def __new__(cls, program: tuple[Any, ...]) -> Self: ...
+    def all(self, messages: Sequence[bytes | None], opening: bytes) -> list[bytes | None] | None: ...

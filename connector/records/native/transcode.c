@@ -1,0 +1,555 @@
+/* The module rowtide.connector.records._native: from the JSON text of a value of a Connect schema to Avro's bytes.
+ *
+ * A program tells the order and the types of the fields, as rowtide.envelope.avro.program makes it. The text is what
+ * rowtide has written itself: fields in the order of the schema, without blanks. Anything else, and every value that
+ * does not fit, is left to Python: nothing here reports what is wrong with its input.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#if PY_BIG_ENDIAN
+#error "numbers are written as little-endian machines have them; Python is used instead"
+#endif
+
+typedef unsigned char byte;
+
+/* --- the growing output --------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    byte *data;
+    size_t size, room;
+} Output;
+
+static bool reserve(Output *out, size_t more) {
+    if (more <= out->room - out->size) {
+        return true;
+    }
+    if (more > (size_t)PY_SSIZE_T_MAX / 4 - out->size) {
+        return false;
+    }
+    size_t room = (out->size + more) * 2 + 1024;
+    byte *data = PyMem_Realloc(out->data, room);
+    if (data == NULL) {
+        return false;
+    }
+    out->data = data;
+    out->room = room;
+    return true;
+}
+
+static bool add(Output *out, const void *data, size_t size) {
+    if (!reserve(out, size)) {
+        return false;
+    }
+    memcpy(out->data + out->size, data, size);
+    out->size += size;
+    return true;
+}
+
+static size_t varint(byte *to, uint64_t number) {
+    size_t size = 0;
+    while (number >= 0x80) {
+        to[size++] = (byte)(number | 0x80);
+        number >>= 7;
+    }
+    to[size++] = (byte)number;
+    return size;
+}
+
+static bool add_long(Output *out, int64_t number) {
+    byte digits[10];
+    return add(out, digits, varint(digits, (uint64_t)number << 1 ^ (uint64_t)(number >> 63)));
+}
+
+/* Put a number in front of what was added since `start`. */
+static bool insert_long(Output *out, size_t start, int64_t number) {
+    byte digits[10];
+    size_t size = varint(digits, (uint64_t)number << 1 ^ (uint64_t)(number >> 63));
+    if (!reserve(out, size)) {
+        return false;
+    }
+    memmove(out->data + start + size, out->data + start, out->size - start);
+    memcpy(out->data + start, digits, size);
+    out->size += size;
+    return true;
+}
+
+/* --- programs ------------------------------------------------------------------------------------------------------- */
+
+typedef enum { LONG, BOOLEAN, FLOAT, DOUBLE, STRING, BYTES, STRUCT, ARRAY, MAP } Kind;
+
+static const char *const KINDS[] = {"long", "boolean", "float", "double", "string", "bytes", "struct", "array", "map"};
+
+typedef struct Node {
+    Kind kind;
+    PyObject *present; /* bytes in front of a value that is not null */
+    PyObject *null;    /* the bytes of null; NULL if it is not allowed */
+    PyObject *name;    /* of a field: the bytes of its name in JSON, with the colon */
+    Py_ssize_t count;
+    struct Node *children;
+} Node;
+
+static void node_clear(Node *node) {
+    Py_CLEAR(node->present);
+    Py_CLEAR(node->null);
+    Py_CLEAR(node->name);
+    for (Py_ssize_t i = 0; i < node->count; i++) {
+        node_clear(&node->children[i]);
+    }
+    PyMem_Free(node->children);
+    node->children = NULL;
+    node->count = 0;
+}
+
+/* (kind, name, present, null or None, children); false: an exception is set */
+static bool node_read(Node *node, PyObject *program, int depth) {
+    const char *kind;
+    PyObject *name, *present, *null, *children;
+    if (depth > 64 || !PyTuple_Check(program)) {
+        PyErr_SetString(PyExc_TypeError, "a program is a tuple that is not nested too deeply");
+        return false;
+    }
+    if (!PyArg_ParseTuple(program, "sSSOO!", &kind, &name, &present, &null, &PyTuple_Type, &children)) {
+        return false;
+    }
+    int number = -1;
+    for (int i = 0; i < (int)(sizeof KINDS / sizeof KINDS[0]); i++) {
+        number = strcmp(kind, KINDS[i]) == 0 ? i : number;
+    }
+    if (number < 0 || (null != Py_None && !PyBytes_Check(null))) {
+        PyErr_SetString(PyExc_ValueError, "an unknown kind, or null is neither bytes nor None");
+        return false;
+    }
+    node->kind = (Kind)number;
+    node->name = Py_NewRef(name);
+    node->present = Py_NewRef(present);
+    node->null = null == Py_None ? NULL : Py_NewRef(null);
+    Py_ssize_t count = PyTuple_GET_SIZE(children);
+    if (((node->kind == ARRAY || node->kind == MAP) && count != 1) || (node->kind < STRUCT && count != 0)) {
+        PyErr_SetString(PyExc_ValueError, "a program has as many children as its kind");
+        return false;
+    }
+    node->children = PyMem_Calloc((size_t)count + 1, sizeof(Node));
+    if (node->children == NULL) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (; node->count < count; node->count++) {
+        if (!node_read(&node->children[node->count], PyTuple_GET_ITEM(children, node->count), depth + 1)) {
+            node_clear(&node->children[node->count]);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- JSON ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const byte *p, *end;
+} Text;
+
+static bool literal(Text *text, const char *expected, size_t size) {
+    if ((size_t)(text->end - text->p) < size || memcmp(text->p, expected, size) != 0) {
+        return false;
+    }
+    text->p += size;
+    return true;
+}
+
+static bool is_next(const Text *text, byte c) {
+    return text->p < text->end && *text->p == c;
+}
+
+static bool skip(Text *text, byte c) {
+    bool found = is_next(text, c);
+    text->p += found;
+    return found;
+}
+
+static bool read_long(Text *text, int64_t *number) {
+    bool negative = skip(text, '-');
+    const byte *first = text->p;
+    uint64_t value = 0;
+    while (text->p < text->end && *text->p >= '0' && *text->p <= '9') {
+        if (text->p - first >= 19) {
+            return false;
+        }
+        value = value * 10 + (uint64_t)(*text->p++ - '0');
+    }
+    if (text->p == first || value > (uint64_t)INT64_MAX + negative) {
+        return false;
+    }
+    if (is_next(text, '.') || is_next(text, 'e') || is_next(text, 'E')) {
+        return false;
+    }
+    *number = negative ? (int64_t)(0 - value) : (int64_t)value;
+    return true;
+}
+
+/* A number; NaN and the infinities are strings, which are left to Python. The text ends with a NUL or what is no digit. */
+static bool read_double(Text *text, double *number) {
+    char *end;
+    if (is_next(text, '"') || text->p == text->end) {
+        return false;
+    }
+    *number = PyOS_string_to_double((const char *)text->p, &end, NULL);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return false;
+    }
+    if ((const byte *)end <= text->p || (const byte *)end > text->end) {
+        return false;
+    }
+    text->p = (const byte *)end;
+    return true;
+}
+
+static int hex_digit(byte c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool read_unit(Text *text, uint32_t *unit) {
+    if (text->end - text->p < 4) {
+        return false;
+    }
+    *unit = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = hex_digit(*text->p++);
+        if (digit < 0) {
+            return false;
+        }
+        *unit = *unit << 4 | (uint32_t)digit;
+    }
+    return true;
+}
+
+static bool add_point(Output *out, uint32_t point) {
+    byte utf8[4];
+    size_t size;
+    if (point < 0x80) {
+        utf8[0] = (byte)point;
+        size = 1;
+    } else if (point < 0x800) {
+        utf8[0] = (byte)(0xC0 | point >> 6);
+        utf8[1] = (byte)(0x80 | (point & 0x3F));
+        size = 2;
+    } else if (point < 0x10000) {
+        utf8[0] = (byte)(0xE0 | point >> 12);
+        utf8[1] = (byte)(0x80 | (point >> 6 & 0x3F));
+        utf8[2] = (byte)(0x80 | (point & 0x3F));
+        size = 3;
+    } else {
+        utf8[0] = (byte)(0xF0 | point >> 18);
+        utf8[1] = (byte)(0x80 | (point >> 12 & 0x3F));
+        utf8[2] = (byte)(0x80 | (point >> 6 & 0x3F));
+        utf8[3] = (byte)(0x80 | (point & 0x3F));
+        size = 4;
+    }
+    return add(out, utf8, size);
+}
+
+/* What follows a backslash. As in Java, a surrogate without its other half becomes a question mark. */
+static bool unescape(Text *text, Output *out) {
+    if (text->p == text->end) {
+        return false;
+    }
+    byte c = *text->p++;
+    switch (c) {
+    case '"':
+    case '\\':
+    case '/':
+        return add(out, &c, 1);
+    case 'b':
+        return add(out, "\b", 1);
+    case 'f':
+        return add(out, "\f", 1);
+    case 'n':
+        return add(out, "\n", 1);
+    case 'r':
+        return add(out, "\r", 1);
+    case 't':
+        return add(out, "\t", 1);
+    case 'u': {
+        uint32_t unit, low;
+        if (!read_unit(text, &unit)) {
+            return false;
+        }
+        if (unit < 0xD800 || unit > 0xDFFF) {
+            return add_point(out, unit);
+        }
+        if (unit < 0xDC00 && text->end - text->p >= 6 && text->p[0] == '\\' && text->p[1] == 'u') {
+            Text next = {text->p + 2, text->end};
+            if (read_unit(&next, &low) && low >= 0xDC00 && low <= 0xDFFF) {
+                text->p = next.p;
+                return add_point(out, 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00));
+            }
+        }
+        return add(out, "?", 1);
+    }
+    default:
+        return false;
+    }
+}
+
+/* The bytes of a string, whose number is in front of them. */
+static bool write_string(Text *text, Output *out) {
+    if (!skip(text, '"')) {
+        return false;
+    }
+    size_t start = out->size;
+    const byte *run = text->p;
+    while (text->p < text->end && *text->p != '"' && *text->p != '\\') {
+        text->p++;
+    }
+    if (is_next(text, '"')) { /* nothing is escaped: the number is known before the bytes */
+        size_t size = (size_t)(text->p - run);
+        text->p++;
+        return add_long(out, (int64_t)size) && add(out, run, size);
+    }
+    while (true) {
+        if (!add(out, run, (size_t)(text->p - run)) || text->p == text->end) {
+            return false;
+        }
+        if (*text->p == '"') {
+            text->p++;
+            return insert_long(out, start, (int64_t)(out->size - start));
+        }
+        text->p++;
+        if (!unescape(text, out)) {
+            return false;
+        }
+        run = text->p;
+        while (text->p < text->end && *text->p != '"' && *text->p != '\\') {
+            text->p++;
+        }
+    }
+}
+
+static const byte INVALID = 64;
+
+static byte base64_digit(byte c) {
+    if (c >= 'A' && c <= 'Z') {
+        return (byte)(c - 'A');
+    }
+    if (c >= 'a' && c <= 'z') {
+        return (byte)(c - 'a' + 26);
+    }
+    if (c >= '0' && c <= '9') {
+        return (byte)(c - '0' + 52);
+    }
+    return c == '+' ? 62 : c == '/' ? 63 : INVALID;
+}
+
+/* The bytes of a string in Base64, whose number is in front of them. */
+static bool write_base64(Text *text, Output *out) {
+    if (!skip(text, '"')) {
+        return false;
+    }
+    const byte *first = text->p, *last = memchr(first, '"', (size_t)(text->end - first));
+    if (last == NULL || (last - first) % 4 != 0) {
+        return false;
+    }
+    text->p = last + 1;
+    size_t size = (size_t)(last - first) / 4 * 3, padding = 0;
+    while (padding < 2 && last - padding > first && last[-1 - (Py_ssize_t)padding] == '=') {
+        padding++;
+    }
+    if (!add_long(out, (int64_t)(size - padding)) || !reserve(out, size)) {
+        return false;
+    }
+    byte *to = out->data + out->size;
+    for (const byte *p = first; p < last; p += 4) {
+        uint32_t group = 0;
+        for (int i = 0; i < 4; i++) {
+            bool pad = p + i >= last - padding;
+            byte digit = pad ? 0 : base64_digit(p[i]);
+            if (digit == INVALID) {
+                return false;
+            }
+            group = group << 6 | digit;
+        }
+        *to++ = (byte)(group >> 16);
+        *to++ = (byte)(group >> 8);
+        *to++ = (byte)group;
+    }
+    out->size += size - padding;
+    return true;
+}
+
+/* --- values --------------------------------------------------------------------------------------------------------- */
+
+static bool write_value(const Node *node, Text *text, Output *out);
+
+static bool write_struct(const Node *node, Text *text, Output *out) {
+    if (!skip(text, '{')) {
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < node->count; i++) {
+        const Node *field = &node->children[i];
+        if ((i > 0 && !skip(text, ',')) ||
+            !literal(text, PyBytes_AS_STRING(field->name), (size_t)PyBytes_GET_SIZE(field->name)) ||
+            !write_value(field, text, out)) {
+            return false;
+        }
+    }
+    return skip(text, '}');
+}
+
+/* The elements of an array or a map as one block, or none. */
+static bool write_block(const Node *node, Text *text, Output *out, byte open, byte close) {
+    size_t start = out->size;
+    int64_t count = 0;
+    if (!skip(text, open)) {
+        return false;
+    }
+    while (!is_next(text, close)) {
+        if (count > 0 && !skip(text, ',')) {
+            return false;
+        }
+        if (node->kind == MAP && (!write_string(text, out) || !skip(text, ':'))) {
+            return false;
+        }
+        if (!write_value(&node->children[0], text, out)) {
+            return false;
+        }
+        count++;
+    }
+    text->p++;
+    return (count == 0 || insert_long(out, start, count)) && add(out, "\0", 1);
+}
+
+static bool write_value(const Node *node, Text *text, Output *out) {
+    if (is_next(text, 'n')) {
+        return node->null != NULL && literal(text, "null", 4) &&
+               add(out, PyBytes_AS_STRING(node->null), (size_t)PyBytes_GET_SIZE(node->null));
+    }
+    if (!add(out, PyBytes_AS_STRING(node->present), (size_t)PyBytes_GET_SIZE(node->present))) {
+        return false;
+    }
+    int64_t number;
+    double real;
+    float single;
+    switch (node->kind) {
+    case LONG:
+        return read_long(text, &number) && add_long(out, number);
+    case BOOLEAN:
+        return literal(text, "true", 4) ? add(out, "\1", 1) : literal(text, "false", 5) && add(out, "\0", 1);
+    case FLOAT:
+        if (!read_double(text, &real)) {
+            return false;
+        }
+        single = (float)real;
+        return add(out, &single, sizeof single);
+    case DOUBLE:
+        return read_double(text, &real) && add(out, &real, sizeof real);
+    case STRING:
+        return write_string(text, out);
+    case BYTES:
+        return write_base64(text, out);
+    case STRUCT:
+        return write_struct(node, text, out);
+    case ARRAY:
+        return write_block(node, text, out, '[', ']');
+    case MAP:
+        return write_block(node, text, out, '{', '}');
+    }
+    return false;
+}
+
+/* --- the type ------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    Node root;
+} Transcoder;
+
+static void dealloc(PyObject *object) {
+    node_clear(&((Transcoder *)object)->root);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *named) {
+    static char *names[] = {"program", NULL};
+    PyObject *program;
+    if (!PyArg_ParseTupleAndKeywords(args, named, "O", names, &program)) {
+        return NULL;
+    }
+    Transcoder *self = (Transcoder *)type->tp_alloc(type, 0);
+    if (self != NULL && !node_read(&self->root, program, 0)) {
+        Py_CLEAR(self);
+    }
+    return (PyObject *)self;
+}
+
+static PyObject *one(Transcoder *self, PyObject *message, const char *opening, size_t opening_size, Output *out) {
+    Text text = {(const byte *)PyBytes_AS_STRING(message), NULL};
+    text.end = text.p + PyBytes_GET_SIZE(message);
+    out->size = 0;
+    if (!add(out, opening, opening_size) || !write_value(&self->root, &text, out) || text.p != text.end) {
+        return NULL;
+    }
+    return PyBytes_FromStringAndSize((const char *)out->data, (Py_ssize_t)out->size);
+}
+
+static PyObject *all(PyObject *object, PyObject *args) {
+    PyObject *messages;
+    const char *opening;
+    Py_ssize_t opening_size;
+    if (!PyArg_ParseTuple(args, "O!y#", &PyList_Type, &messages, &opening, &opening_size)) {
+        return NULL;
+    }
+    Py_ssize_t count = PyList_GET_SIZE(messages);
+    PyObject *found = PyList_New(count);
+    Output out = {NULL, 0, 0};
+    for (Py_ssize_t i = 0; found != NULL && i < count; i++) {
+        PyObject *message = PyList_GET_ITEM(messages, i);
+        PyObject *made = message == Py_None      ? Py_NewRef(Py_None)
+                         : PyBytes_Check(message) ? one((Transcoder *)object, message, opening, (size_t)opening_size, &out)
+                                                  : NULL;
+        if (made == NULL) {
+            Py_CLEAR(found);
+            break;
+        }
+        PyList_SET_ITEM(found, i, made);
+    }
+    PyMem_Free(out.data);
+    if (found == NULL && !PyErr_Occurred()) {
+        Py_RETURN_NONE;
+    }
+    return found;
+}
+
+static PyMethodDef TRANSCODER_METHODS[] = {
+    {"all", all, METH_VARARGS, "The bytes of a list of texts, each behind the same opening; None: Python has to make them."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyTypeObject TranscoderType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rowtide.connector.records._native.Transcoder",
+    .tp_doc = "Turns the JSON text of the values of one schema into Avro.",
+    .tp_basicsize = sizeof(Transcoder),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = new,
+    .tp_dealloc = dealloc,
+    .tp_methods = TRANSCODER_METHODS,
+};
+
+static struct PyModuleDef MODULE = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_native",
+    .m_doc = "Messages in JSON to Avro.",
+    .m_size = -1,
+};
+
+PyMODINIT_FUNC PyInit__native(void) {
+    PyObject *module = PyModule_Create(&MODULE);
+    if (module != NULL && PyModule_AddType(module, &TranscoderType) < 0) {
+        Py_CLEAR(module);
+    }
+    return module;
+}

@@ -1,0 +1,190 @@
+"""Compiled code and Python make the same bytes of the same JSON text."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rowtide.connector.records import transforms
+from rowtide.connector.records.batch import Batch, Message
+from rowtide.connector.records.native.implementation import native
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import LOSSLESS, Transforms
+from rowtide.connector.records.transforms import ConversionFailed, Transformer
+from rowtide.envelope.avro.program import avro_program
+from rowtide.envelope.avro.schemas import AvroFormat
+from rowtide.envelope.avro.values import avro_encoder
+from rowtide.envelope.converters.avro import AvroConverter
+from rowtide.envelope.converters.json import JsonConverter
+from rowtide.envelope.json.reader import value_from_json
+from rowtide.envelope.json.text import value_text
+from rowtide.envelope.schema import FLOAT32, FLOAT64, INT32, INT64, OPTIONAL_STRING, STRING, Schema, struct
+from rowtide.envelope.settings import JsonSettings
+from rowtide.envelope.transforms.chain import TransformChain
+from tests.envelope.avro.test_values import typed
+from tests.support.recordings.converted import RecordedRegistry, conversions, files
+
+pytestmark = pytest.mark.skipif(native is None, reason="without a C compiler there is no compiled code")
+
+KEEPING, REPLACING = AvroFormat(), AvroFormat(replace_null_with_default=True)
+
+
+def transcoded(schema: Schema, text: str, form: AvroFormat = KEEPING) -> bytes | None:
+    assert native is not None
+    found = native.Transcoder(avro_program(schema, form)).all([text.encode("utf-8", "surrogatepass")], b"")
+    return None if found is None else found[0]
+
+
+def in_python(schema: Schema, text: str, form: AvroFormat = KEEPING) -> bytes:
+    return avro_encoder(schema, form)(value_from_json(schema, json.loads(text, parse_float=Decimal)))
+
+
+@given(typed())
+@settings(max_examples=300, deadline=None)
+def test_any_value_has_the_same_bytes(case: tuple[Schema, Any]) -> None:
+    schema, value = case
+    text = value_text(schema, value, LOSSLESS.json_format)
+    assert transcoded(schema, text) == in_python(schema, text)
+
+
+@pytest.mark.parametrize("name", [name for name in files("avro") if "options" not in name])
+def test_all_recorded_values_have_the_same_bytes(name: str) -> None:
+    for given_one in conversions("avro", name):
+        if given_one.error is not None:
+            continue
+        text = value_text(given_one.schema, given_one.value, LOSSLESS.json_format)
+        for form in (KEEPING, REPLACING):
+            assert transcoded(given_one.schema, text, form) == in_python(given_one.schema, text, form)
+
+
+ONE = struct("t", {"a": INT32})
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "value"),
+    [
+        (STRING, r'"a\"\\\/\b\f\n\r\tü"', 'a"\\/\b\f\n\r\tü'),
+        (STRING, r'"\uD83D\uDE42 \u00fc \u20AC \u0001"', "🙂 ü € \x01"),
+        (STRING, r'"x\uD83D"', "x?"),
+        (STRING, r'"\uDE42\uD83Dx"', "??x"),
+        (STRING, r'"\uD83Dü"', "?ü"),
+        (STRING, '""', ""),
+        (INT64, str(2**63 - 1), 2**63 - 1),
+        (INT64, str(-(2**63)), -(2**63)),
+        (FLOAT64, "-0.0", -0.0),
+        (FLOAT64, "1.7976931348623157E308", 1.7976931348623157e308),
+        (FLOAT32, "3.4028235E38", 3.4028234663852886e38),
+        (Schema("array", items=INT32), "[]", []),
+        (Schema("array", items=INT32), "[1,-2]", [1, -2]),
+        (Schema("map", keys=STRING, items=OPTIONAL_STRING), r'{"a\n":null,"b":"c"}', {"a\n": None, "b": "c"}),
+        (Schema("bytes"), '"AP8="', b"\x00\xff"),
+        (Schema("bytes"), '""', b""),
+    ],
+)
+def test_each_form_of_a_value(schema: Schema, text: str, value: Any) -> None:
+    assert transcoded(schema, text) == in_python(schema, text) == avro_encoder(schema, KEEPING)(value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        (INT64, str(2**63)),
+        (INT64, "1.0"),
+        (INT64, "1e2"),
+        (INT64, "-"),
+        (INT64, ""),
+        (INT64, "null"),
+        (INT64, "1 "),
+        (FLOAT64, '"NaN"'),
+        (FLOAT64, ""),
+        (STRING, '"a'),
+        (STRING, r'"\x"'),
+        (STRING, r'"\u12"'),
+        (Schema("boolean"), "tru"),
+        (Schema("bytes"), '"AP8"'),
+        (Schema("bytes"), '"A*8="'),
+        (Schema("bytes"), '"===="'),
+        (Schema("array", items=INT32), "[1,"),
+        (Schema("array", items=INT32), "[1 2]"),
+        (ONE, '{"b":1}'),
+        (ONE, '{"a":1,"b":2}'),
+        (ONE, '{"a":1'),
+        (ONE, "{}"),
+    ],
+)
+def test_everything_else_is_left_to_python(schema: Schema, text: str) -> None:
+    assert transcoded(schema, text) is None
+
+
+@given(st.binary(max_size=60))
+@settings(max_examples=500, deadline=None)
+def test_damaged_text_is_never_read_beyond_its_end(data: bytes) -> None:
+    assert native is not None
+    schema = struct(
+        "t", {"s": OPTIONAL_STRING, "b": Schema("bytes", optional=True), "n": Schema("double", optional=True)}
+    )
+    program = native.Transcoder(avro_program(schema, KEEPING))
+    for prefix in (b"", b'{"s":', b'{"s":"', b'{"s":null,"b":"', b'{"s":null,"b":null,"n":'):
+        found = program.all([prefix + data], b"")
+        assert found is None or len(found) == 1
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        (),
+        ("long", b"", b"", b""),
+        ("unknown", b"", b"", None, ()),
+        ("long", b"", b"", "x", ()),
+        ("array", b"", b"", None, ()),
+        ("long", b"", b"", None, (("long", b"", b"", None, ()),)),
+        ("struct", b"", b"", None, (1,)),
+    ],
+)
+def test_a_wrong_program_is_refused(program: Any) -> None:
+    assert native is not None
+    with pytest.raises((TypeError, ValueError)):
+        native.Transcoder(program)
+
+
+KEY, ENVELOPE = struct("k", {"id": INT32}), struct("e", {"v": Schema("string", optional=True, default="d")})
+PLAIN: Message = (b'{"id":1}', b'{"v":null}', (("h", b"x"),))
+MOVED: Message = (b'{"id":2}', None, [("__debezium.newkey", b'{"id":3}'), ("h", b"x")])
+
+
+def batch(*messages: Message) -> Batch:
+    return Batch("t", 3, messages, SourceOffset("b", 4), 0, 7, (KEY, ENVELOPE))
+
+
+@pytest.mark.parametrize("keys_in_json", [False, True])
+@pytest.mark.parametrize("form", [KEEPING, REPLACING])
+def test_a_batch_is_the_same_both_ways(monkeypatch: pytest.MonkeyPatch, form: AvroFormat, keys_in_json: bool) -> None:
+    registry = RecordedRegistry()
+    avro = AvroConverter(registry, form)
+    json_keys = JsonConverter(JsonSettings(json_format=LOSSLESS.json_format))
+    chosen = Transforms(TransformChain(), json_keys if keys_in_json else avro, avro)
+    compiled = Transformer(chosen).batch(batch(PLAIN, MOVED, PLAIN))
+    monkeypatch.setattr(transforms, "native", None)
+    pure = Transformer(chosen).batch(batch(PLAIN, MOVED, PLAIN))
+    assert [(key, value, list(headers)) for key, value, headers in compiled.messages] == pure.messages
+    assert compiled.messages[1][2][0] == ("__debezium.newkey", b'{"id":3}')
+    same = ("topic", "partition", "offset", "size", "ts_ms")
+    assert all(getattr(compiled, name) == getattr(pure, name) for name in same)
+
+
+def test_a_table_without_a_key_has_none() -> None:
+    avro = AvroConverter(RecordedRegistry(), KEEPING)
+    plain = batch((None, PLAIN[1], ()))._replace(schemas=(None, ENVELOPE))
+    (message,) = Transformer(Transforms(TransformChain(), avro, avro)).batch(plain).messages
+    assert message[0] is None
+    assert message[1] == b"\0\0\0\0\1\2"
+
+
+def test_a_name_that_avro_does_not_have_stops_with_the_way_out() -> None:
+    avro = AvroConverter(RecordedRegistry(), KEEPING)
+    wrong = batch(PLAIN)._replace(schemas=(KEY, struct("e", {"a-b": INT32})))
+    with pytest.raises(ConversionFailed, match=r"value\.converter: .* topic t .*'a-b' is not valid in Avro"):
+        Transformer(Transforms(TransformChain(), avro, avro)).batch(wrong)
