@@ -20,6 +20,10 @@ from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, Side
 _Write = Callable[[object, Added], bytes]
 
 
+FIRST_MESSAGE = b"\x00"
+"""Says that a value is the first message of its schema."""
+
+
 class ProtobufConverter:
     """Protobuf with schema ids.
 
@@ -79,7 +83,7 @@ class ProtobufConverter:
         if schema.type == "struct":
             file = protobuf_file(schema, self._settings)
             text, encode, name = protobuf_text(file), message_encoder(file.message, self._settings), file.full_name
-            indexes = b"\x00"  # the first message of the file
+            indexes = FIRST_MESSAGE
         else:
             scalar = None if schema.name in WELL_KNOWN else SCALARS.get(schema.type)
             if scalar is None:

@@ -21,7 +21,7 @@ _MILLIS_OF_DAY = 86_400_000
 
 def message_encoder(message: MessageType, settings: ProtobufFormat = DEFAULT_FORMAT) -> Encoder:
     """Return the function that encodes a struct; it raises ``ValueError`` for a null that is not allowed."""
-    fields = [(field.field, _field(field, settings)) for field in message.fields]
+    fields = [(field.field, field_encoder(field, settings)) for field in message.fields]
 
     def encode(value: Any) -> bytes:
         parts = []
@@ -53,7 +53,14 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _field(field: FieldType, settings: ProtobufFormat) -> Encoder:
+def tag_of(field: FieldType) -> bytes:
+    """Return the bytes in front of a field."""
+    delimited = field.scalar is None or field.wrapped or field.repeated
+    return _tag(field.number, _BYTES if delimited else _SCALARS[field.scalar or ""][0])
+
+
+def field_encoder(field: FieldType, settings: ProtobufFormat) -> Encoder:
+    """Return the function that encodes a field with its tag; for null it is empty, or raises ``ValueError``."""
     write = _repeated(field, settings) if field.repeated else _single(field, settings)
     schema = field.schema
     default = schema.default if settings.replace_null_with_default or not schema.optional else None

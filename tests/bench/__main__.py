@@ -14,7 +14,7 @@ import click
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docker"))
 
-from rowtide_stack import Kafka, MySQL  # noqa: E402
+from rowtide_stack import Kafka, MySQL, Registry  # noqa: E402
 
 from tests.bench.connectors import DEFAULT, TUNED, Connector, Debezium, Rowtide  # noqa: E402
 from tests.bench.load import AnyLoad  # noqa: E402
@@ -46,6 +46,8 @@ class FastKafka(Kafka):
 @click.option("--debezium", envvar="ROWTIDE_BENCH_DEBEZIUM", type=click.Path(exists=True, file_okay=False),
               help="Folder with kafka/*.jar and debezium-mysql/*.jar. Without it, only rowtide runs.")  # fmt: skip
 @click.option("--schemas/--no-schemas", default=True, show_default=True, help="JSON with or without schemas.")
+@click.option("--format", "form", type=click.Choice(["json", "avro", "protobuf"]), default="json", show_default=True,
+              help="The converter; Debezium needs a folder confluent/*.jar with Confluent's.")  # fmt: skip
 @click.option("--tuned/--defaults", default=True, show_default=True, help="lz4 and large batches, or the defaults.")
 @click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="A property of both connectors. Repeatable.")
 @click.option("--runs", default=1, show_default=True, help="Measured runs of each connector. The median is shown.")
@@ -59,6 +61,7 @@ def main(
     debezium: str | None,
     *,
     schemas: bool,
+    form: str,
     tuned: bool,
     extra: tuple[str, ...],
     runs: int,
@@ -85,11 +88,24 @@ def main(
         folder = Path(keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="rowtide-bench-")))
         database = stack.enter_context(MySQL({"innodb_buffer_pool_size": "256M"}))
         kafka = stack.enter_context(FastKafka())
+        if form != "json":
+            properties |= converters(form, stack.enter_context(Registry()))
         bench = Bench(LOADS[load_name](rows), database, kafka, properties, folder, range(-warm_up, runs))
         figures = list(bench.figures(kinds, modes or ("stream", "snapshot")))
     show(figures)
     if threads:
         show_threads(figures)
+
+
+def converters(form: str, registry: Registry) -> dict[str, str]:
+    """The converters of a format with a schema registry."""
+    kind = form.capitalize()
+    sides = [f"{side}.converter" for side in ("key", "value")]
+    return {
+        **{side: f"io.confluent.connect.{form}.{kind}Converter" for side in sides},
+        **{f"{side}.schema.registry.url": registry.url for side in sides},
+        "schema.name.adjustment.mode": "avro",
+    }
 
 
 class Bench:

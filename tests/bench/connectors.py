@@ -67,7 +67,8 @@ class Debezium(KafkaConnect):
 
     def __init__(self, name: str, properties: Mapping[str, str], bootstrap: str) -> None:
         of_worker = {key: text for key, text in properties.items() if key in _OF_WORKER}
-        super().__init__(name, self.programs, ["debezium-mysql"], bootstrap, worker=of_worker)
+        plugins = ["debezium-mysql", *(["confluent"] if (self.programs / "confluent").is_dir() else [])]
+        super().__init__(name, self.programs, plugins, bootstrap, worker=of_worker)
         self.exactly_once = of_worker.get(_EXACTLY_ONCE) == "enabled"
         self._properties = _of_connector(properties)
         self._created = False

@@ -1,6 +1,7 @@
-/* The module rowtide.connector.records._native: from the JSON text of a value of a Connect schema to Avro's bytes.
+/* The module rowtide.connector.records._native: from the JSON text of a value of a Connect schema to Avro or Protobuf.
  *
- * A program tells the order and the types of the fields, as rowtide.envelope.avro.program makes it. The text is what
+ * A program tells the order and the types of the fields, as the modules `program` of rowtide.envelope.avro and
+ * rowtide.envelope.protobuf make it: the kinds from FIELD_LONG on are Protobuf's. The text is what
  * rowtide has written itself: fields in the order of the schema, without blanks. Anything else, and every value that
  * does not fit, is left to Python: nothing here reports what is wrong with its input.
  */
@@ -59,15 +60,20 @@ static size_t varint(byte *to, uint64_t number) {
     return size;
 }
 
-static bool add_long(Output *out, int64_t number) {
+/* A number as Avro has it, whose sign is its last bit. */
+static uint64_t zigzag(int64_t number) {
+    return (uint64_t)number << 1 ^ (uint64_t)(number >> 63);
+}
+
+static bool add_varint(Output *out, uint64_t number) {
     byte digits[10];
-    return add(out, digits, varint(digits, (uint64_t)number << 1 ^ (uint64_t)(number >> 63)));
+    return add(out, digits, varint(digits, number));
 }
 
 /* Put a number in front of what was added since `start`. */
-static bool insert_long(Output *out, size_t start, int64_t number) {
+static bool insert_varint(Output *out, size_t start, uint64_t number) {
     byte digits[10];
-    size_t size = varint(digits, (uint64_t)number << 1 ^ (uint64_t)(number >> 63));
+    size_t size = varint(digits, number);
     if (!reserve(out, size)) {
         return false;
     }
@@ -79,15 +85,25 @@ static bool insert_long(Output *out, size_t start, int64_t number) {
 
 /* --- programs ------------------------------------------------------------------------------------------------------- */
 
-typedef enum { LONG, BOOLEAN, FLOAT, DOUBLE, STRING, BYTES, STRUCT, ARRAY, MAP } Kind;
+typedef enum {
+    LONG, BOOLEAN, FLOAT, DOUBLE, STRING, BYTES, STRUCT, ARRAY, MAP,
+    FIELD_LONG, FIELD_BOOLEAN, FIELD_FLOAT, FIELD_DOUBLE, FIELD_STRING, FIELD_BYTES, FIELD_DECIMAL, FIELD_WRAPPED,
+    FIELD_MESSAGE, FIELD_REPEATED, FIELD_PACKED, FIELD_MAP,
+} Kind;
 
-static const char *const KINDS[] = {"long", "boolean", "float", "double", "string", "bytes", "struct", "array", "map"};
+static const char *const KINDS[] = {
+    "long", "boolean", "float", "double", "string", "bytes", "struct", "array", "map",
+    "field of long", "field of boolean", "field of float", "field of double", "field of string", "field of bytes",
+    "field of decimal", "field of wrapped", "field of message", "field of repeated", "field of packed", "field of map",
+};
 
 typedef struct Node {
     Kind kind;
-    PyObject *present; /* bytes in front of a value that is not null */
+    PyObject *present; /* bytes in front of a value that is not null: the place in a union, or a tag */
     PyObject *null;    /* the bytes of null; NULL if it is not allowed */
     PyObject *name;    /* of a field: the bytes of its name in JSON, with the colon */
+    PyObject *more;    /* of a decimal: the bytes of its scale */
+    bool zero;         /* whether a field is written even if it is zero or empty */
     Py_ssize_t count;
     struct Node *children;
 } Node;
@@ -96,6 +112,7 @@ static void node_clear(Node *node) {
     Py_CLEAR(node->present);
     Py_CLEAR(node->null);
     Py_CLEAR(node->name);
+    Py_CLEAR(node->more);
     for (Py_ssize_t i = 0; i < node->count; i++) {
         node_clear(&node->children[i]);
     }
@@ -104,15 +121,35 @@ static void node_clear(Node *node) {
     node->count = 0;
 }
 
-/* (kind, name, present, null or None, children); false: an exception is set */
+/* How many parts a kind has; -1: any number. */
+static Py_ssize_t children_of(Kind kind) {
+    switch (kind) {
+    case STRUCT:
+    case FIELD_MESSAGE:
+        return -1;
+    case ARRAY:
+    case MAP:
+    case FIELD_WRAPPED:
+    case FIELD_REPEATED:
+    case FIELD_PACKED:
+        return 1;
+    case FIELD_MAP:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+/* (kind, name, present, null or None, children[, zero, more]); false: an exception is set */
 static bool node_read(Node *node, PyObject *program, int depth) {
     const char *kind;
-    PyObject *name, *present, *null, *children;
+    PyObject *name, *present, *null, *children, *more = NULL;
+    int zero = 0;
     if (depth > 64 || !PyTuple_Check(program)) {
         PyErr_SetString(PyExc_TypeError, "a program is a tuple that is not nested too deeply");
         return false;
     }
-    if (!PyArg_ParseTuple(program, "sSSOO!", &kind, &name, &present, &null, &PyTuple_Type, &children)) {
+    if (!PyArg_ParseTuple(program, "sSSOO!|pS", &kind, &name, &present, &null, &PyTuple_Type, &children, &zero, &more)) {
         return false;
     }
     int number = -1;
@@ -127,8 +164,10 @@ static bool node_read(Node *node, PyObject *program, int depth) {
     node->name = Py_NewRef(name);
     node->present = Py_NewRef(present);
     node->null = null == Py_None ? NULL : Py_NewRef(null);
+    node->more = more == NULL ? PyBytes_FromStringAndSize(NULL, 0) : Py_NewRef(more);
+    node->zero = zero;
     Py_ssize_t count = PyTuple_GET_SIZE(children);
-    if (((node->kind == ARRAY || node->kind == MAP) && count != 1) || (node->kind < STRUCT && count != 0)) {
+    if (node->more == NULL || !(children_of(node->kind) < 0 || children_of(node->kind) == count)) {
         PyErr_SetString(PyExc_ValueError, "a program has as many children as its kind");
         return false;
     }
@@ -295,8 +334,13 @@ static bool unescape(Text *text, Output *out) {
     }
 }
 
+/* The number of bytes in front of them, as Avro or Protobuf has it. */
+static uint64_t counted(size_t size, bool avro) {
+    return avro ? zigzag((int64_t)size) : size;
+}
+
 /* The bytes of a string, whose number is in front of them. */
-static bool write_string(Text *text, Output *out) {
+static bool write_string(Text *text, Output *out, bool avro) {
     if (!skip(text, '"')) {
         return false;
     }
@@ -308,7 +352,7 @@ static bool write_string(Text *text, Output *out) {
     if (is_next(text, '"')) { /* nothing is escaped: the number is known before the bytes */
         size_t size = (size_t)(text->p - run);
         text->p++;
-        return add_long(out, (int64_t)size) && add(out, run, size);
+        return add_varint(out, counted(size, avro)) && add(out, run, size);
     }
     while (true) {
         if (!add(out, run, (size_t)(text->p - run)) || text->p == text->end) {
@@ -316,7 +360,7 @@ static bool write_string(Text *text, Output *out) {
         }
         if (*text->p == '"') {
             text->p++;
-            return insert_long(out, start, (int64_t)(out->size - start));
+            return insert_varint(out, start, counted(out->size - start, avro));
         }
         text->p++;
         if (!unescape(text, out)) {
@@ -345,7 +389,7 @@ static byte base64_digit(byte c) {
 }
 
 /* The bytes of a string in Base64, whose number is in front of them. */
-static bool write_base64(Text *text, Output *out) {
+static bool write_base64(Text *text, Output *out, bool avro) {
     if (!skip(text, '"')) {
         return false;
     }
@@ -358,7 +402,7 @@ static bool write_base64(Text *text, Output *out) {
     while (padding < 2 && last - padding > first && last[-1 - (Py_ssize_t)padding] == '=') {
         padding++;
     }
-    if (!add_long(out, (int64_t)(size - padding)) || !reserve(out, size)) {
+    if (!add_varint(out, counted(size - padding, avro)) || !reserve(out, size)) {
         return false;
     }
     byte *to = out->data + out->size;
@@ -410,7 +454,7 @@ static bool write_block(const Node *node, Text *text, Output *out, byte open, by
         if (count > 0 && !skip(text, ',')) {
             return false;
         }
-        if (node->kind == MAP && (!write_string(text, out) || !skip(text, ':'))) {
+        if (node->kind == MAP && (!write_string(text, out, true) || !skip(text, ':'))) {
             return false;
         }
         if (!write_value(&node->children[0], text, out)) {
@@ -419,7 +463,141 @@ static bool write_block(const Node *node, Text *text, Output *out, byte open, by
         count++;
     }
     text->p++;
-    return (count == 0 || insert_long(out, start, count)) && add(out, "\0", 1);
+    return (count == 0 || insert_varint(out, start, zigzag(count))) && add(out, "\0", 1);
+}
+
+/* --- Protobuf ------------------------------------------------------------------------------------------------------- */
+
+/* The digits of a number in big-endian two's complement, which is Protobuf's precision of a decimal; 0 if it is too long. */
+static uint64_t digits_of(const byte *data, size_t size) {
+    unsigned __int128 number = size > 0 && data[0] & 0x80 ? ~(unsigned __int128)0 : 0;
+    if (size == 0 || size > 16) {
+        return 0;
+    }
+    for (size_t i = 0; i < size; i++) {
+        number = number << 8 | data[i];
+    }
+    number = data[0] & 0x80 ? -number : number;
+    uint64_t count = 1;
+    for (; number >= 10; number /= 10) {
+        count++;
+    }
+    return count;
+}
+
+/* A message of the number's bytes, its digits and its scale. */
+static bool write_decimal(const Node *node, Text *text, Output *out) {
+    size_t start = out->size;
+    if (!add(out, "\x0A", 1) || !write_base64(text, out, false)) {
+        return false;
+    }
+    size_t number = start + 2; /* a number of 16 bytes at most is counted by one byte */
+    uint64_t digits = digits_of(out->data + number, out->size - number);
+    return digits > 0 && add(out, "\x10", 1) && add_varint(out, digits) &&
+           add(out, PyBytes_AS_STRING(node->more), (size_t)PyBytes_GET_SIZE(node->more)) &&
+           insert_varint(out, start, out->size - start);
+}
+
+/* The value of a scalar as Protobuf has it. */
+static bool write_scalar(const Node *node, Text *text, Output *out) {
+    int64_t number;
+    double real;
+    float single;
+    switch (node->kind) {
+    case FIELD_LONG:
+        return read_long(text, &number) && add_varint(out, (uint64_t)number);
+    case FIELD_BOOLEAN:
+        return literal(text, "true", 4) ? add(out, "\1", 1) : literal(text, "false", 5) && add(out, "\0", 1);
+    case FIELD_FLOAT:
+        if (!read_double(text, &real)) {
+            return false;
+        }
+        single = (float)real;
+        return add(out, &single, sizeof single);
+    case FIELD_DOUBLE:
+        return read_double(text, &real) && add(out, &real, sizeof real);
+    case FIELD_STRING:
+        return write_string(text, out, false);
+    case FIELD_BYTES:
+        return write_base64(text, out, false);
+    default:
+        return false;
+    }
+}
+
+static bool is_zero(const Output *out, size_t start) {
+    byte all = 0;
+    for (size_t i = start; i < out->size; i++) {
+        all |= out->data[i];
+    }
+    return all == 0;
+}
+
+/* The elements of a list: fields of their own, or the values one after the other. */
+static bool write_list(const Node *node, Text *text, Output *out) {
+    if (!skip(text, '[')) {
+        return false;
+    }
+    for (bool first = true; !is_next(text, ']'); first = false) {
+        if (!first && !skip(text, ',')) {
+            return false;
+        }
+        if (node->kind == FIELD_PACKED ? !write_scalar(&node->children[0], text, out)
+                                       : !write_value(&node->children[0], text, out)) {
+            return false;
+        }
+    }
+    text->p++;
+    return true;
+}
+
+/* Each entry of a map is a message of its key and its value. */
+static bool write_entries(const Node *node, Text *text, Output *out) {
+    if (!skip(text, '{')) {
+        return false;
+    }
+    for (bool first = true; !is_next(text, '}'); first = false) {
+        if ((!first && !skip(text, ',')) || !add(out, PyBytes_AS_STRING(node->present), (size_t)PyBytes_GET_SIZE(node->present))) {
+            return false;
+        }
+        size_t start = out->size;
+        if (!write_value(&node->children[0], text, out) || !skip(text, ':') || !write_value(&node->children[1], text, out) ||
+            !insert_varint(out, start, out->size - start)) {
+            return false;
+        }
+    }
+    text->p++;
+    return true;
+}
+
+/* What follows the tag of a field. */
+static bool write_field(const Node *node, Text *text, Output *out, size_t tag) {
+    size_t start = out->size;
+    switch (node->kind) {
+    case FIELD_DECIMAL:
+        return write_decimal(node, text, out);
+    case FIELD_WRAPPED:
+        return write_value(&node->children[0], text, out) && insert_varint(out, start, out->size - start);
+    case FIELD_MESSAGE: /* the whole value has neither a tag nor a length */
+        return write_struct(node, text, out) && (start == tag || insert_varint(out, start, out->size - start));
+    case FIELD_PACKED:
+        if (!write_list(node, text, out)) {
+            return false;
+        }
+        if (out->size > start) {
+            return insert_varint(out, start, out->size - start);
+        }
+        out->size = tag;
+        return true;
+    default:
+        if (!write_scalar(node, text, out)) {
+            return false;
+        }
+        if (!node->zero && is_zero(out, start)) { /* a text begins with its length, which is zero if it is empty */
+            out->size = tag;
+        }
+        return true;
+    }
 }
 
 static bool write_value(const Node *node, Text *text, Output *out) {
@@ -427,15 +605,25 @@ static bool write_value(const Node *node, Text *text, Output *out) {
         return node->null != NULL && literal(text, "null", 4) &&
                add(out, PyBytes_AS_STRING(node->null), (size_t)PyBytes_GET_SIZE(node->null));
     }
+    if (node->kind == FIELD_MAP) {
+        return write_entries(node, text, out);
+    }
+    if (node->kind == FIELD_REPEATED) {
+        return write_list(node, text, out);
+    }
+    size_t start = out->size;
     if (!add(out, PyBytes_AS_STRING(node->present), (size_t)PyBytes_GET_SIZE(node->present))) {
         return false;
+    }
+    if (node->kind >= FIELD_LONG) {
+        return write_field(node, text, out, start);
     }
     int64_t number;
     double real;
     float single;
     switch (node->kind) {
     case LONG:
-        return read_long(text, &number) && add_long(out, number);
+        return read_long(text, &number) && add_varint(out, zigzag(number));
     case BOOLEAN:
         return literal(text, "true", 4) ? add(out, "\1", 1) : literal(text, "false", 5) && add(out, "\0", 1);
     case FLOAT:
@@ -447,17 +635,18 @@ static bool write_value(const Node *node, Text *text, Output *out) {
     case DOUBLE:
         return read_double(text, &real) && add(out, &real, sizeof real);
     case STRING:
-        return write_string(text, out);
+        return write_string(text, out, true);
     case BYTES:
-        return write_base64(text, out);
+        return write_base64(text, out, true);
     case STRUCT:
         return write_struct(node, text, out);
     case ARRAY:
         return write_block(node, text, out, '[', ']');
     case MAP:
         return write_block(node, text, out, '{', '}');
+    default:
+        return false;
     }
-    return false;
 }
 
 /* --- the type ------------------------------------------------------------------------------------------------------- */
@@ -531,7 +720,7 @@ static PyMethodDef TRANSCODER_METHODS[] = {
 static PyTypeObject TranscoderType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "rowtide.connector.records._native.Transcoder",
-    .tp_doc = "Turns the JSON text of the values of one schema into Avro.",
+    .tp_doc = "Turns the JSON text of the values of one schema into Avro or Protobuf.",
     .tp_basicsize = sizeof(Transcoder),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = new,
@@ -542,7 +731,7 @@ static PyTypeObject TranscoderType = {
 static struct PyModuleDef MODULE = {
     PyModuleDef_HEAD_INIT,
     .m_name = "_native",
-    .m_doc = "Messages in JSON to Avro.",
+    .m_doc = "Messages in JSON to Avro or Protobuf.",
     .m_size = -1,
 };
 
