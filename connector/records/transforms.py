@@ -6,7 +6,7 @@ written by the configured converters. Otherwise this module is not used.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from rowtide.connector.errors import ConnectorError
@@ -52,22 +52,23 @@ class Transcoder:
             RegistryError: the schema registry of a converter cannot be reached, or refuses a schema.
         """
         key_schema, value_schema = batch.schemas or (None, None)
-        keys = self._side(batch.topic, "key", key_schema, [key for key, _, _ in batch.messages])
+        given_keys, given_values, headers = zip(*batch.messages, strict=True)
+        keys = self._side(batch.topic, "key", key_schema, given_keys)
         if keys is None:
             return None
-        values = self._side(batch.topic, "value", value_schema, [value for _, value, _ in batch.messages])
+        values = self._side(batch.topic, "value", value_schema, given_values)
         if values is None:
             return None
-        headers = {id(one): one for _, _, one in batch.messages}
-        plain = {number: _simple_headers(one, key_schema) for number, one in headers.items()}
-        messages = [
-            (key, value, plain[id(one)]) for key, value, (_, _, one) in zip(keys, values, batch.messages, strict=True)
-        ]
+        if len(set(map(id, headers))) == 1:  # that of the event
+            headers = (_simple_headers(headers[0], key_schema),) * len(headers)
+        else:
+            headers = tuple(_simple_headers(one, key_schema) for one in headers)
+        messages = list(zip(keys, values, headers, strict=True))
         return batch._replace(messages=messages, size=message_bytes(messages), schemas=None)
 
     def _side(
-        self, topic: str, side: Side, schema: Schema | None, given: list[bytes | None]
-    ) -> list[bytes | None] | None:
+        self, topic: str, side: Side, schema: Schema | None, given: Sequence[bytes | None]
+    ) -> Sequence[bytes | None] | None:
         if schema is None:
             return None if any(given) else given
         transcode = self._function(topic, side, schema)
@@ -84,7 +85,7 @@ class Transcoder:
         return self._functions.get(made, schema, topic=f"{side} {topic}")
 
 
-_Transcode = Callable[[list[bytes | None]], list[bytes | None] | None]
+_Transcode = Callable[[Sequence[bytes | None]], Sequence[bytes | None] | None]
 """From the JSON texts of keys or values to their bytes; ``None`` if Python has to make them."""
 
 

@@ -102,7 +102,7 @@ def converters(form: str, registry: Registry) -> dict[str, str]:
     kind = form.capitalize()
     sides = [f"{side}.converter" for side in ("key", "value")]
     return {
-        **{side: f"io.confluent.connect.{form}.{kind}Converter" for side in sides},
+        **dict.fromkeys(sides, f"io.confluent.connect.{form}.{kind}Converter"),
         **{f"{side}.schema.registry.url": registry.url for side in sides},
         "schema.name.adjustment.mode": "avro",
     }

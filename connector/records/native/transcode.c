@@ -97,6 +97,14 @@ static const char *const KINDS[] = {
     "field of decimal", "field of wrapped", "field of message", "field of repeated", "field of packed", "field of map",
 };
 
+/* What a struct of the message before looked like: most messages of an event have the same `source` but for a number. */
+typedef struct {
+    const byte *text;  /* behind the brace; NULL: there is none */
+    size_t *starts;    /* of each field in the text, and behind the closing brace */
+    size_t *written;   /* of each field in the bytes, and of their end */
+    Output bytes;
+} Memory;
+
 typedef struct Node {
     Kind kind;
     PyObject *present; /* bytes in front of a value that is not null: the place in a union, or a tag */
@@ -106,7 +114,30 @@ typedef struct Node {
     bool zero;         /* whether a field is written even if it is zero or empty */
     Py_ssize_t count;
     struct Node *children;
+    Memory *memory;    /* of a struct that is often the same; else NULL */
 } Node;
+
+static void memory_free(Memory *memory) {
+    if (memory != NULL) {
+        PyMem_Free(memory->starts);
+        PyMem_Free(memory->written);
+        PyMem_Free(memory->bytes.data);
+        PyMem_Free(memory);
+    }
+}
+
+static bool remember(Node *node) {
+    node->memory = PyMem_Calloc(1, sizeof(Memory));
+    if (node->memory != NULL) {
+        node->memory->starts = PyMem_Calloc((size_t)node->count + 1, sizeof(size_t));
+        node->memory->written = PyMem_Calloc((size_t)node->count + 1, sizeof(size_t));
+    }
+    if (node->memory == NULL || node->memory->starts == NULL || node->memory->written == NULL) {
+        PyErr_NoMemory();
+        return false;
+    }
+    return true;
+}
 
 static void node_clear(Node *node) {
     Py_CLEAR(node->present);
@@ -117,7 +148,9 @@ static void node_clear(Node *node) {
         node_clear(&node->children[i]);
     }
     PyMem_Free(node->children);
+    memory_free(node->memory);
     node->children = NULL;
+    node->memory = NULL;
     node->count = 0;
 }
 
@@ -345,30 +378,27 @@ static bool write_string(Text *text, Output *out, bool avro) {
         return false;
     }
     size_t start = out->size;
-    const byte *run = text->p;
-    while (text->p < text->end && *text->p != '"' && *text->p != '\\') {
-        text->p++;
-    }
-    if (is_next(text, '"')) { /* nothing is escaped: the number is known before the bytes */
-        size_t size = (size_t)(text->p - run);
-        text->p++;
-        return add_varint(out, counted(size, avro)) && add(out, run, size);
-    }
+    bool escaped = false;
     while (true) {
-        if (!add(out, run, (size_t)(text->p - run)) || text->p == text->end) {
+        size_t left = (size_t)(text->end - text->p);
+        const byte *quote = memchr(text->p, '"', left);
+        if (quote == NULL) {
             return false;
         }
-        if (*text->p == '"') {
-            text->p++;
-            return insert_varint(out, start, counted(out->size - start, avro));
+        const byte *slash = memchr(text->p, '\\', (size_t)(quote - text->p));
+        const byte *run = text->p;
+        if (slash == NULL) {
+            text->p = quote + 1;
+            if (!escaped) { /* the number is known before the bytes */
+                size_t size = (size_t)(quote - run);
+                return add_varint(out, counted(size, avro)) && add(out, run, size);
+            }
+            return add(out, run, (size_t)(quote - run)) && insert_varint(out, start, counted(out->size - start, avro));
         }
-        text->p++;
-        if (!unescape(text, out)) {
+        escaped = true;
+        text->p = slash + 1;
+        if (!add(out, run, (size_t)(slash - run)) || !unescape(text, out)) {
             return false;
-        }
-        run = text->p;
-        while (text->p < text->end && *text->p != '"' && *text->p != '\\') {
-            text->p++;
         }
     }
 }
@@ -428,9 +458,88 @@ static bool write_base64(Text *text, Output *out, bool avro) {
 
 static bool write_value(const Node *node, Text *text, Output *out);
 
+/* How many bytes of two texts are the same. */
+static size_t common(const byte *a, const byte *b, size_t most) {
+    size_t at = 0;
+    while (at + 8 <= most) {
+        uint64_t one, other;
+        memcpy(&one, a + at, 8);
+        memcpy(&other, b + at, 8);
+        if (one != other) {
+            return at + (size_t)__builtin_ctzll(one ^ other) / 8;
+        }
+        at += 8;
+    }
+    while (at < most && a[at] == b[at]) {
+        at++;
+    }
+    return at;
+}
+
+/* The first field from `i` on whose text is not that of the message before. */
+static Py_ssize_t first_other(const Node *node, Py_ssize_t i, const Text *text) {
+    const Memory *memory = node->memory;
+    size_t start = memory->starts[i], most = memory->starts[node->count] - start;
+    size_t left = (size_t)(text->end - text->p);
+    size_t same = common(memory->text + start, text->p, left < most ? left : most);
+    while (i < node->count && memory->starts[i + 1] - start <= same) {
+        i++;
+    }
+    return i;
+}
+
+/* As write_struct, with fields of the message before. Their places are those of this message as soon as they are passed. */
+static bool write_remembered(const Node *node, Text *text, Output *out) {
+    Memory *memory = node->memory;
+    const byte *begin = text->p;
+    size_t base = out->size;
+    for (Py_ssize_t i = 0; i < node->count;) {
+        Py_ssize_t end = memory->text == NULL ? i : first_other(node, i, text);
+        size_t place = (size_t)(text->p - begin), size = out->size - base;
+        if (end > i) {
+            size_t start = memory->starts[i], from = memory->written[i];
+            size_t length = memory->starts[end] - start;
+            if (!add(out, memory->bytes.data + from, memory->written[end] - from)) {
+                return false;
+            }
+            for (; i < end; i++) {
+                memory->starts[i] = place + (memory->starts[i] - start);
+                memory->written[i] = size + (memory->written[i] - from);
+            }
+            text->p += length;
+            continue;
+        }
+        const Node *field = &node->children[i];
+        if (!literal(text, PyBytes_AS_STRING(field->name), (size_t)PyBytes_GET_SIZE(field->name)) ||
+            !write_value(field, text, out) || !skip(text, i + 1 < node->count ? ',' : '}')) {
+            return false;
+        }
+        memory->starts[i] = place;
+        memory->written[i] = size;
+        i++;
+    }
+    memory->starts[node->count] = (size_t)(text->p - begin);
+    memory->written[node->count] = out->size - base;
+    memory->text = begin;
+    memory->bytes.size = 0;
+    return add(&memory->bytes, out->data + base, out->size - base);
+}
+
+static void forget(Node *node) {
+    if (node->memory != NULL) {
+        node->memory->text = NULL;
+    }
+    for (Py_ssize_t i = 0; i < node->count; i++) {
+        forget(&node->children[i]);
+    }
+}
+
 static bool write_struct(const Node *node, Text *text, Output *out) {
     if (!skip(text, '{')) {
         return false;
+    }
+    if (node->memory != NULL && node->count > 0) {
+        return write_remembered(node, text, out);
     }
     for (Py_ssize_t i = 0; i < node->count; i++) {
         const Node *field = &node->children[i];
@@ -661,6 +770,20 @@ static void dealloc(PyObject *object) {
     Py_TYPE(object)->tp_free(object);
 }
 
+/* An envelope, and its structs behind the row before and after: they are what messages of an event have in common. */
+static bool remember_structs(Node *root) {
+    if (!(root->kind == STRUCT || root->kind == FIELD_MESSAGE) || !remember(root)) {
+        return !PyErr_Occurred();
+    }
+    for (Py_ssize_t i = 2; i < root->count; i++) {
+        Node *child = &root->children[i];
+        if ((child->kind == STRUCT || child->kind == FIELD_MESSAGE) && !remember(child)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *named) {
     static char *names[] = {"program", NULL};
     PyObject *program;
@@ -668,7 +791,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *named) {
         return NULL;
     }
     Transcoder *self = (Transcoder *)type->tp_alloc(type, 0);
-    if (self != NULL && !node_read(&self->root, program, 0)) {
+    if (self != NULL && !(node_read(&self->root, program, 0) && remember_structs(&self->root))) {
         Py_CLEAR(self);
     }
     return (PyObject *)self;
@@ -688,14 +811,19 @@ static PyObject *all(PyObject *object, PyObject *args) {
     PyObject *messages;
     const char *opening;
     Py_ssize_t opening_size;
-    if (!PyArg_ParseTuple(args, "O!y#", &PyList_Type, &messages, &opening, &opening_size)) {
+    if (!PyArg_ParseTuple(args, "Oy#", &messages, &opening, &opening_size)) {
         return NULL;
     }
-    Py_ssize_t count = PyList_GET_SIZE(messages);
+    messages = PySequence_Fast(messages, "messages are a list or a tuple");
+    if (messages == NULL) {
+        return NULL;
+    }
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(messages);
     PyObject *found = PyList_New(count);
     Output out = {NULL, 0, 0};
+    forget(&((Transcoder *)object)->root); /* texts of the call before may be gone */
     for (Py_ssize_t i = 0; found != NULL && i < count; i++) {
-        PyObject *message = PyList_GET_ITEM(messages, i);
+        PyObject *message = PySequence_Fast_GET_ITEM(messages, i);
         PyObject *made = message == Py_None      ? Py_NewRef(Py_None)
                          : PyBytes_Check(message) ? one((Transcoder *)object, message, opening, (size_t)opening_size, &out)
                                                   : NULL;
@@ -706,6 +834,7 @@ static PyObject *all(PyObject *object, PyObject *args) {
         PyList_SET_ITEM(found, i, made);
     }
     PyMem_Free(out.data);
+    Py_DECREF(messages);
     if (found == NULL && !PyErr_Occurred()) {
         Py_RETURN_NONE;
     }
@@ -713,7 +842,7 @@ static PyObject *all(PyObject *object, PyObject *args) {
 }
 
 static PyMethodDef TRANSCODER_METHODS[] = {
-    {"all", all, METH_VARARGS, "The bytes of a list of texts, each behind the same opening; None: Python has to make them."},
+    {"all", all, METH_VARARGS, "The bytes of several texts, each behind the same opening; None: Python has to make them."},
     {NULL, NULL, 0, NULL},
 };
 
