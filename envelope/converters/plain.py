@@ -79,8 +79,10 @@ class BinaryDataConverter:
         return self._delegate.data(record, side, added)
 
     def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
-        """Return ``None``: few records are bytes."""
-        return None
+        """Return that of the other converter, for everything that is not bytes."""
+        if self._delegate is None or (schema.type == "bytes" and not schema.is_decimal):
+            return None
+        return self._delegate.transcoding(topic, side, schema)
 
 
 def _string(schema: Schema, value: Any) -> str:

@@ -12,6 +12,7 @@ from rowtide.envelope.protobuf.messages import (
     ProtobufFormat,
     protobuf_file,
 )
+from rowtide.envelope.protobuf.program import protobuf_program
 from rowtide.envelope.protobuf.text import WRAPPERS_FILE, protobuf_text
 from rowtide.envelope.protobuf.values import Encoder, message_encoder, scalar_encoder, varint
 from rowtide.envelope.schema import Schema
@@ -66,8 +67,14 @@ class ProtobufConverter:
         return write(value, added)
 
     def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
-        """Return ``None``: its text is read in Python."""
-        return None
+        """Return the program of a struct, unless the id of its schema is in a header."""
+        if self._ids is not SchemaIds.PREFIX or schema.type != "struct":
+            return None
+        program = protobuf_program(protobuf_file(schema, self._settings).message, self._settings)
+        if program is None:
+            return None
+        registered = self._registry.registered(*self.registration(topic, side, schema))
+        return Transcoding(frame(self._ids, registered, side, FIRST_MESSAGE)(b"", []), program)
 
     def registration(self, topic: str, side: Side, schema: Schema) -> Registration:
         """Return what is registered; see :class:`~rowtide.envelope.converters.registry.Registering`."""

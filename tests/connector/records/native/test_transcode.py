@@ -20,6 +20,7 @@ from rowtide.envelope.avro.schemas import AvroFormat
 from rowtide.envelope.avro.values import avro_encoder
 from rowtide.envelope.converters.avro import AvroConverter
 from rowtide.envelope.converters.json import JsonConverter
+from rowtide.envelope.converters.protobuf import ProtobufConverter
 from rowtide.envelope.json.reader import value_from_json
 from rowtide.envelope.json.text import value_text
 from rowtide.envelope.protobuf.messages import ProtobufFormat, protobuf_file
@@ -302,12 +303,15 @@ def batch(*messages: Message) -> Batch:
 
 
 @pytest.mark.parametrize("keys_in_json", [False, True])
-@pytest.mark.parametrize("form", [KEEPING, REPLACING])
-def test_a_batch_is_the_same_both_ways(monkeypatch: pytest.MonkeyPatch, form: AvroFormat, keys_in_json: bool) -> None:
+@pytest.mark.parametrize("form", [KEEPING, REPLACING, *PROTOBUF, REPLACING_PROTOBUF])
+def test_a_batch_is_the_same_both_ways(
+    monkeypatch: pytest.MonkeyPatch, form: AvroFormat | ProtobufFormat, keys_in_json: bool
+) -> None:
     registry = RecordedRegistry()
-    avro = AvroConverter(registry, form)
+    values = AvroConverter(registry, form) if isinstance(form, AvroFormat) else ProtobufConverter(registry, form)
     json_keys = JsonConverter(JsonSettings(json_format=LOSSLESS.json_format))
-    chosen = Transforms(TransformChain(), json_keys if keys_in_json else avro, avro)
+    chosen = Transforms(TransformChain(), json_keys if keys_in_json else values, values)
+    assert transforms.Transcoder(chosen.keys, chosen.values).batch(batch(PLAIN, MOVED, PLAIN)) is not None
     compiled = Transformer(chosen).batch(batch(PLAIN, MOVED, PLAIN))
     monkeypatch.setattr(transforms, "native", None)
     pure = Transformer(chosen).batch(batch(PLAIN, MOVED, PLAIN))
