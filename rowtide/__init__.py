@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from rowtide.connector.signals.signal import Signal
     from rowtide.connector.source.binlog_stream import StreamBroken, StreamRefused
     from rowtide.connector.source.connection import DatabaseUnreachableError
+    from rowtide.decoder.decoder import Decoder
+    from rowtide.decoder.errors import DecodeError
+    from rowtide.decoder.topics import TopicReader, read_topics
     from rowtide.schema_history.errors import SchemaHistoryError
     from rowtide.schema_history.model import Column, Table, TableId
     from rowtide.schema_history.queries.point_in_time import InvalidPointInTime
@@ -51,6 +54,8 @@ _MODULES = {
     "ConfigurationError": "rowtide.connector.config",
     "ConnectorError": "rowtide.connector.errors",
     "DatabaseUnreachableError": "rowtide.connector.source.connection",
+    "DecodeError": "rowtide.decoder.errors",
+    "Decoder": "rowtide.decoder.decoder",
     "DeliveryError": "rowtide.connector.delivery.errors",
     "DeliveryInterrupted": "rowtide.connector.delivery.errors",
     "Engine": "rowtide.connector.engine.engine",
@@ -80,11 +85,13 @@ _MODULES = {
     "Table": "rowtide.schema_history.model",
     "TableId": "rowtide.schema_history.model",
     "TopicError": "rowtide.topics.errors",
+    "TopicReader": "rowtide.decoder.topics",
     "TransactionOrder": "rowtide.connector.records.change",
     "UNAVAILABLE": "rowtide.connector.records.change",
     "UnknownTable": "rowtide.connector.errors",
     "UnparsedDdl": "rowtide.connector.errors",
     "capture": "rowtide.connector.engine.engine",
+    "read_topics": "rowtide.decoder.topics",
 }
 
 __all__ = [
@@ -97,6 +104,8 @@ __all__ = [
     "ConfigurationError",
     "ConnectorError",
     "DatabaseUnreachableError",
+    "DecodeError",
+    "Decoder",
     "DeliveryError",
     "DeliveryInterrupted",
     "Engine",
@@ -126,11 +135,13 @@ __all__ = [
     "Table",
     "TableId",
     "TopicError",
+    "TopicReader",
     "TransactionOrder",
     "UnknownTable",
     "UnparsedDdl",
     "__version__",
     "capture",
+    "read_topics",
 ]
 
 

@@ -31,6 +31,7 @@ LAYERS = {
         "kafka_producer errors"
     ),
     "rowtide.databus": "server client zookeeper discovery sql events tables errors",
+    "rowtide.decoder": "faust topics decoder readers values errors",
     "rowtide.schema_history": (
         "queries compaction recovery store catalog debezium_form structure ddl server position errors model"
     ),

@@ -1,0 +1,117 @@
+"""Reads Avro: the Connect schema of an Avro schema, and the values of its bytes, as Confluent's ``AvroData`` does."""
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import fastavro
+
+from rowtide.envelope.schema import DECIMAL, Field, Schema
+
+_CONNECT = {"int": "int32", "long": "int64", "float": "float", "double": "double"}
+_LOGICAL = {
+    "date": "org.apache.kafka.connect.data.Date",
+    "time-millis": "org.apache.kafka.connect.data.Time",
+    "timestamp-millis": "org.apache.kafka.connect.data.Timestamp",
+}
+
+
+def avro_reader(text: str) -> tuple[Schema, Callable[[bytes], Any]]:
+    """Return the Connect schema of an Avro schema, and the function that decodes a value of it.
+
+    Values are those of Avro without logical types: decimals are bytes, dates and times numbers.
+
+    Raises:
+        ValueError: the schema has types that Connect's schemas of records do not have.
+    """
+    document = json.loads(text)
+    schema = _Reader().schema(document, "")
+    parsed = fastavro.parse_schema(_plain(document))
+    return schema, lambda data: fastavro.schemaless_reader(io.BytesIO(data), parsed, None)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._records: dict[str, Schema] = {}
+
+    def schema(self, document: Any, namespace: str) -> Schema:
+        if isinstance(document, list):
+            others = [branch for branch in document if branch != "null"]
+            if len(others) != 1 or len(document) > 2:
+                raise ValueError(f"the schema has a union of {len(others)} types")
+            found = self.schema(others[0], namespace)
+            return found.with_optional("null" in document)
+        if isinstance(document, str):
+            if document in _CONNECT or document in ("boolean", "string", "bytes"):
+                return Schema(_CONNECT.get(document, document))
+            name = document if "." in document else f"{namespace}.{document}".lstrip(".")
+            if name not in self._records:
+                raise ValueError(f"the schema refers to {name}, which it does not define")
+            return self._records[name]
+        kind = document["type"]
+        if isinstance(kind, dict | list):
+            return self.schema(kind, namespace)
+        return self._described(document, kind, namespace)
+
+    def _described(self, document: dict[str, Any], kind: str, namespace: str) -> Schema:
+        if kind == "record":
+            return self._record(document, namespace)
+        if kind == "array":
+            found = Schema("array", items=self.schema(document["items"], namespace))
+        elif kind == "map":
+            found = Schema("map", keys=Schema("string"), items=self.schema(document["values"], namespace))
+        elif kind == "enum":
+            found = Schema("string", parameters=(("allowed", ",".join(document["symbols"])),))
+        elif kind == "fixed":
+            found = Schema("bytes")
+        else:
+            found = self.schema(kind, namespace)
+        return self._named(document, found)
+
+    def _record(self, document: dict[str, Any], namespace: str) -> Schema:
+        namespace = document.get("namespace", namespace)
+        full = f"{namespace}.{document['name']}".lstrip(".")
+        fields = []
+        for field in document["fields"]:
+            of = self.schema(field["type"], namespace)
+            default = field.get("default")
+            if default is not None and of.type not in {"struct", "array", "map"}:
+                of = replace(of, default=_default(of, default))
+            fields.append(Field(field["name"], of))
+        found = self._named(document, Schema("struct", name=full, fields=tuple(fields)))
+        self._records[full] = found
+        return found
+
+    def _named(self, document: dict[str, Any], found: Schema) -> Schema:
+        """The schema with what the attributes of Connect say."""
+        logical = document.get("logicalType")
+        parameters = dict(document.get("connect.parameters") or ())
+        name = document.get("connect.name") or _LOGICAL.get(logical or "") or found.name
+        if logical == "decimal":
+            name, parameters = DECIMAL, {**parameters, "scale": str(document.get("scale", 0))}
+        return replace(
+            found,
+            type=document.get("connect.type", found.type),
+            name=name,
+            version=document.get("connect.version"),
+            parameters=tuple(parameters.items()) or found.parameters,
+            doc=document.get("connect.doc"),
+        )
+
+
+def _default(schema: Schema, value: Any) -> Any:
+    if schema.type == "bytes":
+        data = str(value).encode("latin-1")
+        return int.from_bytes(data, "big", signed=True) if schema.is_decimal else data
+    return value
+
+
+def _plain(document: Any) -> Any:
+    """The schema without logical types: fastavro would make Python's objects of their values."""
+    if isinstance(document, list):
+        return [_plain(branch) for branch in document]
+    if isinstance(document, dict):
+        return {name: _plain(part) for name, part in document.items() if name != "logicalType"}
+    return document

@@ -1,0 +1,340 @@
+"""Decodes records of Debezium's format into changes."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self, cast
+
+from rowtide.connector.records.change import Change, Layout, Op, SourcePosition
+from rowtide.decoder.errors import DecodeError
+from rowtide.decoder.readers import Headers, JsonReader, Parsed, RegistryReader, SchemaSource, of_cloud_event
+from rowtide.decoder.values import PLACEHOLDER, row_conversion
+from rowtide.envelope.converters.registry import SCHEMA_ID_HEADERS
+from rowtide.envelope.schema import Schema
+from rowtide.envelope.transforms.record import Side
+from rowtide.schema_history.model import Column, Index, KeyPart, Table, TableId
+
+_ENVELOPE = {"before", "after", "source", "op"}
+_TYPE = "__debezium.source.column.type"
+_NOWHERE: Mapping[str, Any] = {}
+_MOST_PLANS = 10_000
+_REGISTRY_S = 10
+
+Message = tuple[str, bytes | None, bytes | None, Headers]
+"""Topic, key, value and headers of a record."""
+
+
+class _Plan(NamedTuple):
+    """How the records of one pair of schemas become changes."""
+
+    layout: Layout
+    key: Callable[[Any], tuple[Any, ...]] | None
+    row: Callable[[Any], tuple[Any, ...]]
+
+
+class _Kept(NamedTuple):
+    """A plan, and the schemas by whose identity it is found: a reference keeps their ids."""
+
+    plan: _Plan
+    schemas: tuple[Schema | None, Schema | None]
+
+
+class Decoder:
+    """Turns keys and values of records into changes, with the values that :class:`rowtide.Engine` gives.
+
+    It reads JSON with and without schemas, Avro by the id of its schema, and CloudEvents in JSON; envelopes, and
+    records that ``ExtractNewRecordState`` has unwrapped, whether rowtide or Debezium wrote them. Without schemas in
+    JSON, values are those of JSON: types are not known then.
+
+    Args:
+        registry: the schema registry of Avro: its URL, or a client with ``get_schema(id)``.
+        placeholder: ``unavailable.value.placeholder`` of the connector.
+    """
+
+    def __init__(self, registry: str | SchemaSource | None = None, *, placeholder: str = PLACEHOLDER) -> None:
+        self._client = _client(registry) if isinstance(registry, str) else None
+        source = self._client if isinstance(registry, str) else registry
+        self._json_keys, self._json_values = JsonReader(), JsonReader()
+        self._registry = None if source is None else RegistryReader(source)
+        self._placeholder = placeholder
+        self._plans: dict[tuple[Any, ...], _Kept] = {}
+
+    def close(self) -> None:
+        """Close the connection to the schema registry, if the decoder has made one."""
+        if self._client is not None:
+            self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def decode(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: Headers | None = None
+    ) -> Change | None:
+        """Return the change of a record; ``None`` for a tombstone.
+
+        Args:
+            topic: its topic.
+            key: its key; without one, the change has none.
+            value: its value.
+            headers: its headers.
+
+        Raises:
+            DecodeError: the record is not a change of a row, or is damaged.
+        """
+        if value is None:
+            return None
+        given = headers or ()
+        try:
+            parsed = self._parsed(topic, "value", value, given)
+            key_parsed = None if key is None else self._parsed(topic, "key", key, given)
+            return self._change(topic, key_parsed, parsed, given)
+        except DecodeError:
+            raise
+        except (ArithmeticError, AttributeError, IndexError, KeyError, LookupError, TypeError, ValueError) as error:
+            raise DecodeError(
+                f"a record of topic {topic} cannot be decoded: {type(error).__name__}: {error}. Its value begins with "
+                f"{value[:60]!r}"
+            ) from error
+
+    def decode_message(self, message: Any) -> Change | None:
+        """Return the change of a message of confluent-kafka; ``None`` for a tombstone.
+
+        Raises:
+            DecodeError: as for :meth:`decode`.
+        """
+        return self.decode(message.topic(), message.key(), message.value(), message.headers())
+
+    def decode_record(self, record: Any) -> Change | None:
+        """Return the change of a record of aiokafka or kafka-python; ``None`` for a tombstone.
+
+        Raises:
+            DecodeError: as for :meth:`decode`.
+        """
+        return self.decode(record.topic, record.key, record.value, record.headers)
+
+    def deserialize(self, value: bytes | None, context: Any) -> Change | None:
+        """Return the change of a value, as ``value.deserializer`` of confluent-kafka; it has no key.
+
+        Raises:
+            DecodeError: as for :meth:`decode`.
+        """
+        return self.decode(context.topic, None, value, context.headers)
+
+    def _parsed(self, topic: str, side: Side, data: bytes, headers: Headers) -> Parsed:
+        if data[0] == 0 or (headers and any(name == SCHEMA_ID_HEADERS[side] for name, _ in headers)):
+            if self._registry is None:
+                raise DecodeError(
+                    f"the {side} of a record of topic {topic} needs a schema registry: Decoder(registry=URL)"
+                )
+            return self._registry.parsed(side, data, headers)
+        return (self._json_keys if side == "key" else self._json_values).parsed(topic, data)
+
+    def _change(self, topic: str, key: Parsed | None, value: Parsed, headers: Headers) -> Change:
+        schema, document = value.schema, value.value
+        if isinstance(document, dict) and document.get("specversion") == "1.0":
+            schema, document = _from_cloud_event(document)
+        if not isinstance(document, dict):
+            raise DecodeError(f"a record of topic {topic} is not a change of a row: its value is {document!r:.60}")
+        if document.keys() >= _ENVELOPE:
+            return self._of_envelope(topic, key, value.json, schema, document)
+        if "source" in document and "op" in document:  # a truncation has neither row
+            return self._of_envelope(topic, key, value.json, None, {"before": None, "after": None, **document})
+        if schema is not None and schema.name is not None and not schema.name.endswith((".Value", "Envelope")):
+            raise DecodeError(f"a record of topic {topic} is not a change of a row, but {schema.name}")
+        return self._of_row(topic, key, value.json, schema, document, dict(headers))
+
+    def _of_envelope(
+        self, topic: str, key: Parsed | None, of_json: bool, schema: Schema | None, document: Mapping[str, Any]
+    ) -> Change:
+        source = document["source"]
+        table = source.get("db") or "", source.get("table") or ""
+        before, after = document["before"], document["after"]
+        plan = self._plan(
+            topic,
+            table,
+            key,
+            schema,
+            before or after or _NOWHERE,
+            json=of_json,
+            server=source.get("connector"),
+            envelope=True,
+        )
+        transaction = document.get("transaction")
+        return Change(
+            cast("Op", document["op"]),
+            plan.layout,
+            _key_values(plan, key),
+            None if before is None else plan.row(before),
+            None if after is None else plan.row(after),
+            _position(source, document.get("ts_ns") or (document.get("ts_ms") or 0) * 1_000_000),
+            source.get("row") or 0,
+            _not_made,
+            None if transaction is None else f'"transaction":{json.dumps(transaction)}',
+        )
+
+    def _of_row(
+        self,
+        topic: str,
+        key: Parsed | None,
+        of_json: bool,
+        schema: Schema | None,
+        document: Mapping[str, Any],
+        headers: Mapping[str, bytes | None],
+    ) -> Change:
+        """A change of an unwrapped record: fields and headers that begin with ``__`` say more than the row."""
+        added = {name: value for name, value in document.items() if name.startswith("__")}
+        added |= {name: value.decode() for name, value in headers.items() if value and name.startswith("__")}
+        source = {
+            name: _number(added[f"__{prefix}{name}"])
+            for prefix in ("source_", "source.", "")
+            for name in (
+                "file",
+                "pos",
+                "gtid",
+                "server_id",
+                "ts_ms",
+                "ts_us",
+                "snapshot",
+                "row",
+                "db",
+                "table",
+                "thread",
+            )
+            if f"__{prefix}{name}" in added
+        }
+        deleted = str(added.get("__deleted", "false")).lower() == "true"
+        op = cast("Op", added.get("__op") or ("d" if deleted else "u"))
+        names = [part for part in topic.split(".") if part]
+        database = source.get("db") or (names[-2] if len(names) > 1 else "")
+        table = database, source.get("table") or names[-1]
+        plan = self._plan(topic, table, key, schema, document, json=of_json, server=added.get("__connector"))
+        row = plan.row(document)
+        before, after = (row, None) if op == "d" else (None, row)
+        position = _position(source, (source.get("ts_ms") or 0) * 1_000_000)
+        return Change(
+            op, plan.layout, _key_values(plan, key), before, after, position, source.get("row") or 0, _not_made
+        )
+
+    def _plan(
+        self,
+        topic: str,
+        table: tuple[str, str],
+        key: Parsed | None,
+        schema: Schema | None,
+        row: Mapping[str, Any],
+        *,
+        json: bool,
+        server: str | None,
+        envelope: bool = False,
+    ) -> _Plan:
+        key_schema = None if key is None else key.schema
+        key_names = tuple(key.value) if schema is None and key is not None and isinstance(key.value, dict) else ()
+        shape = (id(schema), id(key_schema)) if schema is not None else (tuple(row), key_names)
+        identity = topic, table, server, json, shape
+        known = self._plans.get(identity)
+        if known is not None:
+            return known.plan
+        if len(self._plans) >= _MOST_PLANS:
+            self._plans.clear()
+        if schema is None:
+            plan = self._untyped(topic, TableId(*table), row, key_names)
+        else:
+            row_schema = _row_schema(schema) if envelope else schema
+            plan = self._typed(topic, TableId(*table), row_schema, key, server, json=json)
+        self._plans[identity] = _Kept(plan, (schema, key_schema))
+        return plan
+
+    def _untyped(self, topic: str, table: TableId, row: Mapping[str, Any], key: Sequence[str]) -> _Plan:
+        columns = [name for name in row if not name.startswith("__")]
+        layout = Layout(_table(table, [(name, None) for name in columns], key), topic, columns, key)
+        return _Plan(layout, _values_of(key) if key else None, _values_of(columns))
+
+    def _typed(
+        self, topic: str, table: TableId, schema: Schema, key: Parsed | None, server: str | None, *, json: bool
+    ) -> _Plan:
+        fields = [field for field in schema.fields if not field.name.startswith("__")]
+        keys = () if key is None or key.schema is None else key.schema.fields
+        names = [field.name for field in keys]
+        described = _table(table, [(field.name, field.schema) for field in fields], names)
+        layout = Layout(described, topic, [field.name for field in fields], names)
+        convert = None
+        if keys and key is not None and key.schema is not None:
+            convert = self._conversion(key.schema, server, json=key.json)
+        return _Plan(layout, convert, self._conversion(Schema("struct", fields=tuple(fields)), server, json=json))
+
+    def _conversion(self, schema: Schema, server: str | None, *, json: bool) -> Callable[[Any], tuple[Any, ...]]:
+        # MariaDB's JSON is another name of LONGTEXT.
+        return row_conversion(schema, json=json, placeholder=self._placeholder, documents=server != "mariadb")
+
+
+def _client(url: str) -> Any:
+    from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 - needs the extra avro
+
+    return SchemaRegistryClient({"url": url, "timeout": _REGISTRY_S})
+
+
+def _row_schema(envelope: Schema) -> Schema:
+    field = envelope.field("after") or envelope.field("before")
+    return envelope if field is None else field.schema
+
+
+def _from_cloud_event(event: Mapping[str, Any]) -> tuple[Schema | None, Any]:
+    data, more = of_cloud_event(event)
+    if not isinstance(data, dict):
+        raise DecodeError("a CloudEvent whose data are not JSON cannot be decoded")
+    schema = None
+    if data.keys() == {"schema", "payload"}:
+        from rowtide.envelope.json.reader import schema_from_json  # noqa: PLC0415
+
+        schema, data = schema_from_json(data["schema"]), data["payload"]
+    return schema, {**data, **more} if "after" in data else data
+
+
+def _key_values(plan: _Plan, key: Parsed | None) -> tuple[Any, ...]:
+    return () if plan.key is None or key is None or not isinstance(key.value, dict) else plan.key(key.value)
+
+
+def _values_of(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda struct: tuple([struct.get(name) for name in names])
+
+
+def _position(source: Mapping[str, Any], read_ns: int) -> SourcePosition:
+    get = source.get
+    micros, snapshot = get("ts_us"), get("snapshot")
+    return SourcePosition(
+        get("file") or "",
+        get("pos") or 0,
+        get("gtid"),
+        get("server_id") or 0,
+        get("thread"),
+        get("query"),
+        (get("ts_ms") or 0) * 1000 if micros is None else micros,
+        read_ns,
+        None if snapshot in (None, "false", False) else str(snapshot),
+    )
+
+
+def _number(value: Any) -> Any:
+    return int(value) if isinstance(value, str) and value.isdigit() else value
+
+
+def _table(table: TableId, columns: Sequence[tuple[str, Schema | None]], key: Sequence[str]) -> Table:
+    """The structure as far as a record tells: types are those of Connect, unless the connector propagates MySQL's."""
+    described = []
+    for name, schema in columns:
+        propagated = "" if schema is None else dict(schema.parameters).get(_TYPE, "").lower()
+        kind = propagated or ("" if schema is None else schema.name or schema.type)
+        described.append(Column(name, kind, kind.partition(" ")[0], True if schema is None else schema.optional))
+    names = {name for name, _ in columns}
+    parts = tuple(KeyPart(name) for name in key if name in names)
+    indexes = (Index("PRIMARY", parts, "primary"),) if parts and len(parts) == len(key) else ()
+    return Table(table, tuple(described), indexes, complete=False)
+
+
+def _not_made(_change: Change) -> Any:
+    raise DecodeError("a decoded change has no text of Debezium's record: it is the record that was decoded")

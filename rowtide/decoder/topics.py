@@ -1,0 +1,227 @@
+"""Reads topics as changes, with a loop like that of :class:`rowtide.Engine`."""
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+
+from rowtide.connector.records.change import Change
+from rowtide.decoder.decoder import Decoder
+from rowtide.decoder.errors import DecodeError
+from rowtide.decoder.readers import SchemaSource
+from rowtide.schema_history.position.gtid import GtidSet, MariadbGtid, MariadbGtidPosition
+from rowtide.topics.errors import TopicError
+
+Start = dt.datetime | str
+
+_POLL_S = 0.2
+_METADATA_S = 30.0
+_PARTITION_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's local code
+
+
+class TopicReader:
+    """The changes of topics, in the order of each partition; see :func:`read_topics`."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topics: Iterable[str] | str,
+        *,
+        group: str | None = None,
+        start: Start = "committed",
+        follow: bool = True,
+        registry: str | SchemaSource | None = None,
+        decoder: Decoder | None = None,
+        kafka: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._own = Decoder(registry) if decoder is None else None
+        self._decoder = self._own or decoder or Decoder()
+        self._group, self._follow = group, follow
+        self._is_seen: Callable[[str], bool] | None = None
+        if isinstance(start, str) and start not in ("beginning", "end", "committed"):
+            self._is_seen, start = _seen(start), "beginning"
+        if start == "committed" and group is None:
+            start = "beginning"
+        self._start = start
+        names = [topics] if isinstance(topics, str) else list(topics)
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group or "rowtide-reader",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": not follow,
+                "isolation.level": "read_committed",
+                **(kafka or {}),
+            }
+        )
+        self._assigned: set[tuple[str, int]] = set()
+        self._ended: set[tuple[str, int]] = set()
+        self._offsets: dict[tuple[str, int], int] = {}  # after the last change of each partition
+        try:
+            self._open(names)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, names: list[str]) -> None:
+        if self._group is not None:
+            self._consumer.subscribe(names, on_assign=self._positioned)
+            return
+        found = [place for name in names for place in self._partitions(name)]
+        self._positioned(self._consumer, found)
+
+    def _partitions(self, name: str) -> Iterator[TopicPartition]:
+        try:
+            metadata = self._consumer.list_topics(timeout=_METADATA_S)
+        except KafkaException as failure:
+            raise TopicError(f"the topics cannot be looked up: {failure.args[0].str()}") from failure
+        pattern = re.compile(name) if name.startswith("^") else None
+        topics = [one for one in metadata.topics if (pattern.match(one) if pattern else one == name)]
+        if not topics:
+            raise DecodeError(f"there is no topic {name}: its name is <topic.prefix>.<database>.<table>")
+        for topic in topics:
+            for partition in metadata.topics[topic].partitions:
+                yield TopicPartition(topic, partition)
+
+    def _positioned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Assign partitions from where the reader starts. Later, committed offsets count."""
+        fresh = [one for one in partitions if (one.topic, one.partition) not in self._assigned]
+        if fresh and self._start != "committed":
+            if isinstance(self._start, dt.datetime):
+                millis = int(self._start.timestamp() * 1000)
+                asked = [TopicPartition(one.topic, one.partition, millis) for one in fresh]
+                for one, found in zip(fresh, consumer.offsets_for_times(asked, _METADATA_S), strict=True):
+                    one.offset = found.offset
+            else:
+                for one in fresh:
+                    one.offset = OFFSET_BEGINNING if self._start == "beginning" else OFFSET_END
+        self._assigned |= {(one.topic, one.partition) for one in partitions}
+        consumer.assign(partitions)
+
+    def __iter__(self) -> Iterator[Change]:
+        """Yield changes; tombstones are skipped. Without ``follow``, it ends with the last record.
+
+        Raises:
+            DecodeError: a record cannot be decoded; the offset before it can be committed.
+            TopicError: Kafka refuses to be read.
+        """
+        while self._follow or not self._assigned or self._ended != self._assigned:
+            message = self._consumer.poll(_POLL_S)
+            if message is None:
+                continue
+            error = message.error()
+            if error is not None:
+                if error.code() == _PARTITION_EOF:
+                    self._ended.add(_place(message))
+                    continue
+                if error.retriable():
+                    continue
+                raise TopicError(f"the topics cannot be read: {error.str()}")
+            change = self._decoder.decode_message(message)
+            self._offsets[_place(message)] = (message.offset() or 0) + 1
+            known = self._is_seen is not None and change is not None and change.gtid is not None
+            if change is not None and not (known and self._is_seen and self._is_seen(change.gtid or "")):
+                yield change
+
+    def commit(self) -> None:
+        """Store the offsets after the last change in the group, so that a later reader continues there.
+
+        Raises:
+            DecodeError: the reader has no group.
+        """
+        if self._group is None:
+            raise DecodeError("a reader without group= has no offsets to commit")
+        offsets = [TopicPartition(*place, offset) for place, offset in self._offsets.items()]
+        if offsets:
+            self._consumer.commit(offsets=offsets, asynchronous=False)
+
+    def close(self) -> None:
+        """Leave the group, and close the connections."""
+        self._consumer.close()
+        if self._own is not None:
+            self._own.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _place(message: Any) -> tuple[str, int]:
+    return message.topic(), message.partition()
+
+
+def _seen(text: str) -> Callable[[str], bool]:
+    """Tell the GTIDs of a set, of MySQL or of MariaDB."""
+    try:
+        if re.fullmatch(r"\s*\d+-\d+-\d+\s*(,\s*\d+-\d+-\d+\s*)*", text):
+            position = MariadbGtidPosition.parse(text)
+            return lambda gtid: position.contains(MariadbGtid.parse(gtid))
+        known = GtidSet.parse(text)
+    except ValueError as error:
+        raise DecodeError(f"start={text!r} is neither committed, beginning, end nor a GTID set: {error}") from error
+
+    def contains(gtid: str) -> bool:
+        uuid, *tag, number = gtid.split(":")
+        return known.contains(uuid, int(number), tag[0] if tag else "")
+
+    return contains
+
+
+def read_topics(
+    bootstrap: str,
+    topics: Iterable[str] | str,
+    *,
+    group: str | None = None,
+    start: Start = "committed",
+    follow: bool = True,
+    registry: str | SchemaSource | None = None,
+    decoder: Decoder | None = None,
+    kafka: Mapping[str, Any] | None = None,
+) -> TopicReader:
+    """Read topics as changes, without a connection to the database.
+
+        with rowtide.read_topics("localhost:9092", "shop.shop.orders", start="beginning") as reader:
+            for change in reader:
+                print(change.op, change.after)
+
+    Args:
+        bootstrap: ``bootstrap.servers``.
+        topics: their names, or regular expressions that begin with ``^``.
+        group: the consumer group, whose members share the partitions and whose offsets :meth:`TopicReader.commit`
+            stores; without one, this reader reads all partitions and stores nothing.
+        start: ``committed`` (the group's offsets, at first the beginning), ``beginning``, ``end``, a time, or a GTID
+            set, of whose transactions the changes are skipped.
+        follow: wait for more; otherwise the loop ends with the last record.
+        registry: the schema registry of Avro: its URL, or a client.
+        decoder: a decoder with other settings.
+        kafka: further settings of the consumer, with librdkafka's names.
+
+    Raises:
+        DecodeError: there is no such topic.
+        TopicError: Kafka cannot be reached.
+    """
+    return TopicReader(
+        bootstrap,
+        topics,
+        group=group,
+        start=start,
+        follow=follow,
+        registry=registry,
+        decoder=decoder,
+        kafka=kafka,
+    )

@@ -1,0 +1,186 @@
+"""From the values of Connect schemas to those of Python that :class:`rowtide.Row` has.
+
+A function is made once for each schema. It takes a value as JSON has it (decimals and bytes are Base64), or as Avro
+gives it (decimals and bytes are bytes).
+"""
+
+import datetime as dt
+import re
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from decimal import Context, Decimal
+from typing import Any, cast
+
+from rowtide.connector.records.change import UNAVAILABLE, Geometry, JsonText
+from rowtide.connector.rows.compiled_source import define
+from rowtide.envelope.json.java_numbers import float_text, to_float32
+from rowtide.envelope.json.text import decimal_scale
+from rowtide.envelope.schema import Schema
+
+Convert = Callable[[Any], Any]
+
+_EXACT = Context(prec=100)
+_NAIVE = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a DATETIME has no zone
+_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_DAY_0 = dt.date(1970, 1, 1).toordinal()
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+"""Debezium escapes commas and backslashes in labels of ENUM."""
+PLACEHOLDER = "__debezium_unavailable_value"
+"""``unavailable.value.placeholder``: what a record has of a column that the binlog leaves out."""
+
+
+def conversion(schema: Schema, *, json: bool, placeholder: str = PLACEHOLDER, documents: bool = True) -> Convert | None:
+    """Return the function for the values of a schema; ``None`` if they stay as they are. Null is not converted.
+
+    Args:
+        schema: the schema of a column.
+        json: whether values are those of JSON.
+        placeholder: the value that stands for :data:`~rowtide.UNAVAILABLE`.
+        documents: whether JSON is parsed when it is read; otherwise it is text.
+    """
+    named = _NAMED.get(schema.name or "")
+    if schema.name == f"{_DEBEZIUM_DATA}Json":
+        return _text(placeholder, JsonText if documents else str)
+    if schema.is_decimal:
+        return _decimal(decimal_scale(schema), json=json)
+    if named is not None:
+        return named(schema, json)
+    match schema.type:
+        case "bytes":
+            return _bytes(placeholder.encode(), json=json)
+        case "string":
+            return _text(placeholder, str)
+        case "float" if not json:
+            return lambda value: float(float_text(value))
+        case "float" | "double":
+            return float
+    return None
+
+
+def row_conversion(
+    schema: Schema, *, json: bool, placeholder: str = PLACEHOLDER, documents: bool = True
+) -> Callable[[Any], tuple[Any, ...]]:
+    """Return the function from a struct to the tuple of its columns' values."""
+    columns = [
+        (field.name, conversion(field.schema, json=json, placeholder=placeholder, documents=documents))
+        for field in schema.fields
+    ]
+
+    # Generated code takes half of the time of a loop: this is done for every row.
+    names: dict[str, object] = {f"c{place}": convert for place, (_, convert) in enumerate(columns)}
+    parts = "".join(
+        f"struct[{name!r}], " if convert is None else f"None if (v := struct[{name!r}]) is None else c{place}(v), "
+        for place, (name, convert) in enumerate(columns)
+    )
+    define(f"def row(struct):\n    return ({parts})\n", "<decoder>", names)
+    return cast("Callable[[Any], tuple[Any, ...]]", names["row"])
+
+
+def _text(placeholder: str, kind: Callable[[str], str]) -> Convert:
+    if kind is str:
+        return lambda value: UNAVAILABLE if value == placeholder else value
+    return lambda value: UNAVAILABLE if value == placeholder else kind(value)
+
+
+def _decimal(scale: int, *, json: bool) -> Convert:
+    def of_bytes(data: bytes) -> Decimal:
+        return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)
+
+    def of_json(value: Any) -> Decimal:
+        if isinstance(value, str):
+            return of_bytes(b64decode(value))
+        return Decimal(str(value))  # decimal.format=NUMERIC
+
+    return of_json if json else of_bytes
+
+
+def _bytes(placeholder: bytes, *, json: bool) -> Convert:
+    def of_bytes(value: bytes) -> Any:
+        return UNAVAILABLE if value == placeholder else value
+
+    return (lambda value: of_bytes(b64decode(value))) if json else of_bytes
+
+
+def _bits(_schema: Schema, json: bool) -> Convert:
+    if json:
+        return lambda value: int.from_bytes(b64decode(value), "little")
+    return lambda value: int.from_bytes(value, "little")
+
+
+def _geometry(_schema: Schema, json: bool) -> Convert:
+    def geometry(value: Mapping[str, Any]) -> Any:
+        wkb = b64decode(value["wkb"]) if json else value["wkb"]
+        return Geometry(wkb, value.get("srid") or 0)
+
+    return geometry
+
+
+def _days(value: int) -> dt.date:
+    return dt.date.fromordinal(value + _DAY_0)
+
+
+def _moment(epoch: dt.datetime, unit: int) -> Callable[[Schema, bool], Convert]:
+    """A number of 1/``unit`` seconds since an epoch; what is smaller than a microsecond is zero in MySQL."""
+
+    def make(_schema: Schema, _json: bool) -> Convert:
+        return lambda value: epoch + dt.timedelta(microseconds=value * 1_000_000 // unit)
+
+    return make
+
+
+def _duration(unit: int) -> Callable[[Schema, bool], Convert]:
+    def make(_schema: Schema, _json: bool) -> Convert:
+        return lambda value: dt.timedelta(microseconds=value * 1_000_000 // unit)
+
+    return make
+
+
+def _zoned(value: str) -> dt.datetime:
+    return dt.datetime.fromisoformat(value).astimezone(dt.UTC)
+
+
+def _iso_time(value: str) -> dt.timedelta:
+    time = dt.time.fromisoformat(value.removesuffix("Z"))
+    return dt.timedelta(hours=time.hour, minutes=time.minute, seconds=time.second, microseconds=time.microsecond)
+
+
+def _plain(convert: Convert) -> Callable[[Schema, bool], Convert]:
+    return lambda _schema, _json: convert
+
+
+def _variable_decimal(_schema: Schema, json: bool) -> Convert:
+    def number(value: Mapping[str, Any]) -> Decimal:
+        data = b64decode(value["value"]) if json else value["value"]
+        return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-value["scale"], _EXACT)
+
+    return number
+
+
+_DEBEZIUM_TIME = "io.debezium.time."
+_DEBEZIUM_DATA = "io.debezium.data."
+_CONNECT = "org.apache.kafka.connect.data."
+
+_NAMED: Mapping[str, Callable[[Schema, bool], Convert]] = {
+    f"{_DEBEZIUM_TIME}Date": _plain(_days),
+    f"{_DEBEZIUM_TIME}Timestamp": _moment(_NAIVE, 1_000),
+    f"{_DEBEZIUM_TIME}MicroTimestamp": _moment(_NAIVE, 1_000_000),
+    f"{_DEBEZIUM_TIME}NanoTimestamp": _moment(_NAIVE, 1_000_000_000),
+    f"{_DEBEZIUM_TIME}ZonedTimestamp": _plain(_zoned),
+    f"{_DEBEZIUM_TIME}Time": _duration(1_000),
+    f"{_DEBEZIUM_TIME}MicroTime": _duration(1_000_000),
+    f"{_DEBEZIUM_TIME}NanoTime": _duration(1_000_000_000),
+    f"{_DEBEZIUM_TIME}IsoDate": _plain(lambda value: dt.date.fromisoformat(value.removesuffix("Z"))),
+    f"{_DEBEZIUM_TIME}IsoTime": _plain(_iso_time),
+    f"{_DEBEZIUM_TIME}IsoTimestamp": _plain(lambda value: dt.datetime.fromisoformat(value.removesuffix("Z"))),
+    f"{_DEBEZIUM_TIME}Year": _plain(int),
+    f"{_CONNECT}Date": _plain(_days),
+    f"{_CONNECT}Time": _duration(1_000),
+    f"{_CONNECT}Timestamp": _moment(_NAIVE, 1_000),
+    f"{_DEBEZIUM_DATA}Bits": _bits,
+    f"{_DEBEZIUM_DATA}Enum": _plain(lambda value: _ESCAPED.sub(r"\1", value) if "\\" in value else value),
+    f"{_DEBEZIUM_DATA}FloatVector": _plain(lambda value: [to_float32(one) for one in value]),
+    f"{_DEBEZIUM_DATA}VariableScaleDecimal": _variable_decimal,
+    f"{_DEBEZIUM_DATA}geometry.Geometry": _geometry,
+    f"{_DEBEZIUM_DATA}geometry.Geography": _geometry,
+    f"{_DEBEZIUM_DATA}geometry.Point": _geometry,
+}

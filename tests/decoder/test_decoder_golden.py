@@ -1,0 +1,120 @@
+"""Every recorded case: the decoder's values are those that Engine gives for the same binlog."""
+
+import datetime as dt
+import math
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from rowtide.connector.records.change import UNAVAILABLE, Change, JsonText
+from rowtide.connector.records.settings import LOSSLESS, PipelineSettings, Transforms
+from rowtide.decoder.decoder import Decoder
+from rowtide.envelope.avro.schemas import AvroFormat
+from rowtide.envelope.converters.avro import AvroConverter
+from rowtide.envelope.settings import JsonSettings
+from rowtide.envelope.transforms.chain import TransformChain
+from tests.connector.records.codecs.test_python_changes import outputs, settings_of
+from tests.support.recordings.converted import RecordedRegistry
+from tests.support.recordings.differences import NOT_REPLAYED, PENDING
+from tests.support.recordings.golden import cases
+
+CASES = [name for name in cases() if name not in NOT_REPLAYED and name not in PENDING]
+PLACEHOLDERS = {"values-in-other-modes": "gone"}
+
+
+class Registered:
+    """The registry of a test as its readers see it."""
+
+    def __init__(self, registry: RecordedRegistry) -> None:
+        self._registry = registry
+
+    def get_schema(self, schema_id: int) -> Any:
+        text = next(text for text, number in self._registry.schemas.items() if number == schema_id)
+        return type("Found", (), {"schema_str": text, "schema_type": "AVRO"})
+
+
+def expected(name: str, settings: PipelineSettings) -> list[Change]:
+    return [change for batch in outputs(name, replace(settings, changes=True)) for change in batch.changes]
+
+
+def decoded(name: str, settings: PipelineSettings, decoder: Decoder) -> list[Change]:
+    transactions = settings.naming.transaction
+    return [
+        change
+        for batch in outputs(name, settings)
+        for piece in batch.destinations()
+        if piece.topic != transactions
+        for key, value, headers in piece.messages
+        if (change := decoder.decode(piece.topic, key, value, headers)) is not None
+    ]
+
+
+def same(found: Any, wanted: Any, settings: PipelineSettings) -> bool:
+    """Whether two values are the same, as far as a record can say."""
+    if found == wanted and type(found) is type(wanted):
+        return True
+    if isinstance(wanted, float) and isinstance(found, float):
+        return (math.isnan(found) and math.isnan(wanted)) or float(f"{found:.7g}") == float(f"{wanted:.7g}")
+    if wanted is UNAVAILABLE or found is UNAVAILABLE:
+        return found is wanted
+    if isinstance(wanted, str) and wanted[:1].isdigit() and not isinstance(found, str):
+        return True  # a date that Python's calendar lacks: the record has null or an epoch
+    if isinstance(wanted, dt.date | dt.datetime | dt.timedelta):
+        return True if found is None else isinstance(found, dt.date | dt.datetime | dt.timedelta | str)
+    if wanted is None:
+        return found is not None  # the default of a column that does not allow NULL
+    if isinstance(wanted, Decimal):
+        return Decimal(str(found)) == wanted or settings.rules.values.decimal_handling_mode == "double"
+    if isinstance(wanted, bool | int):
+        return isinstance(found, bool | int | Decimal | str)  # BOOL, and BIGINT UNSIGNED in another mode
+    if isinstance(wanted, bytes):
+        return isinstance(found, str)  # binary.handling.mode
+    return isinstance(wanted, JsonText) and isinstance(found, str)
+
+
+def compare(found: list[Change], wanted: list[Change], settings: PipelineSettings) -> None:
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        assert (one.op, one.topic) == (other.op, other.topic)
+        assert one.row == other.row or one.op == "t"
+        assert (one.database, one.table) == (other.database, other.table)
+        place, there = one.position, other.position
+        assert (place.file, place.pos, place.gtid, place.server_id) == (
+            there.file,
+            there.pos,
+            there.gtid,
+            there.server_id,
+        )
+        assert (place.ts_us, place.query, place.thread) == (there.ts_us, there.query, there.thread)
+        assert one.transaction == other.transaction
+        for side in ("before", "after", "key"):
+            row, wanted_row = getattr(one, side), getattr(other, side)
+            if side == "key" and wanted_row is None:  # a key may only name the table in a topic of several
+                assert row is None or settings.naming.key_augment(one.database, one.table)
+                continue
+            assert (row is None) == (wanted_row is None)
+            if row is None:
+                continue
+            assert len(row) >= len(wanted_row)  # a key may name its table
+            for value, wanted_value in zip(row._values, wanted_row._values, strict=False):
+                assert same(value, wanted_value, settings), (one.topic, side, value, wanted_value)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_from_json_are_those_of_the_engine(name: str) -> None:
+    settings = replace(settings_of(name), keys=JsonSettings(), values=JsonSettings())
+    placeholder = settings.rules.values.unavailable_value_placeholder.decode()
+    compare(decoded(name, settings, Decoder(placeholder=placeholder)), expected(name, settings), settings)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_from_avro_are_those_of_the_engine(name: str) -> None:
+    settings = settings_of(name)
+    registry = RecordedRegistry()
+    avro = AvroConverter(registry, AvroFormat(scrub_invalid_names=True))
+    written = replace(settings, keys=LOSSLESS, values=LOSSLESS, transforms=Transforms(TransformChain(), avro, avro))
+    placeholder = settings.rules.values.unavailable_value_placeholder.decode()
+    found = decoded(name, written, Decoder(Registered(registry), placeholder=placeholder))
+    compare(found, expected(name, settings), settings)
