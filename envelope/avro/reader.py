@@ -115,3 +115,17 @@ def _plain(document: Any) -> Any:
     if isinstance(document, dict):
         return {name: _plain(part) for name, part in document.items() if name != "logicalType"}
     return document
+
+
+def connect_value(schema: Schema, value: Any) -> Any:
+    """Return a decoded value as :mod:`rowtide.envelope.schema` has it: decimals are numbers, not bytes."""
+    if value is None:
+        return None
+    if schema.is_decimal:
+        return int.from_bytes(value, "big", signed=True)
+    if schema.type == "struct":
+        return {field.name: connect_value(field.schema, value[field.name]) for field in schema.fields}
+    if schema.type == "array" and schema.items is not None:
+        items = schema.items
+        return [connect_value(items, item) for item in value]
+    return value

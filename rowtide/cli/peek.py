@@ -6,6 +6,8 @@ import json
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import click
@@ -14,6 +16,11 @@ from confluent_kafka.admin import AdminClient
 
 from rowtide.cli.connectors import CONFIG, read_configuration
 from rowtide.cli.record_text import lacks_schema, record_lines
+from rowtide.connector.config.model import AvroConverterConfig
+from rowtide.decoder.errors import DecodeError
+from rowtide.decoder.readers import Headers, RegistryReader, in_registry
+from rowtide.envelope.json.text import JsonFormat, enveloped_text
+from rowtide.envelope.transforms.record import Side
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
 
 __all__ = ["new_extents", "peek"]
@@ -30,6 +37,7 @@ _NO_SCHEMAS = (
     "note: these messages have no schemas (value.converter.schemas.enable=false), so decimals, dates, times and bytes "
     "are shown as in the message. rowtide tables decodes them by the schema history"
 )
+_KEEPING = JsonFormat(replace_null_with_default=False)
 _SPARE = 50  # offsets that are read for each record to print: markers and aborted records of transactions have offsets
 
 
@@ -43,6 +51,11 @@ _SPARE = 50  # offsets that are read for each record to print: markers and abort
     "files.",
 )
 @click.option("--bootstrap-servers", metavar="HOST:PORT,...", help="Addresses of Kafka brokers.")
+@click.option(
+    "--registry",
+    metavar="URL",
+    help="The schema registry of records in Avro; by default that of the configuration.",
+)
 @click.option("--limit", "-n", type=click.IntRange(min=1), default=10, show_default=True, help="Number of records.")
 @click.option("--from-start", is_flag=True, help="Print the first records of the topic instead of the last ones.")
 @click.option(
@@ -57,6 +70,7 @@ def peek(
     *,
     config: tuple[str, ...],
     bootstrap_servers: str | None,
+    registry: str | None,
     limit: int,
     from_start: bool,
     follow: bool,
@@ -76,7 +90,7 @@ def peek(
     if from_start and follow:
         raise click.UsageError("--from-start and --follow exclude each other")
     clients = _clients(config, bootstrap_servers)
-    printer = _Printer(as_json=as_json)
+    printer = _Printer(registry or clients.registry, as_json=as_json)
     reader = TopicReader(clients.consumer, clients.admin, timeout=_TIMEOUT)
     try:
         name, extents = _existing_topic(reader, clients, topic, wait=follow)
@@ -95,11 +109,12 @@ def peek(
 
 
 class _Clients(NamedTuple):
-    """The settings of the Kafka clients, and the topic prefix, which is empty without a configuration."""
+    """The settings of the Kafka clients, and of a configuration: the topic prefix and the schema registry's URLs."""
 
     consumer: Mapping[str, str]
     admin: Mapping[str, str]
     prefix: str
+    registry: str = ""
 
 
 def _clients(config: tuple[str, ...], bootstrap_servers: str | None) -> _Clients:
@@ -109,7 +124,9 @@ def _clients(config: tuple[str, ...], bootstrap_servers: str | None) -> _Clients
         kafka = configuration.kafka
         if not kafka.bootstrap_servers and not given:
             raise click.UsageError(f"{config[-1]} has no bootstrap.servers: add --bootstrap-servers")
-        return _Clients({**kafka.consumer, **given}, {**kafka.admin, **given}, configuration.topics.prefix)
+        value = configuration.converters.value
+        registry = ",".join(value.registry.urls) if isinstance(value, AvroConverterConfig) else ""
+        return _Clients({**kafka.consumer, **given}, {**kafka.admin, **given}, configuration.topics.prefix, registry)
     if not given:
         raise click.UsageError("the addresses of Kafka are needed: --config or --bootstrap-servers")
     return _Clients(given, given, "")
@@ -173,15 +190,43 @@ class _Printer:
     """Prints records; says once, on standard error, that messages have no schemas.
 
     Args:
-        as_json: one JSON object a line, with key and value as they are.
+        registry: the URL of the schema registry of records in Avro; empty for none.
+        as_json: one JSON object a line, with key and value as they are, or as JSON has them.
     """
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, registry: str = "", *, as_json: bool) -> None:
         self._as_json = as_json
         self._noted = as_json
+        self._registry = registry
+
+    @cached_property
+    def _avro(self) -> RegistryReader:
+        from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 - needs the extra avro
+
+        return RegistryReader(SchemaRegistryClient({"url": self._registry, "timeout": _TIMEOUT}))
+
+    def _json(self, side: Side, data: bytes | None, headers: Headers) -> bytes | None:
+        """A key or value in Avro as JSON with its schema."""
+        if data is None or not in_registry(side, data, headers):
+            return data
+        if not self._registry:
+            raise click.ClickException(
+                "the records need a schema registry: --registry URL, or --config of the connector"
+            )
+        from rowtide.envelope.avro.reader import connect_value  # noqa: PLC0415
+
+        try:
+            parsed = self._avro.parsed(side, data, headers)
+        except DecodeError as error:
+            raise click.ClickException(str(error)) from error
+        assert parsed.schema is not None
+        return enveloped_text(parsed.schema, connect_value(parsed.schema, parsed.value), _KEEPING).encode()
 
     def print(self, topic: str, record: StoredRecord) -> None:
         """Print a record."""
+        headers = record.headers
+        key, value = self._json("key", record.key, headers), self._json("value", record.value, headers)
+        record = replace(record, key=key, value=value)
         if not self._noted and lacks_schema(record.value):
             self._noted = True
             click.echo(_NO_SCHEMAS, err=True)

@@ -7,9 +7,16 @@ from typing import Any, NamedTuple, Self, cast
 
 from rowtide.connector.records.change import Change, Layout, Op, SourcePosition
 from rowtide.decoder.errors import DecodeError
-from rowtide.decoder.readers import Headers, JsonReader, Parsed, RegistryReader, SchemaSource, of_cloud_event
+from rowtide.decoder.readers import (
+    Headers,
+    JsonReader,
+    Parsed,
+    RegistryReader,
+    SchemaSource,
+    in_registry,
+    of_cloud_event,
+)
 from rowtide.decoder.values import PLACEHOLDER, row_conversion
-from rowtide.envelope.converters.registry import SCHEMA_ID_HEADERS
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms.record import Side
 from rowtide.schema_history.model import Column, Index, KeyPart, Table, TableId
@@ -126,7 +133,7 @@ class Decoder:
         return self.decode(context.topic, None, value, context.headers)
 
     def _parsed(self, topic: str, side: Side, data: bytes, headers: Headers) -> Parsed:
-        if data[0] == 0 or (headers and any(name == SCHEMA_ID_HEADERS[side] for name, _ in headers)):
+        if data[0] == 0 or (headers and in_registry(side, data, headers)):
             if self._registry is None:
                 raise DecodeError(
                     f"the {side} of a record of topic {topic} needs a schema registry: Decoder(registry=URL)"

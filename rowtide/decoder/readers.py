@@ -102,6 +102,11 @@ def _loads(data: bytes) -> Any:
         return python_json.loads(data)  # integers of more than 64 bits, lone surrogates
 
 
+def in_registry(side: Side, data: bytes, headers: Headers) -> bool:
+    """Tell whether a key or value names its schema in a registry."""
+    return data[:1] == b"\0" or any(name == SCHEMA_ID_HEADERS[side] for name, _ in headers)
+
+
 class RegistryReader:
     """Values with the id of their schema in front or in a header.
 
@@ -166,4 +171,13 @@ def _number(value: Any) -> Any:
     return int(value) if isinstance(value, str) and value.isdigit() else value
 
 
-__all__ = ["Headers", "JsonReader", "NotConnectJsonError", "Parsed", "RegistryReader", "SchemaSource", "of_cloud_event"]
+__all__ = [
+    "Headers",
+    "JsonReader",
+    "NotConnectJsonError",
+    "Parsed",
+    "RegistryReader",
+    "SchemaSource",
+    "in_registry",
+    "of_cloud_event",
+]

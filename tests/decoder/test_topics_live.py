@@ -89,6 +89,17 @@ def test_a_group_continues_after_what_it_has_committed(kafka: Kafka, written: tu
     assert [change.op for change in read(kafka, written, group=group)] == ["c", "d"]
 
 
+def test_peek_prints_records_whatever_their_format(kafka: Kafka, written: tuple[str, str]) -> None:
+    topic, url = written
+    command = [sys.executable, "-m", "rowtide", "peek", topic, "--bootstrap-servers", kafka.bootstrap]
+    done = subprocess.run([*command, "--registry", url], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for text in ("read ", "update ", "create ", "delete ", "tombstone", "price=1.50, made=2024-02-03 04:05:06"):
+        assert text in done.stdout
+    without = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert without.returncode == 0 or "need a schema registry: --registry URL" in without.stderr
+
+
 def test_a_deserializing_consumer_has_changes_as_values(kafka: Kafka, written: tuple[str, str]) -> None:
     from confluent_kafka import DeserializingConsumer
 
