@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rowtide.decoder.decoder import Decoder
     from rowtide.decoder.errors import DecodeError
     from rowtide.decoder.topics import TopicReader, read_topics
+    from rowtide.envelope.transforms import ConnectRecord
     from rowtide.schema_history.errors import SchemaHistoryError
     from rowtide.schema_history.model import Column, Table, TableId
     from rowtide.schema_history.queries.point_in_time import InvalidPointInTime
@@ -52,6 +53,7 @@ _MODULES = {
     "Column": "rowtide.schema_history.model",
     "Configuration": "rowtide.connector.config",
     "ConfigurationError": "rowtide.connector.config",
+    "ConnectRecord": "rowtide.envelope.transforms",
     "ConnectorError": "rowtide.connector.errors",
     "DatabaseUnreachableError": "rowtide.connector.source.connection",
     "DecodeError": "rowtide.decoder.errors",
@@ -102,6 +104,7 @@ __all__ = [
     "Column",
     "Configuration",
     "ConfigurationError",
+    "ConnectRecord",
     "ConnectorError",
     "DatabaseUnreachableError",
     "DecodeError",

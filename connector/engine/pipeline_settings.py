@@ -100,7 +100,9 @@ def _transforms(config: Configuration, form: MessageForm | None) -> Transforms |
     plain = all(isinstance(one, JsonConverterConfig) for one in (chosen.key, chosen.value))
     if form is not None or (not chain.steps and plain and chosen.header is HeaderConverterClass.SIMPLE):
         return None
-    return Transforms(chain, converter(chosen.key), converter(chosen.value), header_converter(chosen.header))
+    return Transforms(
+        chain, converter(chosen.key), converter(chosen.value), header_converter(chosen.header), chosen.tolerant
+    )
 
 
 def _chain(config: Configuration) -> TransformChain:

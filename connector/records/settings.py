@@ -32,12 +32,14 @@ class Transforms:
         keys: the converter of keys.
         values: the converter of values.
         headers: the converter of headers.
+        tolerant: ``errors.tolerance=all``: skip a record that a transform or converter rejects.
     """
 
     chain: TransformChain
     keys: Converter
     values: Converter
     headers: HeaderConverter = field(default_factory=SimpleHeaderConverter)
+    tolerant: bool = False
 
 
 class MessageForm(Protocol):

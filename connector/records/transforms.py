@@ -6,6 +6,7 @@ written by the configured converters. Otherwise this module is not used.
 """
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
@@ -22,6 +23,8 @@ from rowtide.envelope.json.reader import value_from_json
 from rowtide.envelope.schema import STRING, Schema
 from rowtide.envelope.transforms import ConnectRecord, Header, TransformError
 from rowtide.envelope.transforms.record import SchemaCache, Side
+
+log = logging.getLogger(__name__)
 
 
 class TransformFailed(ConnectorError):
@@ -122,6 +125,7 @@ class Transformer:
         self._keys = transforms.keys
         self._values = transforms.values
         self._headers = transforms.headers
+        self._tolerant = transforms.tolerant
         plain = not transforms.chain.steps and isinstance(transforms.headers, SimpleHeaderConverter)
         self._transcoder = Transcoder(transforms.keys, transforms.values) if native is not None and plain else None
 
@@ -150,7 +154,13 @@ class Transformer:
         return joined(pieces)._replace(offset=batch.offset)
 
     def _converted(self, batch: Batch) -> list[Batch]:
-        transcoded = self._transcoder.batch(batch) if self._transcoder is not None and batch.messages else None
+        transcoded = None
+        if self._transcoder is not None and batch.messages:
+            try:
+                transcoded = self._transcoder.batch(batch)
+            except ConversionFailed:
+                if not self._tolerant:
+                    raise
         return self._pieces(batch) if transcoded is None else [transcoded]
 
     def _pieces(self, batch: Batch) -> list[Batch]:
@@ -158,10 +168,7 @@ class Transformer:
         pieces: list[Batch] = []
         destination: tuple[str, int | None, int | None] | None = None
         messages: list[Message] = []
-        for message in batch.messages:
-            record = self._transformed(batch, message)
-            if record is None:
-                continue
+        for record, message in self._made(batch):
             if (record.topic, record.partition, record.timestamp) != destination:
                 destination = record.topic, record.partition, record.timestamp
                 messages = []
@@ -169,12 +176,25 @@ class Transformer:
                 pieces.append(
                     Batch(record.topic, partition, messages, batch.offset, 0, batch.ts_ms, None, record.timestamp or 0)
                 )
-            messages.append(self._message(record))
+            messages.append(message)
         return [piece._replace(size=message_bytes(piece.messages)) for piece in pieces]
 
-    def _transformed(self, batch: Batch, message: Message) -> ConnectRecord | None:
+    def _made(self, batch: Batch) -> Iterator[tuple[ConnectRecord, Message]]:
+        """The records that the transforms make, each with its message."""
+        for given in batch.messages:
+            try:
+                made = [(record, self._message(record)) for record in self._transformed(batch, given)]
+            except (TransformFailed, ConversionFailed) as error:
+                if not self._tolerant:
+                    raise
+                place = f"before {batch.offset.file}:{batch.offset.pos}"
+                log.warning("a record of topic %s %s is skipped (errors.tolerance=all): %s", batch.topic, place, error)
+                continue
+            yield from made
+
+    def _transformed(self, batch: Batch, message: Message) -> list[ConnectRecord]:
         try:
-            return self._chain.apply(_record(batch, message))
+            return self._chain.records(_record(batch, message))
         except TransformError as error:
             raise TransformFailed(str(error)) from error
 

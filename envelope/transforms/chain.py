@@ -1,11 +1,12 @@
 """The chain of transforms that ``transforms=…`` and ``predicates=…`` configure."""
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from rowtide.envelope.transforms.options import Options, Problem, TransformConfigurationError, suggestion
+from rowtide.envelope.transforms.python_hook import PREFIX, PythonTransform
 from rowtide.envelope.transforms.record import ConnectRecord, Predicate, Transform, TransformError
 
 _KAFKA = "org.apache.kafka.connect.transforms."
@@ -107,23 +108,30 @@ class TransformChain:
     steps: tuple[ConditionalTransform, ...] = ()
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
-        """Return the transformed record, ``None`` if a transform drops it.
+        """Return the first record of :meth:`records`, ``None`` if there is none."""
+        return next(iter(self.records(record)), None)
+
+    def records(self, record: ConnectRecord) -> list[ConnectRecord]:
+        """Return what the transforms make of a record: none, one, or several in order.
 
         Raises:
-            TransformError: a transform cannot process the record.
+            TransformError: the transform cannot process the record.
         """
-        result: ConnectRecord | None = record
+        found = [record]
         for step in self.steps:
-            if result is None:
-                break
-            if step.applies_to(result):
-                try:
-                    result = step.transform.apply(result)
-                except TransformError as error:
-                    raise TransformError(
-                        f"transforms.{step.name}: a record of topic {record.topic}: {error}"
-                    ) from error
-        return result
+            found = [made for one in found for made in self._step(step, one)]
+        return found
+
+    def _step(self, step: ConditionalTransform, record: ConnectRecord) -> Iterable[ConnectRecord]:
+        if not step.applies_to(record):
+            return (record,)
+        try:
+            result = step.transform.apply(record)
+        except TransformError as error:
+            raise TransformError(f"transforms.{step.name}: a record of topic {record.topic}: {error}") from error
+        if result is None:
+            return ()
+        return (result,) if isinstance(result, ConnectRecord) else result
 
 
 def transform_chain(
@@ -152,7 +160,11 @@ def transform_chain(
             options.problem(
                 "predicate", f"there is no predicate {predicate_name!r}" + suggestion(predicate_name, known)
             )
-        transform = _build(TRANSFORMS, plugin, options, problems)
+        if plugin.type.startswith(PREFIX):
+            transform: Transform | None = PythonTransform.from_type(plugin.type.removeprefix(PREFIX), options)
+            problems.extend(options.problems)
+        else:
+            transform = _build(TRANSFORMS, plugin, options, problems)
         if transform is not None:
             steps.append(ConditionalTransform(plugin.name, transform, known.get(predicate_name or ""), negate))
     if problems:

@@ -132,6 +132,12 @@ class Options:
                 self.problem(name, str(error))
             return Replacement("", pattern)
 
+    def others(self) -> dict[str, str]:
+        """Return all options that were not read yet, which any name may have."""
+        found = {name: value for name, value in self._values.items() if name not in self._known}
+        self._known |= found.keys()
+        return found
+
     def unknown(self) -> list[Problem]:
         """Return a problem for each option that was set but never read."""
         return [

@@ -1,6 +1,6 @@
 """The record that transforms process, and operations on its structs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
@@ -76,8 +76,8 @@ class ConnectRecord:
 class Transform(Protocol):
     """A single message transform."""
 
-    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
-        """Return the transformed record, ``None`` to drop it.
+    def apply(self, record: ConnectRecord) -> ConnectRecord | Iterable[ConnectRecord] | None:
+        """Return the transformed record or several, ``None`` to drop it.
 
         Raises:
             TransformError: the transform cannot process this record.

@@ -187,9 +187,8 @@ ERRORS_TOLERANCE = Property(
     "errors.tolerance",
     choice(ErrorsTolerance),
     ErrorsTolerance.NONE,
-    "Whether a record that a converter or transform rejects stops the connector (none) or is skipped (all).",
-    refused={"all": "all is not supported yet; Debezium's failure handling modes determine what may be skipped"},
-    ignorable=True,
+    "Whether a record that a converter or transform rejects stops the connector (none) or is skipped with a warning "
+    "(all).",
 )
 _RETRY = "rowtide's converters and transforms have no temporary errors"
 ERRORS_RETRY_TIMEOUT = Property(

@@ -413,11 +413,13 @@ class ConvertersConfig:
 
     Attributes:
         header: ``JsonConverter``'s settings if it converts the headers; otherwise the class.
+        tolerant: ``errors.tolerance=all``.
     """
 
     key: ConverterConfig
     value: ConverterConfig
     header: JsonConverterConfig | HeaderConverterClass
+    tolerant: bool = False
 
 
 @dataclass(frozen=True, slots=True)

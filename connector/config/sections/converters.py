@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from rowtide.connector.config.catalogue import connect, converters
 from rowtide.connector.config.catalogue.converters import ConverterProperties
 from rowtide.connector.config.catalogue.property import Property
-from rowtide.connector.config.choices import ConverterClass, HeaderConverterClass, Serializer
+from rowtide.connector.config.choices import ConverterClass, ErrorsTolerance, HeaderConverterClass, Serializer
 from rowtide.connector.config.kafka import clients
 from rowtide.connector.config.kafka.clients import ClientKind, ClientSettings
 from rowtide.connector.config.model import (
@@ -35,6 +35,7 @@ def converters_config(reader: PropertyReader) -> ConvertersConfig:
         _converter(_Settings(reader, converters.KEY)),
         _converter(_Settings(reader, converters.VALUE)),
         _header_converter(reader),
+        reader[connect.ERRORS_TOLERANCE] is ErrorsTolerance.ALL,
     )
 
 

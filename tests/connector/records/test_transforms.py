@@ -1,14 +1,16 @@
 """Transforms between the pipeline and the event store; the recorded cases ``transform-*`` replay whole streams."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from rowtide.connector.records.batch import Batch, HistoryEntry, Message, joined
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import Transforms
-from rowtide.connector.records.transforms import Transformer, TransformFailed
+from rowtide.connector.records.transforms import ConversionFailed, Transformer, TransformFailed
 from rowtide.envelope.converters.json import JsonConverter
+from rowtide.envelope.converters.plain import ByteArrayConverter
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.schema import INT32, OPTIONAL_INT32, STRING, Schema, struct
 from rowtide.envelope.settings import JsonSettings
@@ -152,3 +154,14 @@ def test_records_without_a_key_stay_without_one() -> None:
     assert isinstance(one, Batch)
     assert (one.topic, one.partition) == ("uu", 0)
     assert one.messages == [(None, b'{"before":1,"op":"r"}', [])]
+
+
+def test_errors_tolerance_skips_what_a_transform_or_a_converter_rejects(caplog: pytest.LogCaptureFixture) -> None:
+    chain = chain_from_properties(UNWRAP | {"transforms.unwrap.add.fields": "op"})
+    strict = Transforms(chain, JsonConverter(PLAIN), ByteArrayConverter())
+    with pytest.raises(ConversionFailed, match=r"value\.converter: .*topic t .*writes bytes only"):
+        Transformer(strict).batch(batch(created(1)))
+    made = Transformer(replace(strict, tolerant=True)).batch(batch(created(1), created(2)))
+    assert (made.messages, made.offset) == ((), BEHIND)
+    assert caplog.text.count("is skipped (errors.tolerance=all)") == 2
+    assert "before binlog.1:100" in caplog.text

@@ -16,7 +16,7 @@ def problems_of(properties: dict[str, str]) -> dict[str, str]:
     return {problem.property: problem.message for problem in caught.value.problems}
 
 
-HARMLESS = {"openlineage.integration.enabled": "true", "queue.provider.type": "disk", "errors.tolerance": "all"}
+HARMLESS = {"openlineage.integration.enabled": "true", "queue.provider.type": "disk"}
 HARMFUL = {"converters": "isbn", "post.processors": "a", "tabel.include.list": "a"}
 
 
@@ -40,7 +40,6 @@ def test_no_property_with_an_influence_on_records_may_be_left_out() -> None:
     may = {one.name for one in PROPERTIES.values() if one.ignorable} | {one.form for one in FAMILIES if one.ignorable}
     assert may == {
         "database.connection.factory.class",
-        "errors.tolerance",
         "internal.custom.retriable.exception",
         "openlineage.integration.enabled",
         "poll.dispatch.interval.ms",
