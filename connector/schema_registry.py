@@ -33,6 +33,8 @@ _INCOMPATIBLE = 409
 _INVALID = 42201
 _NOT_FOUND = 404
 _AWAY = frozenset({408, 429, 500, 502, 503, 504})
+_MOST_KNOWN = 10_000
+"""Schemas that are not requested again: heartbeats and snapshots make their converters' functions anew."""
 _MAX_TEXT = 2000
 """Characters of a schema in a message."""
 
@@ -47,6 +49,7 @@ class SchemaRegistry:
     def __init__(self, config: RegistryConfig) -> None:
         self._config = config
         self._setting = f"{config.prefix}schema.registry.url"
+        self._known: dict[tuple[str, str], RegisteredSchema] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the configuration with its secrets, which only go to processes of this one."""
@@ -77,6 +80,11 @@ class SchemaRegistry:
             except (OSError, ValueError) as error:
                 raise RegistryError(f"{self._setting}: TLS cannot be set up: {error}") from error
 
+    def close(self) -> None:
+        """Close the connection."""
+        if "_client" in self.__dict__:
+            self._client.close()
+
     def registered(self, subject: str, kind: SchemaKind, text: str) -> RegisteredSchema:
         """Return a schema with its id; see :class:`~rowtide.envelope.converters.registry.Registry`.
 
@@ -84,6 +92,14 @@ class SchemaRegistry:
             RegistryUnreachable: the registry does not answer.
             RegistryError: it refuses the schema, or lacks it and ``auto.register.schemas`` is false.
         """
+        known = self._known.get((subject, text))
+        if known is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[subject, text] = self._requested(subject, kind, text)
+        return known
+
+    def _requested(self, subject: str, kind: SchemaKind, text: str) -> RegisteredSchema:
         config, schema = self._config, Schema(text, kind)
         with self._errors(subject, text, kind):
             if config.auto_register:
