@@ -39,6 +39,10 @@ _SOURCE_TIME = re.compile(
 )
 _ADDED = re.compile(r'"(__source_(?:ts_ms|pos|file))":(?:\d+|"binlog\.\d+")')
 _PLACE = re.compile(r'"file":"binlog\.\d+","pos":\d+,"row":')
+_EVENT = re.compile(
+    r'(?<=;file:)binlog\.\d+;pos:\d+|(?<="time":)"[^"]*"(?=,"datacontenttype":)'
+    r'|(?<="iodebezium)(?:ts[mun]s|file|pos)":"[^"]*"'
+)
 _POSITION = re.compile(r'"(ts_sec|ts_ms|pos)"( ?: ?)\d+|"(file|gtids)"( ?: ?)"[^"]*"')
 
 
@@ -113,12 +117,16 @@ def unmarked(case: Case, topic: str) -> list[Written]:
 
 def _comparable(message: Written) -> Written:
     message = normalised(message)
-    if message.value is None:
-        return message
-    value = _SOURCE_TIME.sub(r'"ts_ms":0,\1,"ts_us":0,"ts_ns":0', message.value)
-    value = _PLACE.sub('"file":"binlog","pos":0,"row":', value)
-    value = _ADDED.sub(r'"\1":0', value)
-    return Written(message.topic, message.key, value, message.headers)
+    headers = tuple((name, text and _timeless(text)) for name, text in message.headers)
+    return Written(message.topic, message.key, message.value and _timeless(message.value), headers)
+
+
+def _timeless(text: str) -> str:
+    """A value or header without the times and positions of its source."""
+    text = _SOURCE_TIME.sub(r'"ts_ms":0,\1,"ts_us":0,"ts_ns":0', text)
+    text = _PLACE.sub('"file":"binlog","pos":0,"row":', text)
+    text = _ADDED.sub(r'"\1":0', text)
+    return _EVENT.sub("", text)
 
 
 def _placeless(text: str) -> str:
