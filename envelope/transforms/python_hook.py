@@ -5,12 +5,13 @@ A class is made once with the options of the transform as a dictionary of texts,
 """
 
 import importlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from rowtide.envelope.transforms.options import Options
-from rowtide.envelope.transforms.record import ConnectRecord, TransformError
+from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, TransformError
+from rowtide.envelope.transforms.validation import Check, check_record
 
 PREFIX = "python:"
 
@@ -26,15 +27,22 @@ class PythonTransform:
 
     name: str
     function: Callable[[ConnectRecord], Any]
+    _checks: SchemaCache[Check] = field(default_factory=SchemaCache, repr=False, compare=False)
 
     @classmethod
     def from_type(cls, name: str, options: Options) -> "PythonTransform | None":
         """Import a function or a class; what is wrong becomes a problem of ``type``."""
         module_name, _, attribute = name.rpartition(".")
         given = options.others()
+        if not module_name:
+            options.problem("type", f"{PREFIX}{name} has no module: write {PREFIX}module.function")
+            return None
         try:
             found = getattr(importlib.import_module(module_name), attribute)
             made = found(given) if isinstance(found, type) else found
+        except ModuleNotFoundError as error:
+            options.problem("type", f"{PREFIX}{name}: {error}. Install it, or add its folder to PYTHONPATH")
+            return None
         except Exception as error:  # noqa: BLE001 - the user's code may raise anything
             options.problem("type", f"{PREFIX}{name} cannot be used: {type(error).__name__}: {error}")
             return None
@@ -47,15 +55,28 @@ class PythonTransform:
         return cls(name, function)
 
     def apply(self, record: ConnectRecord) -> "ConnectRecord | Iterable[ConnectRecord] | None":
-        """Return what the function makes of a record."""
+        """Return what the function makes of a record.
+
+        Raises:
+            TransformError: the function raised, or its result cannot be written.
+        """
         try:
             result = self.function(record)
             if result is None or isinstance(result, ConnectRecord):
-                return result
-            several = list(result)
+                several = [] if result is None else [result]
+            elif isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping):
+                several = list(result)
+            else:
+                several = None
         except Exception as error:
             raise TransformError(f"{PREFIX}{self.name} raised {type(error).__name__}: {error}") from error
-        wrong = next((one for one in several if not isinstance(one, ConnectRecord)), None)
-        if wrong is not None:
-            raise TransformError(f"{PREFIX}{self.name} returned a {type(wrong).__name__} instead of a ConnectRecord")
+        if several is None:
+            raise TransformError(
+                f"{PREFIX}{self.name} returned a {type(result).__name__}: return a ConnectRecord, several, or None"
+            )
+        try:
+            for one in several:
+                check_record(one, record, self._checks)
+        except ValueError as error:
+            raise TransformError(f"{PREFIX}{self.name} returned {error}") from error
         return several

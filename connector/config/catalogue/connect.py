@@ -159,7 +159,8 @@ TRANSFORMS = Property(
     "Names of single message transforms, applied in this order.",
     Status.PARTLY,
     "ExtractNewRecordState, ByLogicalTableRouter, EventRouter, TimezoneConverter; RegexRouter, Filter, InsertField, "
-    "ReplaceField, MaskField, ValueToKey, ExtractField, HeaderFrom, InsertHeader, DropHeaders",
+    "ReplaceField, MaskField, ValueToKey, ExtractField, HeaderFrom, InsertHeader, DropHeaders; "
+    "Python's by `python:module.function`",
     default_text="",
 )
 TRANSFORM = Family(
@@ -167,7 +168,8 @@ TRANSFORM = Family(
     r"transforms\.[^.]+\..+",
     "`type` and options of a transform: Debezium's ExtractNewRecordState, ByLogicalTableRouter, outbox.EventRouter or "
     "TimezoneConverter, or Kafka Connect's RegexRouter, Filter, InsertField, ReplaceField, MaskField, "
-    "ValueToKey or ExtractField.",
+    "ValueToKey, ExtractField, HeaderFrom, InsertHeader or DropHeaders; or a function or class in Python, "
+    "`python:module.function`.",
 )
 PREDICATES = Property(
     "predicates",

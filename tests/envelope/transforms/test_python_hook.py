@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 import rowtide
-from rowtide.envelope.schema import INT32, struct
-from rowtide.envelope.transforms import ConnectRecord, TransformConfigurationError, TransformError
+from rowtide.envelope.schema import BYTES, DECIMAL, FLOAT64, INT32, INT64, STRING, Schema, struct
+from rowtide.envelope.transforms import ConnectRecord, Header, TransformConfigurationError, TransformError
 from rowtide.envelope.transforms.chain import chain_from_properties
+from rowtide.envelope.transforms.record import SchemaCache
+from rowtide.envelope.transforms.validation import check_record
 
 SCHEMA = struct("s.d.t.Value", {"id": INT32})
 RECORD = ConnectRecord("s.d.t", None, None, None, SCHEMA, {"id": 1})
@@ -37,6 +39,10 @@ def wrong(_record: ConnectRecord) -> Any:
     return ["text"]
 
 
+def number(_record: ConnectRecord) -> Any:
+    return 5
+
+
 class Prefixed:
     def __init__(self, options: dict[str, str]) -> None:
         self.prefix = options["prefix"]
@@ -54,6 +60,79 @@ def records(*types: str, **options: str) -> list[ConnectRecord]:
     properties |= {f"transforms.{name}.type": HERE + kind for name, kind in zip(names, types, strict=True)}
     properties |= {f"transforms.t0.{name}": value for name, value in options.items()}
     return chain_from_properties(properties).records(RECORD)
+
+
+HEADERS = (Header("h", INT32, 1),)
+FULL = struct(
+    "s.d.t.Value",
+    {
+        "id": INT32,
+        "name": STRING.with_optional(True),
+        "big": INT64,
+        "ok": Schema("boolean", default=False),
+        "price": Schema("bytes", name=DECIMAL, parameters=(("scale", "2"),)),
+        "raw": BYTES,
+        "rate": FLOAT64,
+        "tags": Schema("array", items=STRING),
+        "more": Schema("map", keys=STRING, items=INT32),
+        "inner": struct("i", {"x": INT32}, optional=True),
+    },
+)
+ROW = {
+    "id": 1, "name": None, "big": -(2**63), "ok": None, "price": 150, "raw": b"a", "rate": 0.5, "tags": ["a"],
+    "more": {"a": 1}, "inner": {"x": 1},
+}  # fmt: skip
+
+
+def test_values_that_fit_pass() -> None:
+    record = RECORD.with_content("value", FULL, ROW).with_headers(HEADERS)
+    check_record(record, RECORD, SchemaCache())
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"id": 1.9}, "1.9 for value.id, which is int32"),
+        ({"id": True}, "True for value.id, which is int32"),
+        ({"id": 2**31}, "2147483648 for value.id, which is int32"),
+        ({"id": None}, "null for value.id, which is neither optional nor has a default"),
+        ({"big": 2**63}, "for value.big, which is int64"),
+        ({"name": 5}, "5 for value.name, which is string"),
+        ({"ok": "false"}, "'false' for value.ok, which is boolean"),
+        ({"price": 1.5}, "1.5 for value.price, which is the unscaled number of a Decimal"),
+        ({"raw": "a"}, "'a' for value.raw, which is bytes"),
+        ({"rate": 1}, "1 for value.rate, which is double"),
+        ({"tags": ["a", 1]}, r"1 for value.tags\[\], which is string"),
+        ({"more": {"a": None}}, r"null for value.more\[\], which is neither"),
+        ({"inner": {"x": "1"}}, "'1' for value.inner.x, which is int32"),
+        ({"inner": [1]}, r"\[1\] for value.inner, which is struct"),
+        ({"new": 1}, "value with new, which its schema lacks"),
+    ],
+)
+def test_a_value_that_would_be_changed_without_a_word_is_an_error(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_record(RECORD.with_content("value", FULL, {**ROW, **changed}), RECORD, SchemaCache())
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"topic": None}, "a record whose topic is None"),
+        ({"topic": ""}, "a record whose topic is ''"),
+        ({"partition": "1"}, "a record whose partition is '1'"),
+        ({"timestamp": -1}, "a record whose timestamp is -1"),
+        ({"value_schema": None}, r"a record with a value, but without its schema \(value_schema\)"),
+        ({"key": 1}, r"a record with a key, but without its schema \(key_schema\)"),
+        ({"value_schema": "struct"}, "a record whose value has a str instead of a Schema"),
+        ({"headers": {"a": "b"}}, "a record whose headers are a dict instead of a tuple"),
+        ({"headers": (("h", None, 1, 2),)}, "instead of a Header"),
+        ({"headers": (Header("h", INT32, "1"),)}, "'1' for header h, which is int32"),
+        ({"headers": (Header("h", None, "1"),)}, "a record with a header h, but without its schema"),
+    ],
+)
+def test_a_record_that_cannot_be_written_is_an_error(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_record(replace(RECORD, **changed), RECORD, SchemaCache())
 
 
 def test_the_record_of_a_hook_is_public() -> None:
@@ -90,6 +169,7 @@ def test_a_predicate_chooses_the_records_of_a_hook() -> None:
     [
         ("raising", r"transforms\.t0: a record of topic s\.d\.t: python:.*raising raised KeyError: 'missing'"),
         ("wrong", r"python:.*wrong returned a str instead of a ConnectRecord"),
+        ("number", r"python:.*number returned a int: return a ConnectRecord, several, or None"),
     ],
 )
 def test_a_hook_that_fails_names_itself_and_the_record(kind: str, message: str) -> None:
