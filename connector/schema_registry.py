@@ -32,6 +32,10 @@ _DENIED = (401, 403)
 _INCOMPATIBLE = 409
 _INVALID = 42201
 _NOT_FOUND = 404
+_MISSING = range(40400, 40500)
+"""Error codes of a registry that does not have a subject, version or schema. Any web server has a 404 without them."""
+_NO_REGISTRY = AssertionError, AttributeError, KeyError, TypeError, json.JSONDecodeError
+"""What the client raises for an answer that is not one of a registry."""
 _AWAY = frozenset({408, 429, 500, 502, 503, 504})
 _MOST_KNOWN = 10_000
 """Schemas that are not requested again: heartbeats and snapshots make their converters' functions anew."""
@@ -59,7 +63,12 @@ class SchemaRegistry:
         return _restored, (plain, dict(zip(_SECRETS, secrets, strict=True)))
 
     @cached_property
-    def _client(self) -> SchemaRegistryClient:
+    def client(self) -> SchemaRegistryClient:
+        """The client, made when it is first needed.
+
+        Raises:
+            RegistryError: TLS cannot be set up.
+        """
         config = self._config
         settings: dict[str, Any] = {
             "url": ",".join(config.urls),
@@ -82,8 +91,8 @@ class SchemaRegistry:
 
     def close(self) -> None:
         """Close the connection."""
-        if "_client" in self.__dict__:
-            self._client.close()
+        if "client" in self.__dict__:
+            self.client.close()
 
     def registered(self, subject: str, kind: SchemaKind, text: str) -> RegisteredSchema:
         """Return a schema with its id; see :class:`~rowtide.envelope.converters.registry.Registry`.
@@ -103,14 +112,15 @@ class SchemaRegistry:
         config, schema = self._config, Schema(text, kind)
         with self._errors(subject, text, kind):
             if config.auto_register:
-                found = self._client.register_schema_full_response(subject, schema, config.normalize)
+                found = self.client.register_schema_full_response(subject, schema, config.normalize)
                 log.info("schema registry: %s has the id %d", subject, found.schema_id)
             elif config.latest_version:
-                found = self._client.get_latest_version(subject)
+                found = self.client.get_latest_version(subject)
                 text = found.schema.schema_str or text
             else:
-                found = self._client.lookup_schema(subject, schema, config.normalize)
-            assert found.schema_id is not None
+                found = self.client.lookup_schema(subject, schema, config.normalize)
+            if found.schema_id is None:
+                raise KeyError("id")
             return RegisteredSchema(found.schema_id, text, None if found.guid is None else uuid.UUID(found.guid))
 
     def incompatibilities(self, subject: str, kind: SchemaKind, text: str) -> list[str]:
@@ -124,19 +134,19 @@ class SchemaRegistry:
             try:
                 return self._refusals(subject, kind, text)
             except SchemaRegistryError as error:
-                if error.http_status_code == _NOT_FOUND:
+                if error.error_code in _MISSING:
                     return []
                 raise
 
     def _refusals(self, subject: str, kind: SchemaKind, text: str) -> list[str]:
         """Why the latest version of a subject and a schema are incompatible; empty if they are not."""
         schema = Schema(text, kind)
-        if self._client.test_compatibility(subject, schema):
+        if self.client.test_compatibility(subject, schema):
             return []
-        latest = self._client.get_latest_version(subject)
+        latest = self.client.get_latest_version(subject)
         known = latest.schema.schema_str if latest.schema is not None else None
         found = differences(known, text) if known is not None and kind == "AVRO" else []
-        return [f"version {latest.version}: {one}" for one in found] or [f"version {latest.version} is incompatible"]
+        return [f"version {latest.version}: {one}" for one in found] or [f"version {latest.version}"]
 
     @contextlib.contextmanager
     def _errors(self, subject: str, text: str, kind: SchemaKind) -> Iterator[None]:
@@ -152,9 +162,10 @@ class SchemaRegistry:
             ) from error
         except SchemaRegistryError as error:
             raise self._error(error, place, subject, text, kind) from error
-        except json.JSONDecodeError as error:
+        except _NO_REGISTRY as error:
             raise RegistryError(
-                f"{place} is not a schema registry: its answer is not JSON ({self._setting})"
+                f"{place} is not a schema registry: it answers something else than Confluent's interface does. Check "
+                f"{self._setting}"
             ) from error
 
     def _error(
@@ -175,7 +186,12 @@ class SchemaRegistry:
             return RegistryError(
                 f"the schema registry refuses the new schema of subject {subject}, because it is incompatible with "
                 f"{reasons}. Set another compatibility level for the subject (PUT "
-                f"{self._config.urls[0].rpartition('@')[2]}/config/{subject}), or undo the change of the table"
+                f"{self._config.urls[0].rpartition('@')[2]}/config/{subject}), and start the connector again"
+            )
+        if status == _NOT_FOUND and error.error_code not in _MISSING:
+            return RegistryError(
+                f"{place} is not a schema registry: it answers 404: {message}. Check {self._setting}; the one for "
+                "Confluent's converters of Apicurio's registry ends in /apis/ccompat/v7"
             )
         if status == _NOT_FOUND:
             return RegistryError(

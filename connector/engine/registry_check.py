@@ -14,6 +14,7 @@ from rowtide.connector.engine.pipeline_settings import record_rules
 from rowtide.connector.errors import ConnectorError, RegistryError, RegistryUnreachable
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.session import Session
+from rowtide.envelope.avro.differences import NO_DEFAULT
 from rowtide.envelope.converters.registry import Registering
 from rowtide.envelope.table import build_table_schema
 from rowtide.envelope.transforms.record import Side
@@ -60,7 +61,8 @@ class _Side:
             if not self.config.auto_register:
                 self.registry.registered(subject, kind, text)
                 return []
-            return [f"subject {subject}, {one}" for one in self.registry.incompatibilities(subject, kind, text)]
+            found = self.registry.incompatibilities(subject, kind, text)
+            return [f"subject {subject}, incompatible with {one}" for one in found]
         except RegistryUnreachable:
             raise
         except (RegistryError, ValueError) as error:
@@ -157,11 +159,11 @@ def _after(
         for side in sides:
             for refusal in side.refusals(topics[table_id], table, config):
                 refused = True
-                message = (
-                    f"after the statement, the registry would refuse the {side.side} of {table_id}: {refusal}. Give a "
-                    "new column a default or allow NULL, or change the subject's compatibility level first"
+                message = f"after the statement, the registry would refuse the {side.side} of {table_id}: {refusal}"
+                advice = "give the column a default or allow NULL, or " if refusal.endswith(NO_DEFAULT) else ""
+                yield Finding(
+                    Severity.ERROR, subject, f"{message}. Before it, {advice}change the subject's compatibility level"
                 )
-                yield Finding(Severity.ERROR, subject, message)
         if not refused:
             where = "the schema registry accepts" if sides else "there is no registry to refuse"
             yield Finding(Severity.REMARK, subject, f"{where} the schemas of {table_id} after the statement")

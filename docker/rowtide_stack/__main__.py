@@ -81,7 +81,8 @@ def _default_port(name: str) -> int:
 
 def _description(name: str, server: Server) -> str:
     account = f"  user {server.user}, password {server.password}" if isinstance(server, SqlServer) else ""
-    return f"{name:10} {server.address}{account}"
+    address = server.url if isinstance(server, Registry) else server.address
+    return f"{name:10} {address}{account}"
 
 
 @contextlib.contextmanager

@@ -4,15 +4,21 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+NO_DEFAULT = "is new and has no default"
+_GONE = " is gone"
+
 
 def differences(before: str, after: str) -> list[str]:
     """Return what differs between two versions of a record's schema as far as readers notice it, each with its field.
+
+    A field that is gone is only named if nothing else differs: readers of the later version do not miss it.
 
     Args:
         before: the earlier schema.
         after: the later schema.
     """
-    return list(dict.fromkeys(_types(json.loads(before), json.loads(after), "")))
+    found = dict.fromkeys(_types(json.loads(before), json.loads(after), ""))
+    return [one for one in found if not one.endswith(_GONE)] or list(found)
 
 
 def _types(before: Any, after: Any, path: str) -> Iterator[str]:
@@ -21,8 +27,8 @@ def _types(before: Any, after: Any, path: str) -> Iterator[str]:
         yield from _records(old, new, path)
     elif isinstance(old, dict) and isinstance(new, dict) and old.get("type") == new.get("type") == "array":
         yield from _types(old["items"], new["items"], f"{path}[]")
-    elif _shown(before) != _shown(after):
-        yield f"the type of {path or 'the schema'} is {_shown(after)} instead of {_shown(before)}"
+    elif shown(before) != shown(after):
+        yield f"the type of {path or 'the schema'} is {shown(after)} instead of {shown(before)}"
 
 
 def _records(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[str]:
@@ -33,11 +39,11 @@ def _records(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterat
         if name in old:
             yield from _types(old[name]["type"], field["type"], prefix + name)
         elif "default" not in field:
-            yield f"the field {prefix}{name} is new and has no default"
+            yield f"the field {prefix}{name} {NO_DEFAULT}"
     for name, field in old.items():
         if name not in new:
             default = "" if "default" in field else ", which had no default,"
-            yield f"the field {prefix}{name}{default} is gone"
+            yield f"the field {prefix}{name}{default}{_GONE}"
 
 
 def _plain(schema: Any) -> Any:
@@ -48,13 +54,13 @@ def _plain(schema: Any) -> Any:
     return schema
 
 
-def _shown(schema: Any) -> str:
-    """A type as far as it matters to readers."""
+def shown(schema: Any) -> str:
+    """Return a type as far as it matters to readers."""
     if isinstance(schema, list):
-        return " or ".join(sorted(map(_shown, schema)))
+        return " or ".join(sorted(map(shown, schema)))
     if isinstance(schema, dict):
         logical = schema.get("logicalType")
-        kind = _shown(schema["type"])
+        kind = shown(schema["type"])
         size = f"({schema.get('precision')}, {schema.get('scale')})" if logical == "decimal" else ""
         return f"{kind} ({logical}{size})" if logical else kind
     return str(schema)

@@ -1,12 +1,12 @@
 """``io.confluent.connect.avro.AvroConverter``: Avro with the id of its schema in a registry."""
 
-import json
 from collections.abc import Callable
 
+from rowtide.envelope.avro.losses import losses
 from rowtide.envelope.avro.names import record_name
 from rowtide.envelope.avro.program import avro_program
 from rowtide.envelope.avro.schemas import DEFAULT_FORMAT, AvroFormat, avro_schema_text
-from rowtide.envelope.avro.values import avro_encoder, avro_name
+from rowtide.envelope.avro.values import avro_encoder
 from rowtide.envelope.converters.converter import Added, Transcoding
 from rowtide.envelope.converters.registry import Registration, Registry, SchemaIds, SubjectNames, frame
 from rowtide.envelope.schema import Schema
@@ -75,27 +75,12 @@ class AvroConverter:
         registration = self.registration(topic, side, schema)
         registered = self._registry.registered(*registration)
         other = None if registered.text == registration.text else registered.text
-        if other is not None:
-            _require_fields(schema, json.loads(other), self._settings)
+        lost = () if other is None else losses(registration.text, other)
+        if lost:
+            raise ValueError(
+                f"the latest version of subject {registration.subject} cannot take the values: {'; '.join(lost)}. "
+                "Register a version that can, or set use.latest.version=false"
+            )
         encode = avro_encoder(schema, self._settings, other)
         framed = frame(self._ids, registered, side)
         return lambda value, added: framed(encode(value), added)
-
-
-def _require_fields(schema: Schema, written: object, settings: AvroFormat, path: str = "") -> None:
-    """Raise ``ValueError`` if a schema that is written instead lacks fields: their values would be lost."""
-    if isinstance(written, list):
-        written = next((branch for branch in written if branch != "null"), None)
-    if isinstance(written, dict) and isinstance(written.get("type"), dict | list):
-        written = written["type"]
-    if schema.type != "struct" or not isinstance(written, dict):
-        return  # a record is written out where it is first used, and compared there
-    known = {field["name"]: field["type"] for field in written.get("fields", ())}
-    for field in schema.fields:
-        name = avro_name(field.name, settings)
-        if name not in known:
-            raise ValueError(
-                f"the latest version of the schema lacks the field {path}{name}, whose values would be lost. Register "
-                "a version with it, or set use.latest.version=false"
-            )
-        _require_fields(field.schema, known[name], settings, f"{path}{name}.")

@@ -185,7 +185,11 @@ def test_the_next_url_is_tried_and_a_passing_error_is_retried(server: Answers, c
             RegistryError,
             r"refuses subject t-value: read only \(422\)",
         ),
-        (200, b"<html>", RegistryError, "is not a schema registry: its answer is not JSON"),
+        (200, b"<html>", RegistryError, "is not a schema registry: it answers something else"),
+        (200, {}, RegistryError, "is not a schema registry: it answers something else"),
+        (200, [], RegistryError, "is not a schema registry: it answers something else"),
+        (404, b"<html>", RegistryError, "is not a schema registry: it answers 404.*/apis/ccompat/v7"),
+        (404, {"error_code": 404, "message": "HTTP 404"}, RegistryError, "Check value.converter.schema.registry.url"),
         (500, b"<html>", RegistryUnreachable, "answers 500"),
     ],
 )
@@ -206,7 +210,22 @@ def test_a_refusal_names_version_and_field(server: Answers, clients: list[Schema
     with pytest.raises(RegistryError, match="incompatible with version 3: the field b is new and has no default"):
         registry.registered("t-value", "AVRO", NEW)
     assert registry.incompatibilities("t-value", "AVRO", NEW) == ["version 3: the field b is new and has no default"]
-    assert registry.incompatibilities("t-value", "PROTOBUF", "message E {}") == ["version 3 is incompatible"]
+    assert registry.incompatibilities("t-value", "PROTOBUF", "message E {}") == ["version 3"]
+
+
+@pytest.mark.parametrize("body", [b"<html>", {"error_code": 404, "message": "HTTP 404 Not Found"}])
+def test_another_server_is_not_taken_for_a_registry_without_the_subject(
+    server: Answers, clients: list[SchemaRegistry], body: Any
+) -> None:
+    registry = made(clients, server.url)
+    server.answers["/latest"] = [(404, {"error_code": 40401, "message": "Subject not found"})]
+    assert registry.incompatibilities("t-value", "AVRO", NEW) == []
+    server.answers["/latest"] = [(404, body)]
+    with pytest.raises(RegistryError, match="is not a schema registry"):
+        registry.incompatibilities("t-value", "AVRO", NEW)
+    server.answers["/latest"] = [(200, {})]
+    with pytest.raises(RegistryError, match="is not a schema registry"):
+        registry.incompatibilities("t-value", "AVRO", NEW)
 
 
 def test_without_registration_a_schema_must_be_there(server: Answers, clients: list[SchemaRegistry]) -> None:

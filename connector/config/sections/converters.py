@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from rowtide.connector.config.catalogue import connect, converters
@@ -204,7 +204,8 @@ def _protobuf(settings: _Settings) -> ProtobufConverterConfig:
         scrub_invalid_names=settings[given.scrub],
         replace_null_with_default=not settings[given.ignore_defaults],
     )
-    return ProtobufConverterConfig(_registry(settings), form, settings[given.subjects], settings[given.ids])
+    registry = replace(_registry(settings), latest_version=False)  # a message has the order of its own schema
+    return ProtobufConverterConfig(registry, form, settings[given.subjects], settings[given.ids])
 
 
 def _registry(settings: _Settings) -> RegistryConfig:
@@ -257,7 +258,10 @@ def _cloud_events(settings: _Settings) -> CloudEventsConverterConfig:
     json = _json(settings.within("json.", given.of(ConverterClass.JSON)))
     avro = None
     if Serializer.AVRO in (serializer, data_serializer):
-        avro = _avro(settings.within("avro.", given.of(ConverterClass.AVRO)))
+        within = settings.within("avro.", given.of(ConverterClass.AVRO))
+        avro = _avro(within)
+        if avro.ids is not SchemaIds.PREFIX:
+            within.problem(given.ids, "cannot be used in a CloudEvent: its data have no headers. Leave it out")
     source, fields = _metadata(settings)
     return CloudEventsConverterConfig(
         serializer,

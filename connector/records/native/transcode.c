@@ -97,6 +97,8 @@ static const char *const KINDS[] = {
     "field of decimal", "field of wrapped", "field of message", "field of repeated", "field of packed", "field of map",
 };
 
+#define MOST_REMEMBERED 65536 /* bytes of a struct */
+
 /* What a struct of the message before looked like: most messages of an event have the same `source` but for a number. */
 typedef struct {
     const byte *text;  /* behind the brace; NULL: there is none */
@@ -520,6 +522,10 @@ static bool write_remembered(const Node *node, Text *text, Output *out) {
     }
     memory->starts[node->count] = (size_t)(text->p - begin);
     memory->written[node->count] = out->size - base;
+    if (out->size - base > MOST_REMEMBERED) {
+        memory->text = NULL; /* rows of this size rarely repeat, and each table would keep its largest one */
+        return true;
+    }
     memory->text = begin;
     memory->bytes.size = 0;
     return add(&memory->bytes, out->data + base, out->size - base);

@@ -177,7 +177,7 @@ def test_a_dry_run_says_which_subjects_would_refuse_a_statement(
         assert f"the schema registry accepts the schemas of {mysql_db.name}.t after the statement" in printed
         code, printed = checked("ALTER TABLE t ADD COLUMN more INT NOT NULL")
         assert code == 1
-        assert f"would refuse the value of {mysql_db.name}.t: subject {subject}, version 1" in printed
+        assert f"would refuse the value of {mysql_db.name}.t: subject {subject}, incompatible with version 1" in printed
         assert "the field before.more is new and has no default" in printed
         assert client.get_versions(subject) == [1]
         assert "no captured table" in checked("CREATE TABLE unknown.u (a INT)")[1]

@@ -26,6 +26,7 @@ DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 8, "scale": 2
         (record(a="int"), record(a="int", b=(["null", "int"], None)), []),
         (record(a="int"), record(a="int", b="string"), ["the field b is new and has no default"]),
         (record(a="int", b="int"), record(a="int"), ["the field b, which had no default, is gone"]),
+        (record(a="int", b="int"), record(a="int", c="int"), ["the field c is new and has no default"]),
         (record(a="int"), record(a="string"), ["the type of a is string instead of int"]),
         (record(a="int"), record(a=["null", "int"]), ["the type of a is int or null instead of int"]),
         (

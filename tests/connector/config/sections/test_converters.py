@@ -133,6 +133,19 @@ def test_the_latest_version_needs_that_nothing_is_registered() -> None:
     assert "has no effect without value.converter.auto.register.schemas=false" in warning
 
 
+def test_protobuf_is_never_written_with_another_version() -> None:
+    given = {
+        "value.converter": "io.confluent.connect.protobuf.ProtobufConverter",
+        "value.converter.use.latest.version": "true",
+        "value.converter.auto.register.schemas": "false",
+    }
+    config = configured(REGISTRY | given)
+    found = config.converters.value
+    assert isinstance(found, ProtobufConverterConfig)
+    assert not found.registry.latest_version
+    assert any("use.latest.version has no effect" in warning for warning in config.warnings)
+
+
 def cloud_events(properties: dict[str, str]) -> CloudEventsConverterConfig:
     found = configured({"value.converter": CLOUD_EVENTS} | properties).converters.value
     assert isinstance(found, CloudEventsConverterConfig)
@@ -162,6 +175,9 @@ def test_cloud_events_have_settings_of_json_and_avro() -> None:
         ({"data.serializer.type": "avro"}, "avro.schema.registry.url", "is required"),
         ({"json.schemas.enabled": "true"}, "json.schemas.enabled", "is not a known property"),
         ({"json.schemas.enable": "ja"}, "json.schemas.enable", "must be 'true' or 'false', not 'ja'"),
+        ({"data.serializer.type": "avro", "avro.schema.registry.url": "http://a:8081",
+          "avro.value.schema.id.serializer": "io.confluent.kafka.serializers.schema.id.HeaderSchemaIdSerializer"},
+         "avro.value.schema.id.serializer", "cannot be used in a CloudEvent"),
         ({"metadata.source": "elsewhere"}, "metadata.source", "must begin with value or header"),
         ({"metadata.source": "value,id:value"}, "metadata.source", "'id:value' is not"),
         ({"metadata.source": "value,id:generate", "opentelemetry.tracing.attributes.enable": "true"},

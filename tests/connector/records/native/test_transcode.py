@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import tracemalloc
 from decimal import Decimal
 from typing import Any
 
@@ -201,6 +202,27 @@ SMALL = st.fixed_dictionaries(
 @settings(max_examples=300, deadline=None)
 def test_similar_messages_are_the_same_together(values: list[Any]) -> None:
     check_together(OUTER, values)
+
+
+def large(text: str) -> dict[str, Any]:
+    return {"before": None, "after": None, "n": 1, "s": text, "last": None}
+
+
+def test_a_large_message_is_not_kept() -> None:
+    row = {**large(""), "source": large("s"), "more": None, "end": 1}
+    rows = [row, {**row, "s": "x" * 100_000}, {**row, "s": "x" * 100_000, "n": 2}, row, {**row, "n": 2}]
+    check_together(OUTER, rows)
+    assert native is not None
+    text = value_text(OUTER, {**row, "s": "x" * 1_000_000}, LOSSLESS.json_format).encode()
+    tracemalloc.start()
+    try:
+        programs = [native.Transcoder(avro_program(OUTER, KEEPING)) for _ in range(8)]
+        for program in programs:
+            assert program.all([text], b"") != [None]
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000
 
 
 ONE = struct("t", {"a": INT32})
