@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rowtide.connector.source.binlog_stream import StreamBroken, StreamRefused
     from rowtide.connector.source.connection import DatabaseUnreachableError
     from rowtide.decoder.decoder import Decoder
-    from rowtide.decoder.errors import DecodeError
+    from rowtide.decoder.errors import DecodeError, RegistryUnavailable
     from rowtide.decoder.topics import TopicReader, read_topics
     from rowtide.envelope.transforms import ConnectRecord
     from rowtide.schema_history.errors import SchemaHistoryError
@@ -74,6 +74,7 @@ _MODULES = {
     "ProtocolError": "rowtide.connector.errors",
     "Record": "rowtide.connector.delivery.sinks",
     "RecordSink": "rowtide.connector.delivery.sinks",
+    "RegistryUnavailable": "rowtide.decoder.errors",
     "Row": "rowtide.connector.records.change",
     "SchemaError": "rowtide.connector.errors",
     "SchemaHistoryError": "rowtide.schema_history.errors",
@@ -125,6 +126,7 @@ __all__ = [
     "ProtocolError",
     "Record",
     "RecordSink",
+    "RegistryUnavailable",
     "Row",
     "SchemaError",
     "SchemaHistoryError",

@@ -16,11 +16,17 @@ from confluent_kafka.admin import AdminClient
 
 from rowtide.cli.connectors import CONFIG, read_configuration
 from rowtide.cli.record_text import lacks_schema, record_lines
-from rowtide.connector.config.model import AvroConverterConfig
-from rowtide.decoder.errors import DecodeError
+from rowtide.connector.config.model import (
+    AvroConverterConfig,
+    CloudEventsConverterConfig,
+    ConverterConfig,
+    ProtobufConverterConfig,
+    RegistryConfig,
+)
 from rowtide.decoder.readers import Headers, RegistryReader, in_registry
 from rowtide.envelope.json.text import JsonFormat, enveloped_text
 from rowtide.envelope.transforms.record import Side
+from rowtide.errors import ConnectorError
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
 
 __all__ = ["new_extents", "peek"]
@@ -90,7 +96,7 @@ def peek(
     if from_start and follow:
         raise click.UsageError("--from-start and --follow exclude each other")
     clients = _clients(config, bootstrap_servers)
-    printer = _Printer(registry or clients.registry, as_json=as_json)
+    printer = _Printer(registry or "", clients.registry, as_json=as_json)
     reader = TopicReader(clients.consumer, clients.admin, timeout=_TIMEOUT)
     try:
         name, extents = _existing_topic(reader, clients, topic, wait=follow)
@@ -101,7 +107,7 @@ def peek(
             extents = new_extents(extents, reader.extents(name) or {})
             for record in reader.read(name, extents):
                 printer.print(name, record)
-    except (TopicReadError, KafkaException) as error:
+    except (TopicReadError, KafkaException, ConnectorError) as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         if not follow:
@@ -109,12 +115,12 @@ def peek(
 
 
 class _Clients(NamedTuple):
-    """The settings of the Kafka clients, and of a configuration: the topic prefix and the schema registry's URLs."""
+    """The settings of the Kafka clients, and of a configuration: the topic prefix and the schema registry."""
 
     consumer: Mapping[str, str]
     admin: Mapping[str, str]
     prefix: str
-    registry: str = ""
+    registry: RegistryConfig | None = None
 
 
 def _clients(config: tuple[str, ...], bootstrap_servers: str | None) -> _Clients:
@@ -124,12 +130,22 @@ def _clients(config: tuple[str, ...], bootstrap_servers: str | None) -> _Clients
         kafka = configuration.kafka
         if not kafka.bootstrap_servers and not given:
             raise click.UsageError(f"{config[-1]} has no bootstrap.servers: add --bootstrap-servers")
-        value = configuration.converters.value
-        registry = ",".join(value.registry.urls) if isinstance(value, AvroConverterConfig) else ""
-        return _Clients({**kafka.consumer, **given}, {**kafka.admin, **given}, configuration.topics.prefix, registry)
+        return _Clients(
+            {**kafka.consumer, **given},
+            {**kafka.admin, **given},
+            configuration.topics.prefix,
+            _registry(configuration.converters.value) or _registry(configuration.converters.key),
+        )
     if not given:
         raise click.UsageError("the addresses of Kafka are needed: --config or --bootstrap-servers")
     return _Clients(given, given, "")
+
+
+def _registry(chosen: ConverterConfig) -> RegistryConfig | None:
+    """The schema registry of a converter."""
+    if isinstance(chosen, CloudEventsConverterConfig):
+        return None if chosen.avro is None else chosen.avro.registry
+    return chosen.registry if isinstance(chosen, AvroConverterConfig | ProtobufConverterConfig) else None
 
 
 def _existing_topic(reader: TopicReader, clients: _Clients, topic: str, *, wait: bool) -> tuple[str, dict[int, Extent]]:
@@ -190,35 +206,38 @@ class _Printer:
     """Prints records; says once, on standard error, that messages have no schemas.
 
     Args:
-        registry: the URL of the schema registry of records in Avro; empty for none.
+        url: the URL of the schema registry of records in Avro; empty for that of the connector.
+        registry: the schema registry of the connector.
         as_json: one JSON object a line, with key and value as they are, or as JSON has them.
     """
 
-    def __init__(self, registry: str = "", *, as_json: bool) -> None:
+    def __init__(self, url: str = "", registry: RegistryConfig | None = None, *, as_json: bool) -> None:
         self._as_json = as_json
         self._noted = as_json
+        self._url = url
         self._registry = registry
 
     @cached_property
     def _avro(self) -> RegistryReader:
-        from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 - needs the extra avro
+        if self._url or self._registry is None:
+            from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 - needs the extra avro
 
-        return RegistryReader(SchemaRegistryClient({"url": self._registry, "timeout": _TIMEOUT}))
+            return RegistryReader(SchemaRegistryClient({"url": self._url, "timeout": _TIMEOUT}))
+        from rowtide.connector.schema_registry import SchemaRegistry  # noqa: PLC0415 - needs the extra avro
+
+        return RegistryReader(SchemaRegistry(self._registry).client)
 
     def _json(self, side: Side, data: bytes | None, headers: Headers) -> bytes | None:
         """A key or value in Avro as JSON with its schema."""
         if data is None or not in_registry(side, data, headers):
             return data
-        if not self._registry:
+        if not self._url and self._registry is None:
             raise click.ClickException(
                 "the records need a schema registry: --registry URL, or --config of the connector"
             )
         from rowtide.envelope.avro.reader import connect_value  # noqa: PLC0415
 
-        try:
-            parsed = self._avro.parsed(side, data, headers)
-        except DecodeError as error:
-            raise click.ClickException(str(error)) from error
+        parsed = self._avro.parsed(side, data, headers)
         assert parsed.schema is not None
         return enveloped_text(parsed.schema, connect_value(parsed.schema, parsed.value), _KEEPING).encode()
 

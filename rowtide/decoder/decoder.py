@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, cast
 
 from rowtide.connector.records.change import Change, Layout, Op, SourcePosition
-from rowtide.decoder.errors import DecodeError
+from rowtide.decoder.errors import DecodeError, RegistryUnavailable
 from rowtide.decoder.readers import (
     Headers,
     JsonReader,
@@ -14,9 +14,11 @@ from rowtide.decoder.readers import (
     RegistryReader,
     SchemaSource,
     in_registry,
+    numbered,
     of_cloud_event,
 )
 from rowtide.decoder.values import PLACEHOLDER, row_conversion
+from rowtide.envelope.converters.registry import SCHEMA_ID_HEADERS
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms.record import Side
 from rowtide.schema_history.model import Column, Index, KeyPart, Table, TableId
@@ -24,6 +26,7 @@ from rowtide.schema_history.model import Column, Index, KeyPart, Table, TableId
 _ENVELOPE = {"before", "after", "source", "op"}
 _TYPE = "__debezium.source.column.type"
 _NOWHERE: Mapping[str, Any] = {}
+_SCHEMA_IDS = frozenset(SCHEMA_ID_HEADERS.values())
 _MOST_PLANS = 10_000
 _REGISTRY_S = 10
 
@@ -92,6 +95,7 @@ class Decoder:
 
         Raises:
             DecodeError: the record is not a change of a row, or is damaged.
+            RegistryUnavailable: the schema registry cannot be asked.
         """
         if value is None:
             return None
@@ -100,8 +104,10 @@ class Decoder:
             parsed = self._parsed(topic, "value", value, given)
             key_parsed = None if key is None else self._parsed(topic, "key", key, given)
             return self._change(topic, key_parsed, parsed, given)
-        except DecodeError:
+        except RegistryUnavailable:
             raise
+        except DecodeError as error:
+            raise DecodeError(f"a record of topic {topic} cannot be decoded: {error}") from error
         except (ArithmeticError, AttributeError, IndexError, KeyError, LookupError, TypeError, ValueError) as error:
             raise DecodeError(
                 f"a record of topic {topic} cannot be decoded: {type(error).__name__}: {error}. Its value begins with "
@@ -133,27 +139,40 @@ class Decoder:
         return self.decode(context.topic, None, value, context.headers)
 
     def _parsed(self, topic: str, side: Side, data: bytes, headers: Headers) -> Parsed:
-        if data[0] == 0 or (headers and in_registry(side, data, headers)):
+        if data[:1] == b"\0" or (headers and in_registry(side, data, headers)):
             if self._registry is None:
-                raise DecodeError(
-                    f"the {side} of a record of topic {topic} needs a schema registry: Decoder(registry=URL)"
-                )
+                raise DecodeError(f"its {side} needs a schema registry: Decoder(registry=URL)")
             return self._registry.parsed(side, data, headers)
         return (self._json_keys if side == "key" else self._json_values).parsed(topic, data)
 
     def _change(self, topic: str, key: Parsed | None, value: Parsed, headers: Headers) -> Change:
         schema, document = value.schema, value.value
-        if isinstance(document, dict) and document.get("specversion") == "1.0":
-            schema, document = _from_cloud_event(document)
+        name = "" if schema is None else schema.name or ""
+        is_row = name.endswith(".Value")  # whose columns may have any names
+        added: Mapping[str, Any] = _NOWHERE
+        if not is_row and isinstance(document, dict) and document.get("specversion") == "1.0" and "data" in document:
+            schema, document, added = self._from_cloud_event(document)
         if not isinstance(document, dict):
-            raise DecodeError(f"a record of topic {topic} is not a change of a row: its value is {document!r:.60}")
-        if document.keys() >= _ENVELOPE:
-            return self._of_envelope(topic, key, value.json, schema, document)
-        if "source" in document and "op" in document:  # a truncation has neither row
-            return self._of_envelope(topic, key, value.json, None, {"before": None, "after": None, **document})
-        if schema is not None and schema.name is not None and not schema.name.endswith((".Value", "Envelope")):
-            raise DecodeError(f"a record of topic {topic} is not a change of a row, but {schema.name}")
-        return self._of_row(topic, key, value.json, schema, document, dict(headers))
+            raise DecodeError(f"it is not a change of a row: its value is {document!r:.60}")
+        whole = document.keys() >= _ENVELOPE  # a truncation has neither row
+        if not is_row and (whole or ("op" in document and isinstance(document.get("source"), dict))):
+            document = document if whole else {"before": None, "after": None, **document}
+            return self._of_envelope(topic, key, value.json, schema if whole else None, document)
+        other = name if name and not name.endswith((".Value", "Envelope")) else _without_schema(schema, document)
+        if other:
+            raise DecodeError(f"it is not a change of a row, but {other}")
+        return self._of_row(topic, key, value.json, schema, document, dict(headers), added)
+
+    def _from_cloud_event(self, event: Mapping[str, Any]) -> tuple[Schema | None, Any, Mapping[str, Any]]:
+        """The schema and the data of a CloudEvent: an envelope, or a row with the fields that its event adds."""
+        data, more = of_cloud_event(event)
+        if not isinstance(data, dict):
+            raise DecodeError("the data of its CloudEvent are not JSON")
+        schema, data = self._json_values.unwrapped(data)
+        if "after" in data:
+            return schema, {**data, **more}, _NOWHERE
+        added = {f"__source_{name}": value for name, value in more["source"].items() if value is not None}
+        return schema, data, {"__op": more["op"], **added}
 
     def _of_envelope(
         self, topic: str, key: Parsed | None, of_json: bool, schema: Schema | None, document: Mapping[str, Any]
@@ -192,12 +211,15 @@ class Decoder:
         schema: Schema | None,
         document: Mapping[str, Any],
         headers: Mapping[str, bytes | None],
+        given: Mapping[str, Any],
     ) -> Change:
         """A change of an unwrapped record: fields and headers that begin with ``__`` say more than the row."""
-        added = {name: value for name, value in document.items() if name.startswith("__")}
-        added |= {name: value.decode() for name, value in headers.items() if value and name.startswith("__")}
+        added = {**given, **{name: value for name, value in document.items() if name.startswith("__")}}
+        for name, text in headers.items():
+            if text and name.startswith("__") and name not in _SCHEMA_IDS:
+                added[name] = text.decode()
         source = {
-            name: _number(added[f"__{prefix}{name}"])
+            name: numbered(name, added[f"__{prefix}{name}"])
             for prefix in ("source_", "source.", "")
             for name in (
                 "file",
@@ -219,7 +241,15 @@ class Decoder:
         names = [part for part in topic.split(".") if part]
         database = source.get("db") or (names[-2] if len(names) > 1 else "")
         table = database, source.get("table") or names[-1]
-        plan = self._plan(topic, table, key, schema, document, json=of_json, server=added.get("__connector"))
+        plan = self._plan(
+            topic,
+            table,
+            key,
+            schema,
+            document,
+            json=of_json,
+            server=added.get("__source_connector") or added.get("__connector"),
+        )
         row = plan.row(document)
         before, after = (row, None) if op == "d" else (None, row)
         position = _position(source, (source.get("ts_ms") or 0) * 1_000_000)
@@ -240,8 +270,9 @@ class Decoder:
         envelope: bool = False,
     ) -> _Plan:
         key_schema = None if key is None else key.schema
-        key_names = tuple(key.value) if schema is None and key is not None and isinstance(key.value, dict) else ()
-        shape = (id(schema), id(key_schema)) if schema is not None else (tuple(row), key_names)
+        untyped = key is not None and key_schema is None and isinstance(key.value, dict)
+        key_names = tuple(key.value) if key is not None and (untyped or schema is None) and key.value else ()
+        shape = (id(schema), id(key_schema), key_names) if schema is not None else (tuple(row), key_names)
         identity = topic, table, server, json, shape
         known = self._plans.get(identity)
         if known is not None:
@@ -252,7 +283,9 @@ class Decoder:
             plan = self._untyped(topic, TableId(*table), row, key_names)
         else:
             row_schema = _row_schema(schema) if envelope else schema
-            plan = self._typed(topic, TableId(*table), row_schema, key, server, json=json)
+            if untyped:
+                key_schema = Schema("struct", fields=tuple(one for one in row_schema.fields if one.name in key_names))
+            plan = self._typed(topic, TableId(*table), row_schema, key_schema, server, json=json)
         self._plans[identity] = _Kept(plan, (schema, key_schema))
         return plan
 
@@ -262,16 +295,14 @@ class Decoder:
         return _Plan(layout, _values_of(key) if key else None, _values_of(columns))
 
     def _typed(
-        self, topic: str, table: TableId, schema: Schema, key: Parsed | None, server: str | None, *, json: bool
+        self, topic: str, table: TableId, schema: Schema, key: Schema | None, server: str | None, *, json: bool
     ) -> _Plan:
         fields = [field for field in schema.fields if not field.name.startswith("__")]
-        keys = () if key is None or key.schema is None else key.schema.fields
+        keys = () if key is None else key.fields
         names = [field.name for field in keys]
         described = _table(table, [(field.name, field.schema) for field in fields], names)
         layout = Layout(described, topic, [field.name for field in fields], names)
-        convert = None
-        if keys and key is not None and key.schema is not None:
-            convert = self._conversion(key.schema, server, json=key.json)
+        convert = self._conversion(key, server, json=json) if keys and key is not None else None
         return _Plan(layout, convert, self._conversion(Schema("struct", fields=tuple(fields)), server, json=json))
 
     def _conversion(self, schema: Schema, server: str | None, *, json: bool) -> Callable[[Any], tuple[Any, ...]]:
@@ -290,16 +321,20 @@ def _row_schema(envelope: Schema) -> Schema:
     return envelope if field is None else field.schema
 
 
-def _from_cloud_event(event: Mapping[str, Any]) -> tuple[Schema | None, Any]:
-    data, more = of_cloud_event(event)
-    if not isinstance(data, dict):
-        raise DecodeError("a CloudEvent whose data are not JSON cannot be decoded")
-    schema = None
-    if data.keys() == {"schema", "payload"}:
-        from rowtide.envelope.json.reader import schema_from_json  # noqa: PLC0415
+def _without_schema(schema: Schema | None, document: Mapping[str, Any]) -> str:
+    """What a record without a schema is, if it is not a row: those of rowtide and Debezium are told by their fields."""
+    if schema is not None:
+        return ""
+    return next((name for name, fields in _OTHERS.items() if document.keys() >= fields), "") or (
+        "a heartbeat" if document.keys() == {"ts_ms"} else ""
+    )
 
-        schema, data = schema_from_json(data["schema"]), data["payload"]
-    return schema, {**data, **more} if "after" in data else data
+
+_OTHERS = {
+    "a record of the schema history": {"source", "position", "ddl", "tableChanges"},
+    "a schema change": {"source", "ddl", "tableChanges"},
+    "transaction metadata": {"status", "id", "event_count", "data_collections"},
+}
 
 
 def _key_values(plan: _Plan, key: Parsed | None) -> tuple[Any, ...]:
@@ -326,10 +361,6 @@ def _position(source: Mapping[str, Any], read_ns: int) -> SourcePosition:
     )
 
 
-def _number(value: Any) -> Any:
-    return int(value) if isinstance(value, str) and value.isdigit() else value
-
-
 def _table(table: TableId, columns: Sequence[tuple[str, Schema | None]], key: Sequence[str]) -> Table:
     """The structure as far as a record tells: types are those of Connect, unless the connector propagates MySQL's."""
     described = []
@@ -344,4 +375,4 @@ def _table(table: TableId, columns: Sequence[tuple[str, Schema | None]], key: Se
 
 
 def _not_made(_change: Change) -> Any:
-    raise DecodeError("a decoded change has no text of Debezium's record: it is the record that was decoded")
+    raise DecodeError("a decoded change does not keep Debezium's record: use the key and value of the message")

@@ -5,3 +5,7 @@ from rowtide.errors import ConnectorError
 
 class DecodeError(ConnectorError):
     """A record that cannot be decoded. Its message names the topic, and what the record is instead."""
+
+
+class RegistryUnavailable(ConnectorError):
+    """The schema registry cannot be asked now. The record is not damaged: decode it again later."""

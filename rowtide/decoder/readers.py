@@ -1,12 +1,13 @@
 """From the bytes of keys and values to parsed values with their Connect schemas: JSON, and Avro by schema id."""
 
 import json as python_json
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from rowtide.decoder.errors import DecodeError
+from rowtide.decoder.errors import DecodeError, RegistryUnavailable
 from rowtide.envelope.converters.registry import SCHEMA_ID_HEADERS
 from rowtide.envelope.json.reader import NotConnectJsonError, schema_from_json
 from rowtide.envelope.schema import Schema
@@ -15,6 +16,8 @@ from rowtide.envelope.transforms.record import Side
 Headers = Sequence[tuple[str, bytes | None]]
 
 _SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
+_OPENS_SCHEMA = b'{"schema":{'
+_NOT_FOUND = 404
 _MOST_SCHEMAS = 1000
 _MOST_RECENT = 8
 """Schemas of a topic that are tried first: a topic may have the records of several tables."""
@@ -46,8 +49,8 @@ class JsonReader:
     """The keys or the values of records in JSON with schemas, each parsed once, or without."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Schema | None] = {}
-        self._recent: dict[str, list[tuple[bytes, Schema | None]]] = {}
+        self._known: dict[bytes, Schema] = {}
+        self._recent: dict[str, list[tuple[bytes, Schema]]] = {}
 
     def parsed(self, subject: str, data: bytes) -> Parsed:
         """Parse a key or value.
@@ -63,33 +66,41 @@ class JsonReader:
         for opening, schema in recent:
             if data.startswith(opening):
                 return Parsed(schema, _loads(data[len(opening) : -1]), True)
-        if not data.startswith(_SCHEMA):
-            return self._whole(data)
-        opening, schema = self._opening(data)
+        opened = self._opening(data) if data.startswith(_OPENS_SCHEMA) else None
+        if opened is None:
+            return Parsed(*self.unwrapped(_loads(data)), True)
+        opening, schema = opened
         recent.insert(0, (opening, schema))
         del recent[_MOST_RECENT:]
         return Parsed(schema, _loads(data[len(opening) : -1]), True)
 
-    def _opening(self, data: bytes) -> tuple[bytes, Schema | None]:
-        """The bytes up to the payload, and the schema in them."""
-        document, end = _DECODER.raw_decode(data.decode("utf-8", "surrogatepass"), len(_SCHEMA))
-        opening = data.decode("utf-8", "surrogatepass")[:end].encode("utf-8", "surrogatepass") + _PAYLOAD
-        if not data.startswith(opening):
-            raise ValueError('the object has other members than "schema" and "payload"')
-        if opening not in self._known:
+    def _opening(self, data: bytes) -> tuple[bytes, Schema] | None:
+        """The bytes up to the payload, and the schema in them; ``None`` if they are not as a converter writes them."""
+        text = data.decode("utf-8", "surrogatepass")
+        document, end = _DECODER.raw_decode(text, len(_SCHEMA))
+        opening = text[:end].encode("utf-8", "surrogatepass") + _PAYLOAD
+        return (opening, self._schema(document)) if data.startswith(opening) else None
+
+    def unwrapped(self, document: Any) -> tuple[Schema | None, Any]:
+        """Return the schema and the value of a document, whose members may stand in any order; it may have no schema.
+
+        Raises:
+            ValueError: its schema is not one of Connect.
+        """
+        if not isinstance(document, dict) or document.keys() != {"schema", "payload"}:
+            return None, document
+        schema = document["schema"]
+        return None if schema is None else self._schema(schema), document["payload"]
+
+    def _schema(self, document: Any) -> Schema:
+        """A schema, the same object for the same text: what is derived from schemas is kept by their identity."""
+        text = orjson.dumps(document)
+        known = self._known.get(text)
+        if known is None:
             if len(self._known) >= _MOST_SCHEMAS:
                 self._known.clear()
-            self._known[opening] = None if document is None else schema_from_json(document)
-        return opening, self._known[opening]
-
-    def _whole(self, data: bytes) -> Parsed:
-        """JSON without a schema, or whose members stand in another order or with blanks between them."""
-        document = _loads(data)
-        if isinstance(document, dict) and document.keys() == {"schema", "payload"} and document["schema"] is not None:
-            return Parsed(schema_from_json(document["schema"]), document["payload"], True)
-        if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
-            document = document["payload"]
-        return Parsed(None, document, True)
+            known = self._known[text] = schema_from_json(document)
+        return known
 
 
 _DECODER = python_json.JSONDecoder()
@@ -122,8 +133,8 @@ class RegistryReader:
         """Decode a key or value.
 
         Raises:
-            DecodeError: the schema is not Avro.
-            ValueError: the bytes do not fit the schema.
+            DecodeError: the registry does not have the schema, the schema is not Avro, or the bytes do not fit it.
+            RegistryUnavailable: the registry cannot be asked.
         """
         in_header = next((value for name, value in headers if name == SCHEMA_ID_HEADERS[side] and value), None)
         if in_header is None:
@@ -135,24 +146,29 @@ class RegistryReader:
         if known is None:
             known = self._readers[number] = self._reader(number)
         schema, decode = known
-        return Parsed(schema, decode(data), False)
+        try:
+            return Parsed(schema, decode(data), False)
+        except Exception as error:  # fastavro raises many
+            raise DecodeError(f"the {side} does not fit schema {number!r}: {type(error).__name__}: {error}") from error
 
     def _reader(self, number: int | bytes) -> tuple[Schema, Callable[[bytes], Any]]:
         from rowtide.envelope.avro.reader import avro_reader  # noqa: PLC0415 - needs the extra avro
 
-        if isinstance(number, bytes):
-            found = self._source.get_schema_by_guid(str(_uuid(number)))  # type: ignore[attr-defined]
-        else:
-            found = self._source.get_schema(number)
+        name = str(uuid.UUID(bytes=number)) if isinstance(number, bytes) else str(number)
+        try:
+            if isinstance(number, bytes):
+                found = self._source.get_schema_by_guid(name)  # type: ignore[attr-defined]
+            else:
+                found = self._source.get_schema(number)
+        except Exception as error:  # the client's, of its HTTP library, or of another client
+            if getattr(error, "http_status_code", None) == _NOT_FOUND:
+                raise DecodeError(f"the schema registry does not have schema {name}: {error}. Check its URL") from error
+            raise RegistryUnavailable(
+                f"the schema registry does not give schema {name}: {type(error).__name__}: {error}"
+            ) from error
         if (found.schema_type or "AVRO") != "AVRO":
-            raise DecodeError(f"the schema {number!r} is {found.schema_type}: only Avro can be decoded")
+            raise DecodeError(f"schema {name} is {found.schema_type}: records in Protobuf cannot be decoded, only Avro")
         return avro_reader(found.schema_str)
-
-
-def _uuid(data: bytes) -> Any:
-    import uuid  # noqa: PLC0415
-
-    return uuid.UUID(bytes=data)
 
 
 def of_cloud_event(event: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -163,12 +179,20 @@ def of_cloud_event(event: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping
         "db": "db", "ts_us": "tsus", "ts_ns": "tsns", "table": "table", "server_id": "serverid", "gtid": "gtid",
         "file": "file", "pos": "pos", "row": "row", "thread": "thread", "query": "query",
     }  # fmt: skip
-    source = {name: _number(event.get(prefix + short)) for name, short in names.items()}
-    return event["data"], {"op": event.get(f"{prefix}op"), "source": source, "transaction": None}
+    source = {name: numbered(name, event.get(prefix + short)) for name, short in names.items()}
+    transaction = {
+        name: event.get(f"{prefix}tx{name.replace('_', '')}") for name in ("id", "total_order", "data_collection_order")
+    }
+    given = {"op": event.get(f"{prefix}op"), "source": source}
+    return event["data"], {**given, "transaction": transaction if transaction["id"] else None}
 
 
-def _number(value: Any) -> Any:
-    return int(value) if isinstance(value, str) and value.isdigit() else value
+_NUMBERS = frozenset({"ts_ms", "ts_us", "ts_ns", "server_id", "pos", "row", "thread"})
+
+
+def numbered(name: str, value: Any) -> Any:
+    """Return a member of ``source`` that was written as text: a name of digits is not a number."""
+    return int(value) if name in _NUMBERS and isinstance(value, str) and value.isdigit() else value
 
 
 __all__ = [
@@ -179,5 +203,6 @@ __all__ = [
     "RegistryReader",
     "SchemaSource",
     "in_registry",
+    "numbered",
     "of_cloud_event",
 ]

@@ -46,7 +46,7 @@ class TopicReader:
     ) -> None:
         self._own = Decoder(registry) if decoder is None else None
         self._decoder = self._own or decoder or Decoder()
-        self._group, self._follow = group, follow
+        self._bootstrap, self._group, self._follow = bootstrap, group, follow
         self._is_seen: Callable[[str], bool] | None = None
         if isinstance(start, str) and start not in ("beginning", "end", "committed"):
             self._is_seen, start = _seen(start), "beginning"
@@ -76,7 +76,7 @@ class TopicReader:
 
     def _open(self, names: list[str]) -> None:
         if self._group is not None:
-            self._consumer.subscribe(names, on_assign=self._positioned)
+            self._consumer.subscribe(names, on_assign=self._positioned, on_revoke=self._given_up)
             return
         found = [place for name in names for place in self._partitions(name)]
         self._positioned(self._consumer, found)
@@ -85,10 +85,14 @@ class TopicReader:
         try:
             metadata = self._consumer.list_topics(timeout=_METADATA_S)
         except KafkaException as failure:
-            raise TopicError(f"the topics cannot be looked up: {failure.args[0].str()}") from failure
+            raise TopicError(
+                f"Kafka at {self._bootstrap} cannot be asked for its topics: {failure.args[0].str()}"
+            ) from failure
         pattern = re.compile(name) if name.startswith("^") else None
         topics = [one for one in metadata.topics if (pattern.match(one) if pattern else one == name)]
         if not topics:
+            if pattern is not None:
+                raise DecodeError(f"no topic matches {name}")
             raise DecodeError(f"there is no topic {name}: its name is <topic.prefix>.<database>.<table>")
         for topic in topics:
             for partition in metadata.topics[topic].partitions:
@@ -109,11 +113,20 @@ class TopicReader:
         self._assigned |= {(one.topic, one.partition) for one in partitions}
         consumer.assign(partitions)
 
+    def _given_up(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Forget partitions that another reader of the group gets: their offsets are no longer this one's."""
+        for one in partitions:
+            place = one.topic, one.partition
+            self._assigned.discard(place)
+            self._ended.discard(place)
+            self._offsets.pop(place, None)
+
     def __iter__(self) -> Iterator[Change]:
         """Yield changes; tombstones are skipped. Without ``follow``, it ends with the last record.
 
         Raises:
-            DecodeError: a record cannot be decoded; the offset before it can be committed.
+            DecodeError: a record cannot be decoded; the offset before it can be committed. A new loop begins after it.
+            RegistryUnavailable: the schema registry cannot be asked. A new loop begins with the same record.
             TopicError: Kafka refuses to be read.
         """
         while self._follow or not self._assigned or self._ended != self._assigned:
@@ -128,11 +141,29 @@ class TopicReader:
                 if error.retriable():
                     continue
                 raise TopicError(f"the topics cannot be read: {error.str()}")
-            change = self._decoder.decode_message(message)
+            change = self._decoded(message)
             self._offsets[_place(message)] = (message.offset() or 0) + 1
-            known = self._is_seen is not None and change is not None and change.gtid is not None
-            if change is not None and not (known and self._is_seen and self._is_seen(change.gtid or "")):
+            if change is not None and not self._skips(change):
                 yield change
+
+    def _decoded(self, message: Any) -> Change | None:
+        try:
+            return self._decoder.decode_message(message)
+        except DecodeError:
+            raise
+        except BaseException:  # the record is not at fault, and must not be lost
+            self._consumer.seek(TopicPartition(*_place(message), message.offset()))
+            raise
+
+    def _skips(self, change: Change) -> bool:
+        if self._is_seen is None or change.gtid is None:
+            return False
+        try:
+            return self._is_seen(change.gtid)
+        except ValueError as error:
+            raise DecodeError(
+                f"start= is a GTID set of the other server: topic {change.topic} has the GTID {change.gtid}"
+            ) from error
 
     def commit(self) -> None:
         """Store the offsets after the last change in the group, so that a later reader continues there.

@@ -2,16 +2,21 @@
 
 import datetime as dt
 import json
+import uuid
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 import rowtide
 from rowtide.decoder.decoder import Decoder
-from rowtide.decoder.errors import DecodeError
+from rowtide.decoder.errors import DecodeError, RegistryUnavailable
+from rowtide.envelope.converters.avro import AvroConverter
+from rowtide.envelope.converters.registry import RegisteredSchema, SchemaIds, SchemaKind
 from rowtide.envelope.json.text import enveloped_text
 from rowtide.envelope.schema import DECIMAL, INT32, INT64, OPTIONAL_STRING, STRING, Schema, struct
+from rowtide.envelope.transforms.record import ConnectRecord
 from tests.support.recordings.golden import Case
 
 ROW = struct(
@@ -27,6 +32,7 @@ ROW = struct(
 SOURCE = struct("src", {"db": STRING, "table": STRING, "file": STRING, "pos": INT64, "ts_ms": INT64})
 ENVELOPE = struct("s.d.t.Envelope", {"before": ROW, "after": ROW, "source": SOURCE, "op": STRING, "ts_ms": INT64})
 KEY = struct("s.d.t.Key", {"id": INT32})
+AT = dt.datetime(1970, 1, 1, 0, 0, 1, 1)  # noqa: DTZ001 - MySQL's DATETIME has no zone
 AFTER = {"id": 1, "price": -150, "made": 1_000_001, "note": None}
 VALUE = {
     "before": None,
@@ -49,14 +55,14 @@ def test_a_record_becomes_a_change_with_python_values() -> None:
     assert change.after == {
         "id": 1,
         "price": Decimal("-1.50"),
-        "made": dt.datetime(1970, 1, 1, 0, 0, 1, 1),  # noqa: DTZ001
+        "made": AT,
         "note": None,
     }
     assert change.before is None
     assert (change.position.file, change.position.pos) == ("binlog.1", 4)
     assert change.timestamp == dt.datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=dt.UTC)
     assert change.schema.primary_key == ("id",)
-    with pytest.raises(DecodeError, match="it is the record that was decoded"):
+    with pytest.raises(DecodeError, match="use the key and value of the message"):
         change.to_debezium()
 
 
@@ -139,3 +145,115 @@ def test_what_is_no_change_is_an_error_that_names_the_topic(value: bytes, messag
     with pytest.raises(DecodeError, match=message) as caught:
         Decoder().decode("some.topic", None, value)
     assert "some.topic" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("topic", "value", "kind"),
+    [
+        ("__debezium-heartbeat.s", {"ts_ms": 1}, "a heartbeat"),
+        (
+            "s.transaction",
+            {"status": "BEGIN", "id": "u:1", "event_count": None, "data_collections": None, "ts_ms": 1},
+            "transaction metadata",
+        ),
+        ("s", {"source": {"db": "d"}, "ts_ms": 1, "ddl": "DROP TABLE t", "tableChanges": []}, "a schema change"),
+        ("h", {"source": {}, "position": {}, "ddl": "", "tableChanges": []}, "a record of the schema history"),
+    ],
+)
+def test_other_records_without_schemas_are_not_taken_for_rows(topic: str, value: object, kind: str) -> None:
+    with pytest.raises(DecodeError, match=f"a record of topic {topic} cannot be decoded.*, but {kind}"):
+        Decoder().decode(topic, None, json.dumps(value).encode())
+
+
+@pytest.mark.parametrize("columns", [("source", "op"), ("specversion",), ("specversion", "data")])
+def test_columns_may_have_the_names_of_an_envelope(columns: tuple[str, ...]) -> None:
+    row = {"id": 1, **dict.fromkeys(columns, "1.0")}
+    schema = struct("s.d.t.Value", {"id": INT32, **dict.fromkeys(columns, STRING)})
+    change = Decoder().decode("s.d.t", None, text(schema, row))
+    assert change is not None
+    assert change.after == row
+
+
+def test_names_of_digits_stay_names() -> None:
+    schema = struct("s.2024.007.Value", {"id": INT32, "__db": STRING, "__table": STRING, "__source_pos": STRING})
+    row = {"id": 1, "__db": "2024", "__table": "007", "__source_pos": "15"}
+    change = Decoder().decode("s.2024.007", None, text(schema, row))
+    assert change is not None
+    assert (change.database, change.table, change.position.pos) == ("2024", "007", 15)
+
+
+def test_a_key_without_a_schema_has_the_values_of_its_columns() -> None:
+    decoder = Decoder()
+    for given, columns in ((b'{"id":1}', {"id": 1}), (b'{"id":1,"made":1000001}', {"id": 1, "made": AT})):
+        change = decoder.decode("s.d.t", given, text(ENVELOPE, VALUE))
+        assert change is not None
+        assert dict(change.key or {}) == columns
+
+
+def test_a_schema_is_read_once_wherever_it_stands() -> None:
+    decoder = Decoder()
+    document = json.loads(text(ENVELOPE, VALUE))
+    other = json.dumps({"payload": document["payload"], "schema": document["schema"]}).encode()
+    event = {"specversion": "1.0", "iodebeziumop": "c", "iodebeziumdb": "d", "iodebeziumtable": "t", "data": document}
+    for value in (other, json.dumps(document).encode(), json.dumps(event).encode()):
+        first, second = (decoder.decode("s.d.t", None, value) for _ in range(2))
+        assert first is not None
+        assert second is not None
+        assert first.after == {**AFTER, "price": Decimal("-1.50"), "made": AT}
+        assert first.columns is second.columns
+
+
+def test_a_cloud_event_says_more_than_its_row() -> None:
+    event = {
+        "specversion": "1.0", "iodebeziumop": "r", "iodebeziumdb": "d", "iodebeziumtable": "t",
+        "iodebeziumgtid": "u:5", "iodebeziumpos": "15", "iodebeziumtxid": "u:5", "iodebeziumtxtotalorder": "1",
+        "data": {"id": 1},
+    }  # fmt: skip
+    change = Decoder().decode("s.d.t", None, json.dumps(event).encode())
+    assert change is not None
+    assert (change.op, change.gtid, change.position.pos, change.after) == ("r", "u:5", 15, {"id": 1})
+    event["data"] = {"before": None, "after": {"id": 1}}
+    change = Decoder().decode("s.d.t", None, json.dumps(event).encode())
+    assert change is not None
+    assert change.transaction is not None
+
+
+class Registry:
+    """A registry of one schema, or whose answer is an error."""
+
+    def __init__(self, text: str = "", error: Exception | None = None) -> None:
+        self.schema_str, self.schema_type, self.error = text, "AVRO", error
+
+    def registered(self, _subject: str, _kind: SchemaKind, text: str) -> RegisteredSchema:
+        self.schema_str = text
+        return RegisteredSchema(1, text, uuid.UUID("f1234567-89ab-cdef-0123-456789abcdef"))
+
+    def get_schema(self, _number: int) -> "Registry":
+        if self.error is not None:
+            raise self.error
+        return self
+
+    def get_schema_by_guid(self, _guid: str) -> "Registry":
+        return self
+
+
+@pytest.mark.parametrize("ids", SchemaIds)
+def test_an_unwrapped_row_in_avro_wherever_the_id_of_its_schema_is(ids: SchemaIds) -> None:
+    registry, schema = Registry(), struct("s.d.t.Value", {"id": INT32, "note": STRING})
+    headers: list[tuple[str, bytes | None]] = []
+    record = ConnectRecord("s.d.t", None, None, None, schema, {"id": 1, "note": "abc"})
+    data = AvroConverter(registry, ids=ids).data(record, "value", headers)
+    change = Decoder(registry).decode("s.d.t", None, data, headers)
+    assert change is not None
+    assert change.after == {"id": 1, "note": "abc"}
+    for damaged in (data[:-1], data[:5]) if data and ids is SchemaIds.PREFIX else ():
+        with pytest.raises(DecodeError, match=r"topic s\.d\.t cannot be decoded: the value does not fit schema 1"):
+            Decoder(registry).decode("s.d.t", None, damaged, headers)
+
+
+def test_a_missing_schema_is_no_registry_that_is_away() -> None:
+    missing, away = Registry(error=SchemaRegistryError(404, 40403, "Schema not found")), Registry(error=OSError("no"))
+    with pytest.raises(DecodeError, match="does not have schema 1: Schema not found"):
+        Decoder(missing).decode("s.d.t", None, b"\0\0\0\0\1x")
+    with pytest.raises(RegistryUnavailable, match="does not give schema 1: OSError: no"):
+        Decoder(away).decode("s.d.t", None, b"\0\0\0\0\1x")

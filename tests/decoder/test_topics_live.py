@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import OFFSET_INVALID, Consumer, Producer, TopicPartition
+from confluent_kafka.schema_registry import SchemaRegistryClient
 
 import rowtide
 from rowtide.decoder.errors import DecodeError
@@ -87,6 +92,62 @@ def test_a_group_continues_after_what_it_has_committed(kafka: Kafka, written: tu
                 reader.commit()
                 break
     assert [change.op for change in read(kafka, written, group=group)] == ["c", "d"]
+
+
+class Restarting:
+    """A registry that fails once."""
+
+    def __init__(self, url: str) -> None:
+        self.client = SchemaRegistryClient({"url": url})
+        self.failures = 1
+
+    def get_schema(self, number: int) -> Any:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise ConnectionError("restarts")
+        return self.client.get_schema(number)
+
+
+def test_a_record_is_read_again_after_the_registry_failed(kafka: Kafka, written: tuple[str, str]) -> None:
+    topic, url = written
+    registry, found = Restarting(url), []
+    with (
+        registry.client,
+        rowtide.read_topics(kafka.bootstrap, topic, group=f"{topic}-again", registry=registry, follow=False) as reader,
+    ):
+        for _ in range(2):
+            with contextlib.suppress(rowtide.RegistryUnavailable):
+                found += [change.op for change in reader]
+        reader.commit()
+    assert found == ["r", "u", "c", "d"]
+    assert read(kafka, written, group=f"{topic}-again") == []
+
+
+def test_a_reader_forgets_partitions_that_another_one_gets(kafka: Kafka, topics: Topics) -> None:
+    topic = topics.new(partitions=2)
+    places = [TopicPartition(topic, partition) for partition in range(2)]
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for place in places:
+        producer.produce(
+            topic, b'{"before":null,"after":{"id":1},"source":{"db":"d"},"op":"c"}', partition=place.partition
+        )
+    producer.flush()
+    group = f"{topic}-group"
+
+    def another() -> list[rowtide.Change]:
+        with rowtide.read_topics(kafka.bootstrap, topic, group=group, follow=False) as second:
+            return list(second)
+
+    with rowtide.read_topics(kafka.bootstrap, topic, group=group) as first, ThreadPoolExecutor(1) as pool:
+        changes = iter(first)
+        assert [next(changes).op, next(changes).op] == ["c", "c"]
+        others = pool.submit(another)
+        assert next(changes).op == "c", "the partition that it keeps, from the beginning: nothing is committed"
+        first.commit()
+        assert len(others.result(60)) == 1
+    with closing(Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group})) as consumer:
+        committed = [place.offset for place in consumer.committed(places, 30)]
+    assert sorted(committed) == [OFFSET_INVALID, 1]
 
 
 def test_peek_prints_records_whatever_their_format(kafka: Kafka, written: tuple[str, str]) -> None:
