@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.servers
 
 Configured = Callable[..., WorkerConfig]
-KILLS = int(os.environ.get("ROWTIDE_CAMPAIGN", "10"))
+KILLS = int(os.environ.get("ROWTIDE_CAMPAIGN", "6"))
 
 
 def streamed(seen: Sequence[Seen]) -> list[tuple[Any, Change]]:

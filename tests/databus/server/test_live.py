@@ -244,7 +244,7 @@ def changes(found: list[tuple[KafkaKey, RowsEvent | QueryEvent]], table: str) ->
     return made
 
 
-@pytest.mark.parametrize("database", SERVERS, indirect=True)
+@pytest.mark.parametrize("database", ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)], indirect=True)
 def test_every_change_is_published_once_behind_kills(database: Database, config: WorkerConfig, topics: Topics) -> None:
     load, chance = WriteLoad(database, seed=7), random.Random(3)
     with server(config).streaming() as worker:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -292,11 +291,9 @@ def delivered(one: Running, last: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("how", ["kill", "stop", "pause"])
+@pytest.mark.parametrize("how", ["kill", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("stop", "pause"))])
 def test_nothing_is_lost_when_a_broker_restarts(broker: Kafka, mode: str, how: str) -> None:
     """The client may end a producer whose commit was not answered; a connector then starts again, and so does this."""
-    if how != "kill" and "native" not in mode and "ROWTIDE_CAMPAIGN" not in os.environ:
-        pytest.skip("a killed broker is the harder case; ROWTIDE_CAMPAIGN=1 runs this one by hand")
     with running(broker.bootstrap) as start:
         one = start(mode)
         interrupting = threading.Thread(target=interrupt_twice, args=(broker, how))
