@@ -1,4 +1,4 @@
-"""Kafka Connect's ``ValueToKey`` and ``ExtractField``, which together make a field of the row the key of its record."""
+"""Kafka Connect's ``ValueToKey``, ``ExtractField`` and ``HoistField``, which make a struct of fields, and one of it."""
 
 from dataclasses import dataclass, field
 
@@ -85,3 +85,28 @@ class ExtractField:
         schema, struct = require_struct(schema, value)
         found = value_of(schema, struct, self.field, replace_null_with_default=self.replace_null_with_default)
         return record.with_content(self.side, field_of(schema, self.field).schema, found)
+
+
+@dataclass(frozen=True, slots=True)
+class HoistField:
+    """``org.apache.kafka.connect.transforms.HoistField``: wraps the key or the value in a struct with one field.
+
+    A tombstone remains one. Kafka Connect makes a map without a schema of it, which would no longer delete anything.
+    """
+
+    side: Side
+    name: str
+    _schemas: SchemaCache[Schema] = field(default_factory=SchemaCache, repr=False, compare=False)
+
+    @classmethod
+    def from_options(cls, side: Side, options: Options) -> "HoistField":
+        """Read ``field``, the name of the field."""
+        return cls(side, options.required_text("field"))
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        """Return the record with the struct."""
+        schema = record.schema_of(self.side)
+        if schema is None:
+            return record
+        wrapped = self._schemas.get(lambda of: Schema("struct", fields=(Field(self.name, of),)), schema)
+        return record.with_content(self.side, wrapped, {self.name: record.content(self.side)})

@@ -1,7 +1,7 @@
-"""Kafka Connect's ``InsertField``, ``ReplaceField`` and ``MaskField``, each for the key or the value."""
+"""Kafka Connect's transforms of fields and of schemas, each for the key or the value."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from operator import attrgetter
@@ -194,6 +194,42 @@ class MaskField:
                     f"field {one.name!r}: {self.replacement!r} is not a number of type {kind}"
                 ) from error
         raise TransformError(f"field {one.name!r} has type {kind}, which cannot be masked")
+
+
+@dataclass(frozen=True, slots=True)
+class SetSchemaMetadata:
+    """``org.apache.kafka.connect.transforms.SetSchemaMetadata``: sets the name or the version of a schema.
+
+    A record without this side remains as it is.
+    """
+
+    side: Side
+    name: str | None
+    version: int | None
+    replace_null_with_default: bool
+    _schemas: SchemaCache[Schema] = field(default_factory=SchemaCache, repr=False, compare=False)
+
+    @classmethod
+    def from_options(cls, side: Side, options: Options) -> "SetSchemaMetadata":
+        """Read ``schema.name`` and ``schema.version``."""
+        name, version = options.optional_text("schema.name"), options.optional_text("schema.version")
+        if name is None and version is None:
+            options.problem("schema.name", "is required, or schema.version")
+        number = None if version is None else options.integer("schema.version", 1)
+        return cls(side, name, number, options.replaces_nulls())
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        """Return the record with the schema."""
+        schema, value = record.schema_of(self.side), record.content(self.side)
+        if schema is None:
+            return record
+        if schema.type == "struct" and value is not None:
+            value = copy_values(schema, value, replace_null_with_default=self.replace_null_with_default)
+        return record.with_content(self.side, self._schemas.get(self._schema, schema), value)
+
+    def _schema(self, schema: Schema) -> Schema:
+        version = schema.version if self.version is None else self.version
+        return replace(schema, name=schema.name if self.name is None else self.name, version=version)
 
 
 _CONNECT_TIMES = ("org.apache.kafka.connect.data.Date", "org.apache.kafka.connect.data.Time")  # and Timestamp

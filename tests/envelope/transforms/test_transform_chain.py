@@ -126,6 +126,23 @@ def test_all_problems_are_reported_at_once_with_suggestions() -> None:
         (transform(KAFKA + "ReplaceField$Value", renames="a"), "transforms.a.renames", "must be old:new"),
         (transform(KAFKA + "MaskField$Value"), "transforms.a.fields", "is required"),
         (transform(KAFKA + "MaskField$Value", fields="a", replacement=""), "transforms.a.replacement", "not be empty"),
+        (transform(KAFKA + "HoistField$Value"), "transforms.a.field", "is required"),
+        (transform(KAFKA + "SetSchemaMetadata$Value"), "transforms.a.schema.name", "is required, or schema.version"),
+        (
+            transform(KAFKA + "SetSchemaMetadata$Value", schema_version="one"),
+            "transforms.a.schema.version",
+            "must be an integer",
+        ),
+        (
+            transform(DEBEZIUM + "SchemaChangeEventFilter"),
+            "transforms.a.schema.change.event.exclude.list",
+            "is required: CREATE, ALTER, DROP, TRUNCATE, DATABASE",
+        ),
+        (
+            transform(DEBEZIUM + "SchemaChangeEventFilter", schema_change_event_exclude_list="CREATE,RENAME"),
+            "transforms.a.schema.change.event.exclude.list",
+            "not RENAME",
+        ),
         (transform(DEBEZIUM + "TimezoneConverter"), "transforms.a.converted.timezone", "is required"),
         (
             transform(DEBEZIUM + "TimezoneConverter", converted_timezone="Mars/Olympus"),
@@ -185,7 +202,7 @@ def test_classes_may_be_named_without_their_package() -> None:
 
 
 def test_classes_are_found_by_their_full_names() -> None:
-    assert all(name.startswith((KAFKA, DEBEZIUM)) for name in [*TRANSFORMS, *PREDICATES])
+    assert all(name.startswith((KAFKA, "io.debezium.")) for name in [*TRANSFORMS, *PREDICATES])
 
 
 @pytest.mark.parametrize(("name", "make"), [*TRANSFORMS.items(), *PREDICATES.items()])
@@ -224,6 +241,28 @@ def test_schemas_are_derived_once_for_each_schema() -> None:
     assert first is not None
     assert second is not None
     assert first.value_schema is second.value_schema
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        (KAFKA + "HoistField$Value", {"field": "f"}),
+        (KAFKA + "SetSchemaMetadata$Value", {"schema_name": "n"}),
+        (DEBEZIUM + "ExtractChangedRecordState", {"header_changed_name": "c"}),
+        (DEBEZIUM + "SchemaChangeEventFilter", {"schema_change_event_exclude_list": "DATABASE"}),
+        ("io.debezium.connector.mysql.transforms.ReadToInsertEvent", {}),
+    ],
+)
+def test_a_tombstone_stays_one(name: str, options: dict[str, str]) -> None:
+    assert chain_from_properties(transform(name, **options)).apply(TOMBSTONE) == TOMBSTONE
+
+
+def test_headers_stay_when_a_read_becomes_an_insertion() -> None:
+    name = "io.debezium.connector.mysql.transforms.ReadToInsertEvent"
+    read = replace(change(None, {"id": 1, "name": None, "v": "x"}, "r"), headers=(Header("h", STRING, "a"),))
+    made = chain_from_properties(transform(name)).apply(read)
+    assert made is not None
+    assert (made.value["op"], read.value["op"], made.headers) == ("c", "r", read.headers)
 
 
 def dropping(**options: str) -> dict[str, str]:
