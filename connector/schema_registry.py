@@ -158,7 +158,8 @@ class SchemaRegistry:
             yield
         except httpx.HTTPError as error:
             raise RegistryUnreachable(
-                f"the schema registry at {place} cannot be reached: {error or type(error).__name__} ({self._setting})"
+                f"the schema registry at {place} cannot be reached: {error or type(error).__name__}. Check "
+                f"{self._setting}"
             ) from error
         except SchemaRegistryError as error:
             raise self._error(error, place, subject, text, kind) from error

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
 
-_CHATTY = ("aiohttp", "aiokafka", "asyncio", "faust", "mode")
-"""Libraries that log their own life cycle at ``info``; only their warnings are shown."""
+_CHATTY = ("aiohttp", "aiokafka", "asyncio", "faust", "httpx", "httpx2", "mode")
+"""Libraries that log their own life cycle, or each request, at ``info``; only their warnings are shown."""
 
 
 _MINUTE_S = 60.0

@@ -82,6 +82,7 @@ def test_libraries_log_their_warnings_only(capsys: pytest.CaptureFixture[str]) -
     assert logging.getLogger().handlers[0].stream is sys.stderr
     logging.getLogger("mode.rowtide").info("starting")
     logging.getLogger("mode.rowtide").warning("late")
+    logging.getLogger("httpx2").info("HTTP Request: POST")
     logging.getLogger("rowtide.x").info("reading")
     logging.getLogger("rowtide.x").debug("details")
     assert [line.split(" ", 1)[1] for line in capsys.readouterr().err.splitlines()] == [
