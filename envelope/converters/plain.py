@@ -49,8 +49,9 @@ class ByteArrayConverter:
         if schema is None or value is None:
             return None
         if schema.type != "bytes" or schema.is_decimal:
+            name = f" ({schema.name})" if schema.name else ""
             raise ValueError(
-                f"ByteArrayConverter writes bytes only, and this is a {schema.name or schema.type}. Set another "
+                f"ByteArrayConverter writes bytes only, and this has the type {schema.type}{name}. Set another "
                 "converter, or let a transform such as the outbox's EventRouter make it bytes"
             )
         found: bytes = value

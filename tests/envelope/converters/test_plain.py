@@ -44,7 +44,7 @@ def test_a_tombstone_stays_one() -> None:
 
 def test_bytes_are_written_as_they_are_and_nothing_else() -> None:
     assert ByteArrayConverter().data(of(BYTES, b"\0\xff"), "value", []) == b"\0\xff"
-    with pytest.raises(ValueError, match="writes bytes only, and this is a string"):
+    with pytest.raises(ValueError, match="writes bytes only, and this has the type string"):
         ByteArrayConverter().data(of(STRING, "a"), "value", [])
     with pytest.raises(ValueError, match="no text for bytes"):
         StringConverter().data(of(BYTES, b"a"), "value", [])
