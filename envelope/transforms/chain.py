@@ -39,6 +39,7 @@ TRANSFORMS: Mapping[str, Callable[[Options], Transform]] = {
     _DEBEZIUM + "ByLogicalTableRouter": _Class("logical_table_router", "ByLogicalTableRouter"),
     _DEBEZIUM + "outbox.EventRouter": _Class("outbox", "EventRouter"),
     _DEBEZIUM + "ExtractChangedRecordState": _Class("changes", "ExtractChangedRecordState"),
+    _DEBEZIUM + "partitions.PartitionRouting": _Class("partition_routing", "PartitionRouting"),
     _DEBEZIUM + "SchemaChangeEventFilter": _Class("changes", "SchemaChangeEventFilter"),
     "io.debezium.connector.mysql.transforms.ReadToInsertEvent": _Class("changes", "ReadToInsertEvent"),
     _DEBEZIUM + "TimezoneConverter": _Class("timezone_converter", "TimezoneConverter"),

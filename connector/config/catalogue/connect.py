@@ -159,19 +159,19 @@ TRANSFORMS = Property(
     "Names of single message transforms, applied in this order.",
     Status.PARTLY,
     "ExtractNewRecordState, ExtractChangedRecordState, ByLogicalTableRouter, EventRouter, TimezoneConverter, "
-    "ReadToInsertEvent, SchemaChangeEventFilter; RegexRouter, Filter, InsertField, ReplaceField, MaskField, "
-    "ValueToKey, ExtractField, HoistField, SetSchemaMetadata, HeaderFrom, InsertHeader, DropHeaders; Python's by "
-    "`python:module.function`",
+    "ReadToInsertEvent, SchemaChangeEventFilter, PartitionRouting; RegexRouter, Filter, InsertField, "
+    "ReplaceField, MaskField, ValueToKey, ExtractField, HoistField, SetSchemaMetadata, HeaderFrom, InsertHeader, "
+    "DropHeaders; Python's by `python:module.function`",
     default_text="",
 )
 TRANSFORM = Family(
     "transforms.<name>.*",
     r"transforms\.[^.]+\..+",
     "`type` and options of a transform: Debezium's ExtractNewRecordState, ExtractChangedRecordState, "
-    "ByLogicalTableRouter, outbox.EventRouter, TimezoneConverter, ReadToInsertEvent or SchemaChangeEventFilter, or "
-    "Kafka Connect's RegexRouter, Filter, InsertField, ReplaceField, MaskField, ValueToKey, ExtractField, HoistField, "
-    "SetSchemaMetadata, HeaderFrom, InsertHeader or DropHeaders; or a function or class in Python, "
-    "`python:module.function`.",
+    "ByLogicalTableRouter, outbox.EventRouter, TimezoneConverter, ReadToInsertEvent, SchemaChangeEventFilter or "
+    "partitions.PartitionRouting, or Kafka Connect's RegexRouter, Filter, InsertField, ReplaceField, MaskField, "
+    "ValueToKey, ExtractField, HoistField, SetSchemaMetadata, HeaderFrom, InsertHeader or DropHeaders; or a function "
+    "or class in Python, `python:module.function`.",
 )
 PREDICATES = Property(
     "predicates",
