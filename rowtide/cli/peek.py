@@ -23,7 +23,7 @@ from rowtide.connector.config.model import (
     ProtobufConverterConfig,
     RegistryConfig,
 )
-from rowtide.decoder.readers import Headers, RegistryReader, in_registry
+from rowtide.decoder.readers import Headers, RegistryReader, in_registry, registry_client
 from rowtide.envelope.json.text import JsonFormat, enveloped_text
 from rowtide.envelope.transforms.record import Side
 from rowtide.errors import ConnectorError
@@ -220,9 +220,7 @@ class _Printer:
     @cached_property
     def _avro(self) -> RegistryReader:
         if self._url or self._registry is None:
-            from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 - needs the extra avro
-
-            return RegistryReader(SchemaRegistryClient({"url": self._url, "timeout": _TIMEOUT}))
+            return RegistryReader(registry_client(self._url))
         from rowtide.connector.schema_registry import SchemaRegistry  # noqa: PLC0415 - needs the extra avro
 
         return RegistryReader(SchemaRegistry(self._registry).client)

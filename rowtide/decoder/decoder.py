@@ -16,6 +16,7 @@ from rowtide.decoder.readers import (
     in_registry,
     numbered,
     of_cloud_event,
+    registry_client,
 )
 from rowtide.decoder.values import PLACEHOLDER, row_conversion
 from rowtide.envelope.converters.registry import SCHEMA_ID_HEADERS
@@ -28,7 +29,6 @@ _TYPE = "__debezium.source.column.type"
 _NOWHERE: Mapping[str, Any] = {}
 _SCHEMA_IDS = frozenset(SCHEMA_ID_HEADERS.values())
 _MOST_PLANS = 10_000
-_REGISTRY_S = 10
 
 Message = tuple[str, bytes | None, bytes | None, Headers]
 """Topic, key, value and headers of a record."""
@@ -62,7 +62,7 @@ class Decoder:
     """
 
     def __init__(self, registry: str | SchemaSource | None = None, *, placeholder: str = PLACEHOLDER) -> None:
-        self._client = _client(registry) if isinstance(registry, str) else None
+        self._client = registry_client(registry) if isinstance(registry, str) else None
         source = self._client if isinstance(registry, str) else registry
         self._json_keys, self._json_values = JsonReader(), JsonReader()
         self._registry = None if source is None else RegistryReader(source)
@@ -161,7 +161,7 @@ class Decoder:
         other = name if name and not name.endswith((".Value", "Envelope")) else _without_schema(schema, document)
         if other:
             raise DecodeError(f"it is not a change of a row, but {other}")
-        return self._of_row(topic, key, value.json, schema, document, dict(headers), added)
+        return self._of_row(topic, key, value.json, schema, document, headers, added)
 
     def _from_cloud_event(self, event: Mapping[str, Any]) -> tuple[Schema | None, Any, Mapping[str, Any]]:
         """The schema and the data of a CloudEvent: an envelope, or a row with the fields that its event adds."""
@@ -210,12 +210,12 @@ class Decoder:
         of_json: bool,
         schema: Schema | None,
         document: Mapping[str, Any],
-        headers: Mapping[str, bytes | None],
+        headers: Headers,
         given: Mapping[str, Any],
     ) -> Change:
         """A change of an unwrapped record: fields and headers that begin with ``__`` say more than the row."""
         added = {**given, **{name: value for name, value in document.items() if name.startswith("__")}}
-        for name, text in headers.items():
+        for name, text in headers:
             if text and name.startswith("__") and name not in _SCHEMA_IDS:
                 added[name] = text.decode()
         source = {
@@ -308,12 +308,6 @@ class Decoder:
     def _conversion(self, schema: Schema, server: str | None, *, json: bool) -> Callable[[Any], tuple[Any, ...]]:
         # MariaDB's JSON is another name of LONGTEXT.
         return row_conversion(schema, json=json, placeholder=self._placeholder, documents=server != "mariadb")
-
-
-def _client(url: str) -> Any:
-    from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 - needs the extra avro
-
-    return SchemaRegistryClient({"url": url, "timeout": _REGISTRY_S})
 
 
 def _row_schema(envelope: Schema) -> Schema:

@@ -18,6 +18,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 _SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
 _OPENS_SCHEMA = b'{"schema":{'
 _NOT_FOUND = 404
+_REGISTRY_S = 10
 _MOST_SCHEMAS = 1000
 _MOST_RECENT = 8
 """Schemas of a topic that are tried first: a topic may have the records of several tables."""
@@ -94,7 +95,7 @@ class JsonReader:
 
     def _schema(self, document: Any) -> Schema:
         """A schema, the same object for the same text: what is derived from schemas is kept by their identity."""
-        text = orjson.dumps(document)
+        text = _dumps(document)
         known = self._known.get(text)
         if known is None:
             if len(self._known) >= _MOST_SCHEMAS:
@@ -111,6 +112,13 @@ def _loads(data: bytes) -> Any:
         return orjson.loads(data)
     except ValueError:
         return python_json.loads(data)  # integers of more than 64 bits, lone surrogates
+
+
+def _dumps(document: Any) -> bytes:
+    try:
+        return orjson.dumps(document)
+    except TypeError:
+        return python_json.dumps(document).encode()  # as above
 
 
 def in_registry(side: Side, data: bytes, headers: Headers) -> bool:
@@ -171,6 +179,13 @@ class RegistryReader:
         return avro_reader(found.schema_str)
 
 
+def registry_client(url: str) -> Any:
+    """Return a client of the schema registry at a URL, without log-in."""
+    from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 - needs the extra avro
+
+    return SchemaRegistryClient({"url": url, "timeout": _REGISTRY_S})
+
+
 def of_cloud_event(event: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return the data of a CloudEvent in JSON, and its ``op``, ``source`` and transaction as in an envelope."""
     prefix = "iodebezium"
@@ -205,4 +220,5 @@ __all__ = [
     "in_registry",
     "numbered",
     "of_cloud_event",
+    "registry_client",
 ]

@@ -203,6 +203,16 @@ def test_a_schema_is_read_once_wherever_it_stands() -> None:
         assert first.columns is second.columns
 
 
+def test_the_default_of_a_column_may_be_any_text_of_java() -> None:
+    row = struct("s.d.t.Value", {"id": INT32, "note": Schema("string", default="a#")}, optional=True)
+    schema = struct("s.d.t.Envelope", {"before": row, "after": row, "source": SOURCE, "op": STRING, "ts_ms": INT64})
+    value = enveloped_text(schema, {**VALUE, "after": {"id": 1, "note": "b"}}).replace("a#", "a\\ud83d")
+    assert r"a\ud83d" in value
+    change = Decoder().decode("s.d.t", None, value.encode())
+    assert change is not None
+    assert change.after == {"id": 1, "note": "b"}
+
+
 def test_a_cloud_event_says_more_than_its_row() -> None:
     event = {
         "specversion": "1.0", "iodebeziumop": "r", "iodebeziumdb": "d", "iodebeziumtable": "t",
