@@ -1,7 +1,7 @@
-"""Hashes of values as Java's ``hashCode`` and Debezium's ``MurmurHash3`` give them: partitions depend on them."""
+"""Hashes as of Java's ``hashCode`` and Debezium's ``MurmurHash3``: partitions and the order of maps depend on them."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rowtide.envelope.json.text import decimal_scale
@@ -24,7 +24,7 @@ def java_hash(schema: Schema, value: Any) -> int:
         ValueError: it is a struct or a map.
     """
     if schema.is_decimal:
-        magnitude = _polynomial(_words(abs(value)))
+        magnitude = _polynomial(_words(abs(value)), 0)
         return (31 * (-magnitude if value < 0 else magnitude) + decimal_scale(schema)) & _INT
     if schema.name in _MILLIS:
         return _of_long(value * _MILLIS[schema.name])
@@ -41,32 +41,35 @@ def murmur_hash(schema: Schema, value: Any) -> int:
     return _murmur(java_hash(schema, value).to_bytes(4, "little"))
 
 
+def java_string_hash(value: str) -> int:
+    """Return ``value.hashCode()`` of a string as a number without a sign of 32 bits."""
+    return _polynomial(memoryview(value.encode("utf-16-le", "surrogatepass")).cast("H"), 0)
+
+
 def _of_long(value: int) -> int:
     bits = value & _LONG
     return (bits ^ bits >> 32) & _INT
 
 
 def _words(value: int) -> list[int]:
-    """The 32 bits words of a number, the highest first."""
-    data = value.to_bytes((value.bit_length() + 31) // 32 * 4, "big")
-    return [int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4)]
+    """The words of 32 bits of a number, the highest first."""
+    return [value >> shift & _INT for shift in reversed(range(0, value.bit_length(), 32))]
 
 
-def _polynomial(values: Any, first: int = 0) -> int:
+def _polynomial(values: Iterable[int], first: int) -> int:
     made = first
     for value in values:
         made = (31 * made + value) & _INT
     return made
 
 
-def _of_string(value: str) -> int:
-    data = value.encode("utf-16-be", "surrogatepass")
-    return _polynomial(int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2))
-
-
 def _of_bytes(value: bytes) -> int:
     """The hash of a ``ByteBuffer``, which begins with the last byte."""
-    return _polynomial((byte - 256 if byte > 127 else byte for byte in reversed(value)), 1)
+    return _polynomial(reversed(_signed_bytes(value)), 1)
+
+
+def _signed_bytes(value: bytes) -> memoryview:
+    return memoryview(value).cast("b")
 
 
 def _bits(kind: str, value: float) -> int:
@@ -82,7 +85,7 @@ _HASHES: dict[str, Callable[[Any], int]] = {
     "int64": _of_long,
     "float": lambda value: _bits("f", value),
     "double": lambda value: _of_long(_bits("d", value)),
-    "string": _of_string,
+    "string": java_string_hash,
     "bytes": _of_bytes,
 }
 
@@ -110,10 +113,10 @@ class _Murmur:
 
 
 def _signed(data: bytes) -> int:
-    """Up to 8 bytes, each with its sign, as Debezium takes those behind the last 16."""
+    """Up to 8 bytes, each with its sign, as Debezium takes those after the last 16."""
     made = 0
-    for at, byte in enumerate(data):
-        made ^= ((byte - 256 if byte > 127 else byte) << 8 * at) & _LONG
+    for at, byte in enumerate(_signed_bytes(data)):
+        made ^= (byte << 8 * at) & _LONG
     return made
 
 

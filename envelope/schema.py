@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
+INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 
 @dataclass(frozen=True, slots=True)

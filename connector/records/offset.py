@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from rowtide.envelope.java_hashes import java_string_hash
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition
 
 T = TypeVar("T")
@@ -251,9 +252,7 @@ def java_hash_map_order(fields: Mapping[str, Any], capacity: int = 16) -> dict[s
         capacity *= 2
 
     def bucket(name: str) -> int:
-        code = 0
-        for unit in memoryview(name.encode("utf-16-le")).cast("H"):
-            code = (31 * code + unit) & 0xFFFFFFFF
+        code = java_string_hash(name)
         return (code ^ (code >> 16)) & (capacity - 1)
 
     return {name: fields[name] for name in sorted(fields, key=bucket)}

@@ -1,6 +1,6 @@
 """Debezium's ``ExtractChangedRecordState``, ``ReadToInsertEvent`` and ``SchemaChangeEventFilter``."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rowtide.envelope.schema import OPTIONAL_STRING, Schema
@@ -12,7 +12,7 @@ from rowtide.envelope.transforms.record import ConnectRecord, Header, require_st
 class ExtractChangedRecordState:
     """``io.debezium.transforms.ExtractChangedRecordState``: adds headers with the names of changed and other fields.
 
-    Both are empty for a record that is no update.
+    Both are empty for a record that is not an update.
 
     Attributes:
         changed, unchanged: ``header.changed.name`` and ``header.unchanged.name``, ``None`` for no such header.
@@ -28,7 +28,7 @@ class ExtractChangedRecordState:
         return cls(changed or None, unchanged or None)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """Return the record with the headers; one that is no change remains as it is."""
+        """Return the record with the headers; one that is not a change remains as it is."""
         if record.value is None or not record.is_envelope:
             return record
         schema, change = require_struct(record.value_schema, record.value)
@@ -71,7 +71,7 @@ class SchemaChangeEventFilter:
     A statement of a database changes no table. Its type is ``DATABASE``.
     """
 
-    excluded: frozenset[str] = field(default_factory=frozenset)
+    excluded: frozenset[str]
 
     @classmethod
     def from_options(cls, options: Options) -> "SchemaChangeEventFilter":
@@ -87,8 +87,7 @@ class SchemaChangeEventFilter:
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         """Return the record, ``None`` for a schema change of an excluded type."""
-        schema = record.value_schema
-        if record.value is None or schema is None or not (schema.name or "").endswith(".SchemaChangeValue"):
+        if record.value is None or not record.is_schema_change:
             return record
         changes: list[Any] = record.value.get("tableChanges") or []
         kind = changes[0]["type"] if changes else "DATABASE"

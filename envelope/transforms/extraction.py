@@ -14,8 +14,6 @@ from rowtide.envelope.transforms.record import (
     value_of,
 )
 
-_SCHEMA_CHANGE = ".SchemaChangeValue"
-
 
 @dataclass(frozen=True, slots=True)
 class ValueToKey:
@@ -44,7 +42,7 @@ class ValueToKey:
                 "out here: negate a predicate RecordIsTombstone"
             )
         schema, struct = require_struct(record.value_schema, record.value)
-        if schema.name is not None and schema.name.endswith(_SCHEMA_CHANGE):
+        if record.is_schema_change:
             raise TransformError(
                 "a schema change has none of the fields of rows. Write none (include.schema.changes=false), or leave "
                 "them out here: negate a predicate TopicNameMatches with the name of their topic"

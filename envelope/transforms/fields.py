@@ -9,7 +9,7 @@ from typing import Any
 
 from rowtide.envelope.json.java_numbers import to_float32
 from rowtide.envelope.json.text import decimal_scale
-from rowtide.envelope.schema import INT32, STRING, Field, Schema
+from rowtide.envelope.schema import INT32, INTEGER_BITS, STRING, Field, Schema
 from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import (
     ConnectRecord,
@@ -264,10 +264,7 @@ def _unscaled(schema: Schema, text: str) -> int:
 
 
 _REPLACEMENTS: dict[str, Callable[[Schema, str], Any]] = {
-    "int8": _integer(8),
-    "int16": _integer(16),
-    "int32": _integer(32),
-    "int64": _integer(64),
+    **{kind: _integer(bits) for kind, bits in INTEGER_BITS.items()},
     "float": lambda _schema, text: to_float32(float(Decimal(text))),
     "double": lambda _schema, text: float(Decimal(text)),
     "decimal": _unscaled,

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
-from rowtide.envelope.schema import BOOLEAN, INT8, INT16, INT32, INT64, STRING, Schema
+from rowtide.envelope.schema import BOOLEAN, INTEGER_BITS, STRING, Schema
 from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import (
     ConnectRecord,
@@ -101,9 +101,6 @@ class DropHeaders:
         return replace(record, headers=tuple(one for one in record.headers if one.name not in self.names))
 
 
-_INTEGERS = ((8, INT8), (16, INT16), (32, INT32), (64, INT64))
-
-
 def _literal(text: str) -> tuple[Schema | None, Any]:
     """The schema and value of a literal, as Connect's ``Values.parseString``: integers have the smallest type."""
     if text == "null":
@@ -112,9 +109,9 @@ def _literal(text: str) -> tuple[Schema | None, Any]:
         return BOOLEAN, text == "true"
     if re.fullmatch(r"-?[0-9]{1,19}", text):
         number = int(text)
-        for bits, schema in _INTEGERS:
+        for kind, bits in INTEGER_BITS.items():
             if -(1 << bits - 1) <= number < 1 << bits - 1:
-                return schema, number
+                return Schema(kind), number
     if len(text) > 1 and text[0] == text[-1] == '"':
         return STRING, text[1:-1]
     return STRING, text

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rowtide.envelope.java_hashes import java_hash, murmur_hash
 from rowtide.envelope.schema import Schema
-from rowtide.envelope.transforms.hashes import java_hash, murmur_hash
 from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import ConnectRecord, TransformError, require_struct
 

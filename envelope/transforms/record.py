@@ -72,6 +72,12 @@ class ConnectRecord:
         schema = self.value_schema
         return schema is not None and schema.name is not None and schema.name.endswith(".Envelope")
 
+    @property
+    def is_schema_change(self) -> bool:
+        """Whether the value's schema is that of a schema change."""
+        schema = self.value_schema
+        return schema is not None and schema.name is not None and schema.name.endswith(".SchemaChangeValue")
+
 
 class Transform(Protocol):
     """A single message transform."""

@@ -6,13 +6,12 @@ What does not fit would be cut off or changed without a word: 1.9 becomes 1 in a
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rowtide.envelope.schema import Schema
+from rowtide.envelope.schema import INTEGER_BITS, Schema
 from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, Side
 
 Check = Callable[[Any, str], None]
 """Raises ``ValueError`` with the path of a value that does not fit its schema."""
 
-_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _CLASSES: Mapping[str, type] = {
     "boolean": bool, "float": float, "double": float, "string": str, "bytes": bytes, "array": list,
     "map": dict, "struct": dict,
@@ -85,7 +84,7 @@ def _content_check(schema: Schema) -> Check:
     kind = schema.type
     if schema.is_decimal:
         return _class_check(int, "the unscaled number of a Decimal")
-    if kind in _BITS:
+    if kind in INTEGER_BITS:
         return _integer_check(kind)
     right = _class_check(_CLASSES[kind], kind)
     if kind == "struct":
@@ -112,7 +111,7 @@ def _class_check(wanted: type, kind: str) -> Check:
 
 
 def _integer_check(kind: str) -> Check:
-    half = 1 << _BITS[kind] - 1
+    half = 1 << INTEGER_BITS[kind] - 1
 
     def check(value: Any, path: str) -> None:
         if type(value) is not int or not -half <= value < half:

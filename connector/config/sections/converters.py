@@ -204,7 +204,7 @@ def _protobuf(settings: _Settings) -> ProtobufConverterConfig:
         scrub_invalid_names=settings[given.scrub],
         replace_null_with_default=not settings[given.ignore_defaults],
     )
-    registry = replace(_registry(settings), latest_version=False)  # a message has the order of its own schema
+    registry = replace(_registry(settings), latest_version=False)  # fields are numbered in the order of the table
     return ProtobufConverterConfig(registry, form, settings[given.subjects], settings[given.ids])
 
 

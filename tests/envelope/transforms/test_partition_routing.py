@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rowtide.envelope.java_hashes import java_hash
 from rowtide.envelope.schema import (
     BOOLEAN,
     BYTES,
@@ -32,7 +33,6 @@ from rowtide.envelope.transforms import (
     TransformError,
     chain_from_properties,
 )
-from rowtide.envelope.transforms.hashes import java_hash
 
 CONNECT = "org.apache.kafka.connect.data."
 FIELDS = {
