@@ -7,11 +7,12 @@ before an exponent, and rounds integers of more than 53 bits by a table (JDK-451
 shortest ones, else the result of Java's algorithm in ``_digits``, including its overflows of 32 and 64 bits.
 """
 
-from math import floor, frexp, isfinite, isnan, ldexp
+from decimal import Decimal
+from math import floor, frexp, inf, isfinite, isnan, ldexp, nextafter
 from struct import Struct
 
 _DOUBLE_BITS, _FLOAT_BITS = 53, 24
-_FLOAT32 = Struct("<f")
+_FLOAT32, _DOUBLE, _DOUBLE_AS_INTEGER = Struct("<f"), Struct("<d"), Struct("<q")
 _MAX_SMALL_EXPONENT = 62
 _FLOAT_PATTERNS = ("%.6g", "%.7g", "%.8g", "%.9g")
 # The number of bits of 5**n, as estimated by Java.
@@ -60,6 +61,15 @@ def to_float32(x: float) -> float:
     except OverflowError:
         return float("inf") if x > 0 else float("-inf")
     return rounded
+
+
+def float32_of(number: float | Decimal) -> float:
+    """Return the 32-bit float nearest to a number, which may have more digits than a 64-bit one."""
+    near = float(number)
+    if near != number and isfinite(near) and not _DOUBLE_AS_INTEGER.unpack(_DOUBLE.pack(near))[0] & 1:
+        # Rounding twice could round a tie to the wrong side: an odd last bit says that there are more digits.
+        near = nextafter(near, inf if number > near else -inf)
+    return to_float32(near)
 
 
 def decimal_number_text(unscaled: int, scale: int) -> str:

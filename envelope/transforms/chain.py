@@ -43,6 +43,9 @@ TRANSFORMS: Mapping[str, Callable[[Options], Transform]] = {
     _DEBEZIUM + "SchemaChangeEventFilter": _Class("changes", "SchemaChangeEventFilter"),
     "io.debezium.connector.mysql.transforms.ReadToInsertEvent": _Class("changes", "ReadToInsertEvent"),
     _DEBEZIUM + "TimezoneConverter": _Class("timezone_converter", "TimezoneConverter"),
+    _DEBEZIUM + "HeaderToValue": _Class("headers", "HeaderToValue"),
+    _DEBEZIUM + "SwapGeometryCoordinates": _Class("geometry", "SwapGeometryCoordinates"),
+    _DEBEZIUM + "VectorToJsonConverter": _Class("vectors", "VectorToJsonConverter"),
     _KAFKA + "RegexRouter": _Class("routing", "RegexRouter"),
     _KAFKA + "Filter": _Class("routing", "Filter"),
     _KAFKA + "InsertField$Key": _Class("fields", "InsertField", "key"),
@@ -62,6 +65,13 @@ TRANSFORMS: Mapping[str, Callable[[Options], Transform]] = {
     _KAFKA + "DropHeaders": _Class("headers", "DropHeaders"),
     _KAFKA + "MaskField$Key": _Class("fields", "MaskField", "key"),
     _KAFKA + "MaskField$Value": _Class("fields", "MaskField", "value"),
+    _KAFKA + "Cast$Key": _Class("cast", "Cast", "key"),
+    _KAFKA + "Cast$Value": _Class("cast", "Cast", "value"),
+    _KAFKA + "Flatten$Key": _Class("extraction", "Flatten", "key"),
+    _KAFKA + "Flatten$Value": _Class("extraction", "Flatten", "value"),
+    _KAFKA + "TimestampConverter$Key": _Class("timestamps", "TimestampConverter", "key"),
+    _KAFKA + "TimestampConverter$Value": _Class("timestamps", "TimestampConverter", "value"),
+    _KAFKA + "TimestampRouter": _Class("timestamps", "TimestampRouter"),
 }
 """The transforms, by the class name in ``type``."""
 
@@ -160,13 +170,19 @@ def transform_chain(
     for plugin in predicates:
         known[plugin.name] = _build(PREDICATES, plugin, Options(f"predicates.{plugin.name}.", plugin.options), problems)
     steps = []
-    for plugin in transforms:
+    for index, plugin in enumerate(transforms):
         options = Options(f"transforms.{plugin.name}.", plugin.options, exact=exact)
         predicate_name = options.optional_text("predicate")
         negate = options.boolean("negate", default=False)
         if predicate_name is not None and predicate_name not in known:
             options.problem(
                 "predicate", f"there is no predicate {predicate_name!r}" + suggestion(predicate_name, known)
+            )
+        if _simple_name(plugin.type) == "TimestampRouter" and not any(map(_sets_timestamps, transforms[:index])):
+            options.problem(
+                "type",
+                "no record has a timestamp here, as in Debezium, so that each would fail: put EventRouter or a Python "
+                "transform that sets one before it, or choose the topics by a Python transform",
             )
         if plugin.type.startswith(PREFIX):
             transform: Transform | None = PythonTransform.from_type(plugin.type.removeprefix(PREFIX), options)
@@ -187,6 +203,14 @@ def chain_from_properties(properties: Mapping[str, str]) -> TransformChain:
         TransformConfigurationError: see :func:`transform_chain`.
     """
     return transform_chain(_plugins(properties, "transforms"), _plugins(properties, "predicates"))
+
+
+def _sets_timestamps(plugin: Plugin) -> bool:
+    return plugin.type.startswith(PREFIX) or _simple_name(plugin.type) == "EventRouter"
+
+
+def _simple_name(type_: str) -> str:
+    return type_.rpartition(".")[2]
 
 
 _SCRIPTED = {
@@ -224,7 +248,7 @@ def _build(
 
 def _by_simple_name(classes: Mapping[str, Callable[[Options], T]], name: str) -> Callable[[Options], T] | None:
     """Find a class by its name without the package, which Kafka Connect accepts too."""
-    return next((make for full, make in classes.items() if full.rpartition(".")[2] == name), None)
+    return next((make for full, make in classes.items() if _simple_name(full) == name), None)
 
 
 def _plugins(properties: Mapping[str, str], kind: str) -> list[Plugin]:

@@ -1,6 +1,8 @@
-"""Kafka Connect's ``ValueToKey``, ``ExtractField`` and ``HoistField``, which make a struct of fields, and one of it."""
+"""Kafka Connect's ``ValueToKey``, ``ExtractField``, ``HoistField`` and ``Flatten``, which change how fields nest."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from rowtide.envelope.schema import Field, Schema
 from rowtide.envelope.transforms.options import Options
@@ -12,6 +14,7 @@ from rowtide.envelope.transforms.record import (
     field_of,
     require_struct,
     value_of,
+    with_fields,
 )
 
 
@@ -108,3 +111,78 @@ class HoistField:
             return record
         wrapped = self._schemas.get(lambda of: Schema("struct", fields=(Field(self.name, of),)), schema)
         return record.with_content(self.side, wrapped, {self.name: record.content(self.side)})
+
+
+class _Flat(NamedTuple):
+    """A field of a struct to flatten.
+
+    Attributes:
+        name: its name in its struct.
+        flat: its name in the flat struct.
+        default: what replaces null.
+        inner: the fields, if it is a struct.
+    """
+
+    name: str
+    flat: str
+    default: Any
+    inner: "Sequence[_Flat] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Flatten:
+    """``org.apache.kafka.connect.transforms.Flatten``: makes one struct of nested ones. Arrays stay as they are.
+
+    A field is optional if it, or a struct around it, was. A map is an error, as in Kafka Connect.
+    """
+
+    side: Side
+    delimiter: str
+    replace_null_with_default: bool
+    _plans: SchemaCache[tuple[Schema, Sequence[_Flat]]] = field(default_factory=SchemaCache, repr=False, compare=False)
+
+    @classmethod
+    def from_options(cls, side: Side, options: Options) -> "Flatten":
+        """Read ``delimiter``."""
+        return cls(side, options.text("delimiter", "."), not options.exact)
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        """Return the record with the flat struct. A record without this side remains as it is."""
+        if record.content(self.side) is None:
+            return record
+        schema, struct = require_struct(record.schema_of(self.side), record.content(self.side))
+        made, plan = self._plans.get(self._plan, schema)
+        values = dict.fromkeys(one.name for one in made.fields)
+        self._fill(values, plan, struct)
+        return record.with_content(self.side, made, values)
+
+    def _fill(self, values: dict[str, Any], plan: Sequence[_Flat], struct: Mapping[str, Any]) -> None:
+        for name, flat, default, inner in plan:
+            value = struct.get(name)
+            if inner is None:
+                values[flat] = default if value is None else value
+            elif value is not None:
+                self._fill(values, inner, value)
+
+    def _plan(self, schema: Schema) -> tuple[Schema, Sequence[_Flat]]:
+        fields: list[Field] = []
+        plan = self._flattened(schema, "", schema.default, fields, optional=schema.optional)
+        return with_fields(schema, tuple(fields)), plan
+
+    def _flattened(
+        self, schema: Schema, prefix: str, defaults: Mapping[str, Any] | None, fields: list[Field], *, optional: bool
+    ) -> Sequence[_Flat]:
+        plan = []
+        for name, of in ((one.name, one.schema) for one in schema.fields):
+            flat = f"{prefix}{name}"
+            optional_here = optional or of.optional
+            default = of.default if of.default is not None or defaults is None else defaults.get(name)
+            if of.type == "map":
+                raise TransformError(f"field {flat!r} is a map, which cannot be flattened: exclude it by ReplaceField")
+            inner = None
+            if of.type == "struct":
+                inner = self._flattened(of, flat + self.delimiter, default, fields, optional=optional_here)
+            else:
+                fields.append(Field(flat, replace(of, optional=optional_here, default=default)))
+            plan.append(_Flat(name, flat, of.default if self.replace_null_with_default else None, inner))
+        return plan

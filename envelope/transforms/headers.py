@@ -1,16 +1,19 @@
-"""Kafka Connect's transforms of headers: ``HeaderFrom``, ``InsertHeader`` and ``DropHeaders``."""
+"""Kafka Connect's ``HeaderFrom``, ``InsertHeader`` and ``DropHeaders``, and Debezium's ``HeaderToValue``."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
-from rowtide.envelope.schema import BOOLEAN, INTEGER_BITS, STRING, Schema
+from rowtide.envelope.schema import BOOLEAN, INTEGER_BITS, STRING, Field, Schema
 from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import (
     ConnectRecord,
     Header,
     SchemaCache,
     Side,
+    TransformError,
+    copy_values,
     field_of,
     require_struct,
     value_of,
@@ -63,6 +66,111 @@ class HeaderFrom:
 
     def _without(self, schema: Schema) -> Schema:
         return with_fields(schema, tuple(one for one in schema.fields if one.name not in self.fields))
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderToValue:
+    """``io.debezium.transforms.HeaderToValue``: copies or moves headers to fields of the value.
+
+    A field may be within structs (``after.source_file``); one that does not exist yet becomes an optional struct. In
+    Debezium, a struct that gets a field is no longer optional, so that a deletion, whose ``after`` is null, fails.
+
+    Attributes:
+        fields: the path of the field for each header.
+        moves: whether the headers are removed.
+        exact: whether null stays null where a field has a default, and structs stay optional.
+    """
+
+    fields: Mapping[str, tuple[str, ...]]
+    moves: bool
+    exact: bool
+    _schemas: SchemaCache[Schema] = field(default_factory=SchemaCache, repr=False, compare=False)
+
+    @classmethod
+    def from_options(cls, options: Options) -> "HeaderToValue":
+        """Read ``headers``, ``fields`` and ``operation``."""
+        headers, fields = options.items("headers"), options.items("fields")
+        for name, given in (("headers", headers), ("fields", fields)):
+            if not given:
+                options.problem(name, "is required")
+            elif any(not one or re.search(r"\s", one) for one in given):
+                options.problem(name, "must be names without spaces, separated by commas")
+        if len(fields) != len(headers):
+            options.problem("fields", f"must have as many names as headers: {len(headers)}, not {len(fields)}")
+        operation = "copy"
+        if options.required_text("operation"):
+            operation = options.choice("operation", ("copy", "move"), "copy")
+        # Of a repeated header, Debezium uses the first field.
+        paths = {name: tuple(path.split(".")) for name, path in reversed(list(zip(headers, fields, strict=False)))}
+        return cls(paths, operation == "move", options.exact)
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        """Return the record with the fields. A tombstone, and a record without the headers, remain as they are."""
+        found = tuple(one for one in record.headers if one.name in self.fields)
+        if record.value is None or not found:
+            return record
+        schema, value = require_struct(record.value_schema, record.value)
+        schemas = [schema]
+        for one in found:
+            if one.schema is None:
+                raise TransformError(f"header {one.name!r} is null, and has no type for a field")
+            schemas.append(one.schema)
+        names = " ".join(one.name for one in found)
+        paths = [self.fields[one.name] for one in found]
+        made = self._schemas.get(
+            lambda of, *types: self._with(of, [*zip(paths, types, strict=True)]), *schemas, topic=names
+        )
+        changed = self._values(schema, value, [(path, one.value) for path, one in zip(paths, found, strict=True)])
+        record = record.with_content("value", made, changed)
+        if not self.moves:
+            return record
+        return replace(record, headers=tuple(one for one in record.headers if one.name not in self.fields))
+
+    def _with(self, schema: Schema, added: Sequence[tuple[tuple[str, ...], Schema]]) -> Schema:
+        """Return a struct schema with fields by their paths."""
+        fields = {one.name: one.schema for one in schema.fields}
+        nested: dict[str, list[tuple[tuple[str, ...], Schema]]] = {}
+        for (name, *rest), type_ in added:
+            if rest:
+                nested.setdefault(name, []).append((tuple(rest), type_))
+            elif (known := fields.setdefault(name, type_)) is not type_ and (known.type, known.name) != (
+                type_.type,
+                type_.name,
+            ):
+                raise TransformError(f"field {name!r} has type {known.type}, its header {type_.type}")
+        for name, inner in nested.items():
+            outer = fields.get(name, _NEW)
+            if outer.type != "struct":
+                raise TransformError(f"field {name!r} has type {outer.type}: a header cannot become a field in it")
+            optional = outer is _NEW or (self.exact and outer.optional)
+            fields[name] = self._with(outer, inner).with_optional(optional)
+        return with_fields(schema, tuple(Field(name, one) for name, one in fields.items()))
+
+    def _values(
+        self, schema: Schema | None, struct: Mapping[str, Any], added: Sequence[tuple[tuple[str, ...], Any]]
+    ) -> dict[str, Any]:
+        values = {} if schema is None else copy_values(schema, struct, replace_null_with_default=not self.exact)
+        nested: dict[str, list[tuple[tuple[str, ...], Any]]] = {}
+        for (name, *rest), value in added:
+            if rest:
+                nested.setdefault(name, []).append((tuple(rest), value))
+            else:
+                values[name] = value
+        for name, inner in nested.items():
+            known = None if schema is None else schema.field(name)
+            if known is None:
+                values[name] = self._values(None, {}, inner)
+            elif values[name] is not None:
+                values[name] = self._values(known.schema, values[name], inner)
+            elif not (self.exact and known.schema.optional):
+                raise TransformError(
+                    f"field {name!r} is null, so that a header cannot become a field in it: limit the transform by a "
+                    "predicate, or set rowtide.values=exact, which leaves it null"
+                )
+        return values
+
+
+_NEW = Schema("struct")
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,6 +160,31 @@ def copy_values(schema: Schema, struct: Mapping[str, Any], *, replace_null_with_
     return {field.name: struct.get(field.name) for field in schema.fields}
 
 
+def convert_fields(
+    schema: Schema,
+    struct: Mapping[str, Any],
+    changes: Iterable[tuple[str, Callable[[Any], Any]]],
+    *,
+    replace_null_with_default: bool,
+) -> dict[str, Any]:
+    """Return all fields of a struct as :func:`copy_values`, some of them converted unless they are null.
+
+    Raises:
+        TransformError: a conversion raised ``ValueError``.
+    """
+    values = copy_values(schema, struct, replace_null_with_default=replace_null_with_default)
+    for name, convert in changes:
+        value = values[name]
+        if value is not None:
+            try:
+                values[name] = convert(value)
+            except TransformError:
+                raise
+            except ValueError as error:
+                raise TransformError(f"field {name!r}: {error}") from error
+    return values
+
+
 def with_fields(schema: Schema, fields: tuple[Field, ...]) -> Schema:
     """Return a required struct schema with other fields and no default, as Connect's ``copySchemaBasics`` does.
 

@@ -17,7 +17,7 @@ def test_the_examples_run(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("shop_transforms")
     monkeypatch.setitem(sys.modules, "shop_transforms", module)
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         exec(block, module.__dict__)
     row = struct("orders.Value", {"country": Schema("string")})
@@ -27,3 +27,5 @@ def test_the_examples_run(monkeypatch: pytest.MonkeyPatch) -> None:
     deleted = ConnectRecord("orders", None, None, None, None, {"before": {"country": "DE"}, "after": None})
     assert module.by_country(deleted).topic == "orders.DE"
     assert module.by_country(ConnectRecord("orders", None, None, None, None, None)) is None
+    change = ConnectRecord("orders", None, None, None, None, {"source": {"ts_ms": 5}})
+    assert module.stamped(change).timestamp == 5

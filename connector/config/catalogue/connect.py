@@ -159,8 +159,9 @@ TRANSFORMS = Property(
     "Names of single message transforms, applied in this order.",
     Status.PARTLY,
     "ExtractNewRecordState, ExtractChangedRecordState, ByLogicalTableRouter, EventRouter, TimezoneConverter, "
-    "ReadToInsertEvent, SchemaChangeEventFilter, PartitionRouting; RegexRouter, Filter, InsertField, "
-    "ReplaceField, MaskField, ValueToKey, ExtractField, HoistField, SetSchemaMetadata, HeaderFrom, InsertHeader, "
+    "ReadToInsertEvent, SchemaChangeEventFilter, PartitionRouting, HeaderToValue, SwapGeometryCoordinates, "
+    "VectorToJsonConverter; RegexRouter, TimestampRouter, Filter, InsertField, ReplaceField, MaskField, Cast, Flatten, "
+    "TimestampConverter, ValueToKey, ExtractField, HoistField, SetSchemaMetadata, HeaderFrom, InsertHeader, "
     "DropHeaders; Python's by `python:module.function`",
     default_text="",
 )
@@ -168,8 +169,9 @@ TRANSFORM = Family(
     "transforms.<name>.*",
     r"transforms\.[^.]+\..+",
     "`type` and options of a transform: Debezium's ExtractNewRecordState, ExtractChangedRecordState, "
-    "ByLogicalTableRouter, outbox.EventRouter, TimezoneConverter, ReadToInsertEvent, SchemaChangeEventFilter or "
-    "partitions.PartitionRouting, or Kafka Connect's RegexRouter, Filter, InsertField, ReplaceField, MaskField, "
+    "ByLogicalTableRouter, outbox.EventRouter, TimezoneConverter, ReadToInsertEvent, SchemaChangeEventFilter, "
+    "partitions.PartitionRouting, HeaderToValue, SwapGeometryCoordinates or VectorToJsonConverter, or Kafka Connect's "
+    "RegexRouter, TimestampRouter, Filter, InsertField, ReplaceField, MaskField, Cast, Flatten, TimestampConverter, "
     "ValueToKey, ExtractField, HoistField, SetSchemaMetadata, HeaderFrom, InsertHeader or DropHeaders; or a function "
     "or class in Python, `python:module.function`.",
 )

@@ -1,8 +1,9 @@
 """Transforms compared byte for byte with those of Debezium and Kafka Connect.
 
 ``recorded.json.gz`` contains the output of the original classes (Debezium 3.6.1.Final, Kafka 4.3.1, Java 17) for
-records of the golden cases and, for the outbox, for rows that it contains itself. The converter does not replace nulls
-by defaults, so that it is visible which transform replaces them. Records on which the reference fails are skipped.
+records of the golden cases and for records that it contains itself. The converter does not replace nulls by defaults,
+so that it is visible which transform replaces them. An ``error`` is the exception of the reference, where rowtide stops
+too; records that rowtide processes although the reference fails are skipped.
 """
 
 import gzip
@@ -18,7 +19,7 @@ from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import parse_enveloped
 from rowtide.envelope.json.text import JsonFormat, enveloped_text
 from rowtide.envelope.schema import Schema
-from rowtide.envelope.transforms import ConnectRecord, Header, chain_from_properties
+from rowtide.envelope.transforms import ConnectRecord, Header, TransformError, chain_from_properties
 
 TESTS = Path(__file__).parents[2]
 RECORDED = json.loads(gzip.decompress((Path(__file__).parent / "recorded.json.gz").read_bytes()))
@@ -86,6 +87,14 @@ def test_transforms_equal_the_reference(inputs: list[Any], case: dict[str, Any])
         if expected is not None and expected.get("fails"):
             continue
         record = input_record(description)
-        assert output(chain.apply(record), len(record.headers)) == expected
         compared += 1
+        if expected is not None and "error" in expected:
+            with pytest.raises(TransformError, match="a record of topic"):
+                chain.apply(record)
+            continue
+        made = chain.apply(record)
+        found = output(made, len(record.headers))
+        if made is not None and found is not None and len(made.headers) < len(record.headers):
+            found["headers"] = [header.name for header in made.headers]
+        assert found == expected
     assert compared

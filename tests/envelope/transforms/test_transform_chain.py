@@ -250,6 +250,12 @@ def test_schemas_are_derived_once_for_each_schema() -> None:
         (KAFKA + "SetSchemaMetadata$Value", {"schema_name": "n"}),
         (DEBEZIUM + "ExtractChangedRecordState", {"header_changed_name": "c"}),
         (DEBEZIUM + "SchemaChangeEventFilter", {"schema_change_event_exclude_list": "DATABASE"}),
+        (DEBEZIUM + "HeaderToValue", {"headers": "h", "fields": "f", "operation": "copy"}),
+        (DEBEZIUM + "SwapGeometryCoordinates", {}),
+        (DEBEZIUM + "VectorToJsonConverter", {}),
+        (KAFKA + "Cast$Value", {"spec": "ts_ms:string"}),
+        (KAFKA + "Flatten$Value", {}),
+        (KAFKA + "TimestampConverter$Value", {"field": "ts_ms", "target_type": "Date"}),
         ("io.debezium.connector.mysql.transforms.ReadToInsertEvent", {}),
     ],
 )
