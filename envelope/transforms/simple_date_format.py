@@ -19,6 +19,7 @@ _MONTHS = (
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _WEEKS: Final = "YwWF"
 _LETTERS: Final = "GyMLdDEuaHkKhmsSzZX"
+_DIGITS = re.compile(r"-?\d+")
 _ZONE = re.compile(r"(?:GMT)?([+-])(\d{1,2}):?(\d{2})|GMT|UTC", re.IGNORECASE)
 _ISO_ZONE = (re.compile(r"Z|([+-])(\d\d)"), re.compile(r"Z|([+-])(\d\d)(\d\d)"), re.compile(r"Z|([+-])(\d\d):(\d\d)"))
 _LIMITS = {"M": (1, 12), "L": (1, 12), "d": (1, 31), "D": (1, 366), "u": (1, 7), "H": (0, 23), "k": (1, 24)} | {
@@ -136,7 +137,7 @@ class SimpleDateFormat:
 
     def _number(self, text: str, at: int, letter: str, count: int, *, adjacent: bool) -> tuple[int, int]:
         """Return the position after a number, and the number; one with no delimiter has as many digits as letters."""
-        found = re.compile(r"-?\d+").match(text, at, at + count if adjacent else len(text))
+        found = _DIGITS.match(text, at, at + count if adjacent else len(text))
         if found is None or (adjacent and len(text) < at + count):
             raise self._mismatch(text)
         digits = found.group()

@@ -67,8 +67,10 @@ class TimestampConverter:
         target = "timestamp"
         if options.required_text("target.type"):
             target = options.choice("target.type", tuple(_SCHEMAS), target)
-        pattern = _pattern(options, "format", "")
-        if target == "string" and not options.text("format", "").strip():
+        pattern = None
+        if options.text("format", "").strip():
+            pattern = _pattern(options, "format", "")
+        elif target == "string":
             options.problem("format", "is required with target.type=string, for example yyyy-MM-dd")
         precision = options.choice("unix.precision", tuple(_PRECISIONS), "milliseconds")
         name = options.text("field", "")
@@ -196,10 +198,9 @@ class TimestampRouter:
 
 
 def _pattern(options: Options, name: str, default: str) -> SimpleDateFormat | None:
-    """Read a pattern; ``None`` if there is none, or if it is wrong."""
-    pattern = options.text(name, default)
+    """Read a pattern; ``None`` if it is wrong."""
     try:
-        return SimpleDateFormat(pattern, exact=options.exact) if pattern.strip() else None
+        return SimpleDateFormat(options.text(name, default), exact=options.exact)
     except ValueError as error:
         options.problem(name, str(error))
         return None
