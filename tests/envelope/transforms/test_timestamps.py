@@ -127,6 +127,15 @@ def test_a_timestamp_chooses_the_topic() -> None:
         assert made.topic == topic
 
 
+def test_a_predicate_keeps_records_without_a_timestamp_in_their_topic() -> None:
+    route = {"predicate": "tombstone", "negate": "true"}
+    stamp = Plugin("s", f"python:{__name__}.stamped", dict(route))
+    tombstone = Plugin("tombstone", KAFKA + "predicates.RecordIsTombstone", {})
+    chain = transform_chain([stamp, Plugin("r", KAFKA + "TimestampRouter", route)], [tombstone])
+    made = [chain.apply(one) for one in (RECORD, replace(RECORD, value_schema=None, value=None))]
+    assert [one and one.topic for one in made] == ["s.d.t-20231114", "s.d.t"]
+
+
 def test_without_timestamps_no_topic_can_be_chosen() -> None:
     """Debezium's records have none: Kafka Connect fails on the first one."""
     found = problems_of(Plugin("r", KAFKA + "TimestampRouter", {"timestamp.format": "YYYY"}))
