@@ -29,7 +29,7 @@ _SCHEMAS = {
 """The schemas of the formats of times, by their names in ``target.type``."""
 _FORMATS = {schema.name: name for name, schema in _SCHEMAS.items() if schema.name is not None}
 _PRECISIONS = {"seconds": (1, 1000), "milliseconds": (1, 1), "microseconds": (1000, 1), "nanoseconds": (1_000_000, 1)}
-"""How a number is made of milliseconds: by multiplying, and by dividing."""
+"""How many units are in a millisecond, and how many milliseconds in a unit."""
 _INT32, _INT64 = 1 << 31, 1 << 63
 
 Convert = Callable[[Any], Any]
@@ -48,7 +48,7 @@ class TimestampConverter:
         target: ``target.type`` in lower case.
         format: of texts, ``None`` if it is not set.
         precision: ``unix.precision``.
-        exact: whether a time that does not fit its type is an error. Connect takes another one.
+        exact: whether a time that does not fit its type is an error, and digits of times before 1970 are cut off.
         replace_null_with_default: whether a field's default replaces null.
     """
 
@@ -118,8 +118,8 @@ class TimestampConverter:
         if given in ("time", "timestamp"):
             return int
         if given == "unix":
-            by, divided = _PRECISIONS[self.precision]
-            return lambda number: self._clamped(_quotient(number * divided, by))
+            finer, coarser = _PRECISIONS[self.precision]
+            return lambda number: self._scaled(number * coarser, finer)
         if given == "string":
             return self._parsed
         name = f"{schema.type} ({schema.name})" if schema.name else schema.type
@@ -135,8 +135,8 @@ class TimestampConverter:
                 assert self.format is not None
                 return self.format.format
             case "unix":
-                by, divided = _PRECISIONS[self.precision]
-                return lambda milliseconds: self._clamped(_quotient(milliseconds * by, divided))
+                finer, coarser = _PRECISIONS[self.precision]
+                return lambda milliseconds: self._scaled(milliseconds * finer, coarser)
             case "date":
                 return self._day
             case "time":
@@ -149,10 +149,14 @@ class TimestampConverter:
             raise ValueError(f"{text!r:.60} is text: set format, for example yyyy-MM-dd")
         return self.format.parse(text)
 
-    def _clamped(self, number: int) -> int:
-        if self.exact and not -_INT64 <= number < _INT64:
+    def _scaled(self, number: int, by: int) -> int:
+        if not self.exact:
+            # Java rounds towards zero, so that the last microsecond of 1969 becomes 1970.
+            quotient = -(-number // by) if number < 0 else number // by
+            return max(-_INT64, min(quotient, _INT64 - 1))
+        if not -_INT64 <= number // by < _INT64:
             raise ValueError(f"the time does not fit an int64 in {self.precision}")
-        return max(-_INT64, min(number, _INT64 - 1))
+        return number // by
 
     def _day(self, milliseconds: int) -> int:
         day = milliseconds // _DAY
@@ -163,11 +167,6 @@ class TimestampConverter:
     @property
     def _place(self) -> str:
         return f"field {self.name!r}" if self.name else f"the {self.side}"
-
-
-def _quotient(number: int, by: int) -> int:
-    """Divide as Java does: towards zero."""
-    return -(-number // by) if number < 0 else number // by
 
 
 @dataclass(frozen=True, slots=True)

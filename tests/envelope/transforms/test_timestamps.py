@@ -84,6 +84,12 @@ def test_a_time_that_does_not_fit_is_an_error(precision: str) -> None:
         converted(given, 2**60, **options)
 
 
+def test_the_last_microsecond_of_1969_is_in_1969() -> None:
+    options = {"field": "v", "target_type": "Date", "unix_precision": "microseconds"}
+    assert converted(INT64, -1, **options) == -1
+    assert converted(INT64, -1, exact=False, **options) == 0, "Java rounds towards zero"
+
+
 @pytest.mark.parametrize(
     ("schema", "value", "message"),
     [
