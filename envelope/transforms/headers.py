@@ -73,7 +73,8 @@ class HeaderToValue:
     """``io.debezium.transforms.HeaderToValue``: copies or moves headers to fields of the value.
 
     A field may be within structs (``after.source_file``); one that does not exist yet becomes an optional struct. In
-    Debezium, a struct that gets a field is no longer optional, so that a deletion, whose ``after`` is null, fails.
+    Debezium, a struct that gets a field is no longer optional, so that a deletion, whose ``after`` is null, fails. With
+    ``exact``, the struct stays null, and its header stays a header.
 
     Attributes:
         fields: the path of the field for each header.
@@ -120,11 +121,30 @@ class HeaderToValue:
         made = self._schemas.get(
             lambda of, *types: self._with(of, [*zip(paths, types, strict=True)]), *schemas, topic=names
         )
-        changed = self._values(schema, value, [(path, one.value) for path, one in zip(paths, found, strict=True)])
-        record = record.with_content("value", made, changed)
+        without = {one.name for one, path in zip(found, paths, strict=True) if self._is_missing(schema, value, path)}
+        added = [(self.fields[one.name], one.value) for one in found if one.name not in without]
+        record = record.with_content("value", made, self._values(schema, value, added))
         if not self.moves:
             return record
-        return replace(record, headers=tuple(one for one in record.headers if one.name not in self.fields))
+        kept = tuple(one for one in record.headers if one.name in without or one.name not in self.fields)
+        return replace(record, headers=kept)
+
+    def _is_missing(self, schema: Schema, struct: Mapping[str, Any], path: tuple[str, ...]) -> bool:
+        """Whether a struct on the path is null, so that there is no place for the field."""
+        for name in path[:-1]:
+            known = schema.field(name)
+            if known is None:
+                return False
+            inner = struct.get(name)
+            if inner is None and self.exact and known.schema.optional:
+                return True
+            if inner is None:
+                raise TransformError(
+                    f"field {name!r} is null, so that a header cannot become a field in it: limit the transform by a "
+                    "predicate, or set rowtide.values=exact, which leaves it null"
+                )
+            schema, struct = known.schema, inner
+        return False
 
     def _with(self, schema: Schema, added: Sequence[tuple[tuple[str, ...], Schema]]) -> Schema:
         """Return a struct schema with fields by their paths."""
@@ -133,10 +153,9 @@ class HeaderToValue:
         for (name, *rest), type_ in added:
             if rest:
                 nested.setdefault(name, []).append((tuple(rest), type_))
-            elif (known := fields.setdefault(name, type_)) is not type_ and (known.type, known.name) != (
-                type_.type,
-                type_.name,
-            ):
+                continue
+            known = fields.setdefault(name, type_)
+            if (known.type, known.name) != (type_.type, type_.name):
                 raise TransformError(f"field {name!r} has type {known.type}, its header {type_.type}")
         for name, inner in nested.items():
             outer = fields.get(name, _NEW)
@@ -158,15 +177,7 @@ class HeaderToValue:
                 values[name] = value
         for name, inner in nested.items():
             known = None if schema is None else schema.field(name)
-            if known is None:
-                values[name] = self._values(None, {}, inner)
-            elif values[name] is not None:
-                values[name] = self._values(known.schema, values[name], inner)
-            elif not (self.exact and known.schema.optional):
-                raise TransformError(
-                    f"field {name!r} is null, so that a header cannot become a field in it: limit the transform by a "
-                    "predicate, or set rowtide.values=exact, which leaves it null"
-                )
+            values[name] = self._values(None if known is None else known.schema, values.get(name, {}), inner)
         return values
 
 

@@ -39,8 +39,8 @@ def applied(
     return made
 
 
-def header_to_value(fields: str, *, exact: bool = True, **options: Any) -> ConnectRecord:
-    given = {"headers": "h,n", "fields": fields, "operation": "copy"}
+def header_to_value(fields: str, operation: str = "copy", *, exact: bool = True, **options: Any) -> ConnectRecord:
+    given = {"headers": "h,n", "fields": fields, "operation": operation}
     return applied(DEBEZIUM + "HeaderToValue", given, exact=exact, **options)
 
 
@@ -59,7 +59,8 @@ def test_a_map_cannot_be_flattened() -> None:
 
 def test_a_header_does_not_become_a_field_of_a_missing_row() -> None:
     """Debezium makes ``after`` required, so that its converter fails on a deletion."""
-    made = header_to_value("after.h,op_n")
+    made = header_to_value("after.h,op_n", "move")
+    assert made.headers == HEADERS[:1], "it is not lost"
     assert made.value == {**DELETED, "op_n": 7}
     assert made.value_schema is not None
     after = made.value_schema.field("after")
