@@ -72,6 +72,8 @@ TRANSFORMS: Mapping[str, Callable[[Options], Transform]] = {
     _KAFKA + "TimestampConverter$Key": _Class("timestamps", "TimestampConverter", "key"),
     _KAFKA + "TimestampConverter$Value": _Class("timestamps", "TimestampConverter", "value"),
     _KAFKA + "TimestampRouter": _Class("timestamps", "TimestampRouter"),
+    _DEBEZIUM + "Filter": _Class("scripting", "Filter"),  # last: the name without a package is that of Kafka Connect's
+    _DEBEZIUM + "ContentBasedRouter": _Class("scripting", "ContentBasedRouter"),
 }
 """The transforms, by the class name in ``type``."""
 
@@ -213,18 +215,6 @@ def _simple_name(type_: str) -> str:
     return type_.rpartition(".")[2]
 
 
-_SCRIPTED = {
-    "io.debezium.transforms.Filter": (
-        "org.apache.kafka.connect.transforms.Filter with a predicate drops records by topic, header or tombstone"
-    ),
-    "io.debezium.transforms.ContentBasedRouter": (
-        "io.debezium.transforms.ByLogicalTableRouter and org.apache.kafka.connect.transforms.RegexRouter choose topics "
-        "by the table's name"
-    ),
-}
-"""Debezium's transforms for languages such as Groovy, and what takes their place."""
-
-
 def _build(
     classes: Mapping[str, Callable[[Options], T]], plugin: Plugin, options: Options, problems: list[Problem]
 ) -> T | None:
@@ -233,8 +223,6 @@ def _build(
     if make is None:
         if not plugin.type:
             message = "is required"
-        elif plugin.type in _SCRIPTED:
-            message = f"rowtide has no {plugin.type}, which runs scripts in Java: {_SCRIPTED[plugin.type]}"
         else:
             message = f"rowtide has no {plugin.type}" + suggestion(plugin.type, classes, of_class=True)
         options.problem("type", message)

@@ -160,9 +160,10 @@ TRANSFORMS = Property(
     Status.PARTLY,
     "ExtractNewRecordState, ExtractChangedRecordState, ByLogicalTableRouter, EventRouter, TimezoneConverter, "
     "ReadToInsertEvent, SchemaChangeEventFilter, PartitionRouting, HeaderToValue, SwapGeometryCoordinates, "
-    "VectorToJsonConverter; RegexRouter, TimestampRouter, Filter, InsertField, ReplaceField, MaskField, Cast, Flatten, "
-    "TimestampConverter, ValueToKey, ExtractField, HoistField, SetSchemaMetadata, HeaderFrom, InsertHeader, "
-    "DropHeaders; Python's by `python:module.function`",
+    "VectorToJsonConverter, Filter and ContentBasedRouter with expressions in Python's syntax; RegexRouter, "
+    "TimestampRouter, Filter, InsertField, ReplaceField, MaskField, Cast, Flatten, TimestampConverter, ValueToKey, "
+    "ExtractField, HoistField, SetSchemaMetadata, HeaderFrom, InsertHeader, DropHeaders; Python's by "
+    "`python:module.function`",
     default_text="",
 )
 TRANSFORM = Family(
@@ -170,7 +171,7 @@ TRANSFORM = Family(
     r"transforms\.[^.]+\..+",
     "`type` and options of a transform: Debezium's ExtractNewRecordState, ExtractChangedRecordState, "
     "ByLogicalTableRouter, outbox.EventRouter, TimezoneConverter, ReadToInsertEvent, SchemaChangeEventFilter, "
-    "partitions.PartitionRouting, HeaderToValue, SwapGeometryCoordinates or VectorToJsonConverter, or Kafka Connect's "
+    "partitions.PartitionRouting, HeaderToValue, SwapGeometryCoordinates, VectorToJsonConverter, Filter or ContentBasedRouter, or Kafka Connect's "
     "RegexRouter, TimestampRouter, Filter, InsertField, ReplaceField, MaskField, Cast, Flatten, TimestampConverter, "
     "ValueToKey, ExtractField, HoistField, SetSchemaMetadata, HeaderFrom, InsertHeader or DropHeaders; or a function "
     "or class in Python, `python:module.function`.",

@@ -65,8 +65,6 @@ def test_without_transforms_records_are_not_changed() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        (DEBEZIUM + "Filter", "transforms.Filter with a predicate"),
-        (DEBEZIUM + "ContentBasedRouter", "RegexRouter choose topics"),
         (DEBEZIUM + "Something", "rowtide has no io.debezium.transforms.Something"),
     ],
 )
