@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rowtide.envelope.column_converters import ColumnConverterError, ColumnConverters
 from rowtide.envelope.json.text import JsonFormat, string_text, value_text
 from rowtide.envelope.schema import INT64, OPTIONAL_INT64, STRING, Field, Schema, struct
 from rowtide.envelope.settings import Stage, ValueSettings
@@ -24,6 +25,9 @@ from rowtide.topics.filters import ColumnFilter, ColumnSelector, MessageKeys, Ty
 from rowtide.topics.naming import KeyAugment
 
 _Parameters = tuple[tuple[str, str], ...]
+
+OMITTED_TYPES = frozenset({"tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob"})
+"""Types of columns that row images omit with ``binlog_row_image=NOBLOB``."""
 
 TRANSACTION_BLOCK = struct(
     "event.block",
@@ -44,6 +48,7 @@ class RecordRules:
         column_rules: masking, hashing and truncating.
         propagate_columns: columns whose source type is written as schema parameters.
         propagate_types: types of columns whose source type is written as schema parameters.
+        converters: the column converters of the user's (``converters``).
     """
 
     values: ValueSettings = field(default_factory=ValueSettings)
@@ -52,6 +57,7 @@ class RecordRules:
     column_rules: ColumnRules = field(default_factory=ColumnRules)
     propagate_columns: ColumnSelector = field(default_factory=ColumnSelector)
     propagate_types: TypeSelector = field(default_factory=TypeSelector)
+    converters: ColumnConverters = field(default_factory=ColumnConverters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +147,9 @@ def build_table_schema(
         unknown: called for each column that is omitted because its type is unknown.
         augment: the field that the topic naming strategy adds to keys; a table without a key has this field only.
         key_names: the key's columns, instead of those of the table and the settings.
+
+    Raises:
+        ColumnConverterError: a column converter of the user's failed.
     """
     given = table
     if rules.values.exact or table.kind == "SEQUENCE":  # CREATE SEQUENCE does not name the columns
@@ -232,10 +241,20 @@ def _record_column(
         return None
     # Debezium trims the fraction of TIMESTAMP values in a snapshot, but not that of their default.
     default_type = column_type(debezium, rules.values, "stream") or connect_type
-    if rules.values.exact and column.name in key_names and connect_type.kind in ZERO_DATE_KINDS:
+    custom = rules.converters.type_of(table, column, connect_type, exact=rules.values.exact)
+    if custom is not None:
+        if column.data_type in OMITTED_TYPES and custom.schema.type not in {"string", "bytes"}:
+            custom = replace(custom, schema=custom.schema.with_optional(True))  # there is no placeholder
+        connect_type = default_type = custom
+    elif rules.values.exact and column.name in key_names and connect_type.kind in ZERO_DATE_KINDS:
         connect_type = distinct_in_keys(connect_type)
     key_schema = _column_schema(debezium, connect_type, default_type, rules)
     mapper, parameters = _mapper(table, debezium, rules)
+    if custom is not None and mapper is not None and custom.schema.type != "string":
+        raise ColumnConverterError(
+            f"table {table.id}, column {column.name}: a converter gives {custom.schema.type}, but a property that "
+            "masks, hashes or truncates selects the column, too: it needs a string. Exclude the column from one of them"
+        )
     if rules.values.minimal_row_images and column.name not in key_names:
         key_schema = replace(key_schema, optional=True, default=None)  # null if the row image omits the column
     schema = replace(key_schema, parameters=key_schema.parameters + parameters)
@@ -251,7 +270,8 @@ def _column_schema(
 ) -> Schema:
     schema = connect_type.schema
     doc = debezium.comment if rules.values.include_schema_comments and debezium.comment is not None else schema.doc
-    if rules.values.zero_date_handling_mode == "null" and connect_type.kind in ZERO_DATE_KINDS:
+    zero_dates = connect_type.kind in ZERO_DATE_KINDS and not connect_type.is_custom
+    if rules.values.zero_date_handling_mode == "null" and zero_dates:
         # Kafka Connect's converters would replace null by a default.
         return replace(schema, optional=True, doc=doc)
     return replace(

@@ -9,7 +9,9 @@ from rowtide.connector.config.choices import HeaderConverterClass, SourceStructV
 from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.engine.converters import converter, header_converter, json_settings
 from rowtide.connector.records.batch import Headers
+from rowtide.connector.records.codecs.python_values import python_conversion
 from rowtide.connector.records.settings import LOSSLESS, MessageForm, PipelineSettings, Transforms
+from rowtide.envelope.column_converters import ColumnConverters
 from rowtide.envelope.legacy import LegacyEnvelope
 from rowtide.envelope.name_adjustment import field_name_adjuster, schema_name_adjuster
 from rowtide.envelope.settings import JsonSettings, ValueSettings
@@ -140,6 +142,7 @@ def record_rules(config: Configuration) -> RecordRules:
         values.column_rules,
         values.propagate_columns,
         values.propagate_types,
+        ColumnConverters(config.column_converters, python_conversion),
     )
 
 

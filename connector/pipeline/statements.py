@@ -14,13 +14,14 @@ from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
 from rowtide.connector.protocol import events
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.change import Change
+from rowtide.connector.records.codecs.builder import table_schema
 from rowtide.connector.records.codecs.python_changes import table_layout
 from rowtide.connector.records.lossy_conversions import LossyConversionWarnings
 from rowtide.connector.records.offset import SourceOffset, java_hash_map_order
 from rowtide.connector.records.schema_changes import schema_change_message
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.envelope.converters.json import json_message
-from rowtide.envelope.table import TableSchema, build_table_schema
+from rowtide.envelope.table import TableSchema
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange, StatementResult
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.ddl.dml import changed_tables
@@ -407,7 +408,7 @@ class Statements:
         if change.table is None:
             return None
         topic = self._captured.topics.topic(change.table.id)
-        return build_table_schema(change.table, topic, self._settings.rules, "stream", lambda table, column: None)
+        return table_schema(change.table, topic, self._settings, "stream", unknown=lambda table, column: None)
 
     def _truncated(self, change: SchemaChange, context: StatementContext, out: list[Output]) -> None:
         """Make a ``t`` record, unless ``skipped.operations`` has it, or messages have another form."""

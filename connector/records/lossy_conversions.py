@@ -260,6 +260,7 @@ def lossy_columns(table: Table, settings: PipelineSettings) -> Iterator[tuple[Lo
     traits = [
         (f"{table.id}.{one.column.name}", _traits(one, in_key=one.index in records.key_columns))
         for one in records.columns
+        if not one.type.is_custom
     ]
     for conversion in active_conversions(ConversionSettings.of(settings)):
         columns = [name for name, column in traits if conversion.affects(column)]

@@ -72,7 +72,11 @@ def _literal(text: str) -> str:
 
 def text_expression(output: ColumnOutput, v: str, bind: Bind) -> str:
     """The source of an expression: the JSON text of the canonical value in the variable ``v``."""
-    if output.change is not None or (output.schema.is_decimal and output.form.decimal_format == "NUMERIC"):
+    if (
+        output.change is not None
+        or output.type.is_custom  # its schema may have a decimal anywhere
+        or (output.schema.is_decimal and output.form.decimal_format == "NUMERIC")
+    ):
         return f"{bind(_changed_text(output))}({v})"
     return output.type.expression(v, bind, output.fallback)
 

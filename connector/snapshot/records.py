@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Batch, Schemas
-from rowtide.connector.records.codecs.builder import absent_value, column_output, warn_unknown
+from rowtide.connector.records.codecs.builder import absent_value, column_output, table_schema
 from rowtide.connector.records.codecs.debezium_messages import NO_TRANSACTION
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -21,7 +21,6 @@ from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRo
 from rowtide.connector.source.server_queries import selected
 from rowtide.envelope.converters.json import wrapping
 from rowtide.envelope.source import Snapshot, SourceTemplate
-from rowtide.envelope.table import build_table_schema
 from rowtide.schema_history.model import Column, Table
 
 Row = TypeVar("Row", bound=Sequence[Any])
@@ -40,7 +39,7 @@ class SnapshotTable:
         self._custom_query = custom_query
         database, name = table.id.database, table.id.table
         topic, augment = settings.naming.data_change(database, name), settings.naming.key_augment(database, name)
-        self._records = build_table_schema(table, topic, settings.rules, "snapshot", warn_unknown, augment)
+        self._records = table_schema(table, topic, settings, "snapshot", augment)
         self._settings = settings
         self._source = SourceTemplate(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
         self._key_open, self._key_close = wrapping(self._records.key, settings.keys)

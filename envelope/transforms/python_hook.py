@@ -16,6 +16,26 @@ from rowtide.envelope.transforms.validation import Check, check_record
 PREFIX = "python:"
 
 
+class HookNotFoundError(ValueError):
+    """A function or class cannot be found."""
+
+
+def imported(name: str) -> Any:
+    """Import ``package.module.name``.
+
+    Raises:
+        HookNotFoundError: the name has no module, or the module does not exist.
+        Exception: whatever the module raises.
+    """
+    module_name, _, attribute = name.rpartition(".")
+    if not module_name:
+        raise HookNotFoundError(f"{PREFIX}{name} has no module: write {PREFIX}module.{name or 'function'}")
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        raise HookNotFoundError(f"{PREFIX}{name}: {error}. Install it, or add its folder to PYTHONPATH") from error
+
+
 @dataclass(frozen=True, slots=True)
 class PythonTransform:
     """Calls a function of the user's for each record.
@@ -32,16 +52,12 @@ class PythonTransform:
     @classmethod
     def from_type(cls, name: str, options: Options) -> "PythonTransform | None":
         """Import a function or a class; what is wrong becomes a problem of ``type``."""
-        module_name, _, attribute = name.rpartition(".")
         given = options.others()
-        if not module_name:
-            options.problem("type", f"{PREFIX}{name} has no module: write {PREFIX}module.function")
-            return None
         try:
-            found = getattr(importlib.import_module(module_name), attribute)
+            found = imported(name)
             made = found(given) if isinstance(found, type) else found
-        except ModuleNotFoundError as error:
-            options.problem("type", f"{PREFIX}{name}: {error}. Install it, or add its folder to PYTHONPATH")
+        except HookNotFoundError as error:
+            options.problem("type", str(error))
             return None
         except Exception as error:  # noqa: BLE001 - the user's code may raise anything
             options.problem("type", f"{PREFIX}{name} cannot be used: {type(error).__name__}: {error}")

@@ -51,7 +51,7 @@ def _check_content(place: str, schema: object, content: object, checks: SchemaCa
     elif not isinstance(schema, Schema):
         raise ValueError(f"a record whose {place} has a {type(schema).__name__} instead of a Schema")
     else:
-        checks.get(_check, schema)(content, place)
+        checks.get(schema_check, schema)(content, place)
 
 
 def _schema_name(place: str) -> str:
@@ -67,7 +67,12 @@ def _check_headers(headers: object, checks: SchemaCache[Check]) -> None:
         _check_content(f"header {header[0]}", header[1], header[2], checks)
 
 
-def _check(schema: Schema) -> Check:
+def schema_check(schema: Schema) -> Check:
+    """Return the check of a schema's values.
+
+    Raises:
+        ValueError: there is no such type of schemas.
+    """
     content = _content_check(schema)
     if schema.optional or schema.default is not None:
         return lambda value, path: None if value is None else content(value, path)
@@ -86,12 +91,14 @@ def _content_check(schema: Schema) -> Check:
         return _class_check(int, "the unscaled number of a Decimal")
     if kind in INTEGER_BITS:
         return _integer_check(kind)
+    if kind not in _CLASSES:
+        raise ValueError(f"{kind!r} is not a type of Kafka Connect's schemas")
     right = _class_check(_CLASSES[kind], kind)
     if kind == "struct":
         return _struct_check(schema, right)
     if kind in ("array", "map"):
         assert schema.items is not None
-        item = _check(schema.items)
+        item = schema_check(schema.items)
 
         def check_items(value: Any, path: str) -> None:
             right(value, path)
@@ -121,7 +128,7 @@ def _integer_check(kind: str) -> Check:
 
 
 def _struct_check(schema: Schema, right: Check) -> Check:
-    fields = [(field.name, _check(field.schema)) for field in schema.fields]
+    fields = [(field.name, schema_check(field.schema)) for field in schema.fields]
     names = {name for name, _ in fields}
 
     def check(value: Any, path: str) -> None:

@@ -31,6 +31,8 @@ def default_value(column: DebeziumColumn, column_type: ColumnType, *, exact: boo
         column_type: the Connect type of the column.
         exact: whether the year 0000 stays (``rowtide.values=exact``).
     """
+    if column_type.is_custom:
+        return column_type.custom_default
     text = column.default_expression
     if text is None:
         return None

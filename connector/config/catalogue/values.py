@@ -143,8 +143,8 @@ CONVERTERS = Property(
     names(),
     (),
     "Names of custom column converters, each with `<name>.type` and its own options.",
-    Status.NOT_YET,
-    "custom column converters are Java classes; rowtide has no equivalent yet",
+    Status.PARTLY,
+    "classes in Python by `python:module.Class`; no classes in Java",
     default_text="",
 )
 POST_PROCESSORS = Property(

@@ -499,6 +499,7 @@ class Configuration:
     kafka: KafkaConfig
     transforms: tuple[Plugin, ...]
     predicates: tuple[Plugin, ...]
+    column_converters: tuple[Plugin, ...]
     guardrail: GuardrailConfig
     metric_tags: Mapping[str, str]
     canal_gtids: bool

@@ -33,6 +33,7 @@ from rowtide.connector.config.sections.source import (
     values_config,
 )
 from rowtide.connector.config.sections.topics import topics_config
+from rowtide.envelope.column_converters import ColumnConverters
 from rowtide.envelope.transforms import Plugin, TransformConfigurationError, transform_chain
 from rowtide.topics.java_regex import InvalidPatternError
 
@@ -74,6 +75,7 @@ def build(
         kafka=kafka,
         transforms=_plugins(reader, connect.TRANSFORMS),
         predicates=_plugins(reader, connect.PREDICATES),
+        column_converters=_column_converters(reader),
         guardrail=GuardrailConfig(reader[running.GUARDRAIL_MAX], reader[running.GUARDRAIL_ACTION]),
         metric_tags=_metric_tags(reader),
         canal_gtids=reader[canal.GTIDS],
@@ -84,6 +86,7 @@ def build(
     )
     _distinct_topics(reader, configuration)
     _transforms_are_right(reader, configuration)
+    _column_converters_are_right(reader, configuration)
     _acknowledges_delivery(reader, configuration)
     return configuration, reader.problems
 
@@ -140,6 +143,22 @@ def _distinct_topics(reader: PropertyReader, configuration: Configuration) -> No
 def _transforms_are_right(reader: PropertyReader, configuration: Configuration) -> None:
     try:
         transform_chain(configuration.transforms, configuration.predicates, exact=configuration.values.exact)
+    except TransformConfigurationError as error:
+        for problem in error.problems:
+            reader.problem(problem.property, problem.message)
+
+
+def _column_converters(reader: PropertyReader) -> tuple[Plugin, ...]:
+    plugins: list[Plugin] = []
+    for name in reader[values.CONVERTERS]:
+        options = reader.with_prefix(f"{name}.")
+        plugins.append(Plugin(name, options.pop("type", "").strip(), options))
+    return tuple(plugins)
+
+
+def _column_converters_are_right(reader: PropertyReader, configuration: Configuration) -> None:
+    try:
+        ColumnConverters(configuration.column_converters)
     except TransformConfigurationError as error:
         for problem in error.problems:
             reader.problem(problem.property, problem.message)

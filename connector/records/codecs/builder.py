@@ -1,7 +1,7 @@
 """Builds the codecs: one per captured table, built when its first row arrives."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,21 +20,21 @@ from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.rows.column_output import ColumnOutput
 from rowtide.connector.rows.layouts import JSON, KINDS, ColumnDecoding, column_layout
 from rowtide.connector.rows.row_compiler import Column
-from rowtide.envelope.table import RecordColumn, TableSchema, build_table_schema
+from rowtide.envelope.column_converters import ColumnConverterError
+from rowtide.envelope.settings import Stage
+from rowtide.envelope.table import OMITTED_TYPES, RecordColumn, TableSchema, build_table_schema
 from rowtide.envelope.types.column_type import Fallback, OutOfRangeError
 from rowtide.envelope.types.defaults import default_value
 from rowtide.schema_history import model
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.charsets import unicode_text
+from rowtide.topics.naming import KeyAugment
 
 log = logging.getLogger(__name__)
 
 _SETTING = "event.converting.failure.handling.mode"
 _HIDDEN_VALUE = "a value cannot be converted (errors.log.include.messages=true shows it)"
 _UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8"})
-_PLACEHOLDER_TYPES = frozenset(
-    {"tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob"}
-)
 
 
 Codec = RowsCodec[Any, Any]
@@ -63,7 +63,7 @@ class Codecs:
         settings = self._settings
         database, name = table.id.database, table.id.table
         topic, augment = self._topics.topic(table.id), settings.naming.key_augment(database, name)
-        records = build_table_schema(table, topic, settings.rules, "stream", warn_unknown, augment, key)
+        records = table_schema(table, topic, settings, "stream", augment, key)
         columns = self._columns(structure, table, records)
         if settings.form is not None and not settings.changes:
             found: Codec = settings.form.codec(records, columns)
@@ -131,6 +131,27 @@ class Codecs:
             absent_value=absent,
             default_text=default_text(column, record, settings),
         )
+
+
+def table_schema(
+    table: Table,
+    topic: str,
+    settings: PipelineSettings,
+    stage: Stage,
+    augment: KeyAugment | None = None,
+    key: Sequence[str] | None = None,
+    *,
+    unknown: Callable[[Table, model.Column], None] | None = None,
+) -> TableSchema:
+    """Derive the schemas of a table's records; see ``build_table_schema``. By default, ``unknown`` warns.
+
+    Raises:
+        SchemaError: a column converter of the user's failed.
+    """
+    try:
+        return build_table_schema(table, topic, settings.rules, stage, unknown or warn_unknown, augment, key)
+    except ColumnConverterError as error:
+        raise SchemaError(str(error)) from error
 
 
 def python_columns(columns: Sequence[Column], records: TableSchema, *, minimal_images: bool) -> list[Column]:
@@ -240,6 +261,8 @@ def conversion_failure(settings: PipelineSettings, record: RecordColumn, table: 
         way_out = f"{_SETTING}=warn publishes null or a default instead (of BOOL: true)"
 
     def failed(value: object, error: Exception) -> object:
+        if isinstance(error, ColumnConverterError):  # of the user's code: null instead would hide its mistake
+            raise SchemaError(f"{subject}: {error}{_detail(error, settings)}") from error
         shows = settings.show_values or isinstance(error, OutOfRangeError)  # without the number, the error is a riddle
         shown = f"{value} cannot be converted: {error}" if shows else _HIDDEN_VALUE
         if mode == "fail":
@@ -254,6 +277,12 @@ def conversion_failure(settings: PipelineSettings, record: RecordColumn, table: 
     return failed
 
 
+def _detail(error: ColumnConverterError, settings: PipelineSettings) -> str:
+    if not error.detail:
+        return ""
+    return f": {error.detail}" if settings.show_values else " (errors.log.include.messages=true shows more)"
+
+
 def absent_value(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> Any:
     """The value of a column that is absent in a row image: the placeholder for BLOB and TEXT, else null.
 
@@ -261,7 +290,9 @@ def absent_value(column: model.Column, record: RecordColumn, settings: PipelineS
     """
     schema = record.type.schema
     plain = settings.rules.values.minimal_row_images and schema.type in {"string", "bytes"} and schema.name is None
-    if column.data_type not in _PLACEHOLDER_TYPES and not plain:
+    if column.data_type not in OMITTED_TYPES and not plain:
+        return None
+    if record.type.is_custom and schema.type not in {"string", "bytes"}:
         return None
     placeholder = settings.rules.values.unavailable_value_placeholder
     return placeholder if record.type.schema.type == "bytes" else placeholder.decode("utf-8", "replace")

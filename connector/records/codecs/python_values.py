@@ -32,15 +32,15 @@ _OBJECT_FORMS: Mapping[Kind, Form] = {
 def python_output(output: ColumnOutput, record: RecordColumn) -> ColumnOutput:
     """A column's output with Python values instead of Connect's; text and bytes stay masked, hashed or truncated."""
     fallback = Fallback("null", output.fallback.on_error)
-    python = replace(record.type, convert=python_conversion(record), object_form=_OBJECT_FORMS.get(record.type.kind))
+    kind = record.type.kind
+    python = replace(record.type, convert=python_conversion(kind, record.column), object_form=_OBJECT_FORMS.get(kind))
     change = record.mapper if record.type.kind in _TEXT_KINDS else None
     return replace(output, type=python, fallback=fallback, fallback_value=None, change=change, key=None)
 
 
-def python_conversion(record: RecordColumn) -> Callable[[Any], Any]:
+def python_conversion(kind: Kind, column: Column) -> Callable[[Any], Any]:
     """The function from a column's canonical value to its Python value; ``identity`` where they are the same."""
-    column = record.column
-    match record.type.kind:
+    match kind:
         case "decimal":
             return _decimal(column)
         case "float":

@@ -1,0 +1,257 @@
+"""Column converters in Python: ``converters=cents`` with ``cents.type=python:package.module.Class``.
+
+They are Debezium's ``CustomConverter``: a class with ``converter_for(column, registration)``, which is called for each
+captured column of each table, and may register a schema and a function for its values. ``configure(options)`` is
+optional. The class is known only by its name here; :mod:`rowtide.envelope.transforms.python_hook` imports it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from rowtide.envelope.schema import Schema
+from rowtide.envelope.transforms.chain import Plugin
+from rowtide.envelope.transforms.options import Options, TransformConfigurationError
+from rowtide.envelope.transforms.python_hook import PREFIX, HookNotFoundError, imported
+from rowtide.envelope.transforms.validation import schema_check
+from rowtide.envelope.types.column_type import ColumnType, Kind, via_connect_value
+from rowtide.envelope.types.defaults import default_value
+from rowtide.schema_history.model import Column, Table
+
+
+class ColumnConverterError(ValueError):
+    """A column converter failed.
+
+    Attributes:
+        detail: more, which may contain a value of a row.
+    """
+
+    def __init__(self, message: str, detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class RelationalColumn:
+    """A column, as a converter sees it: Debezium's ``RelationalColumn``.
+
+    Attributes:
+        name: its name.
+        table: its table, ``database.table``.
+        type_name: the type in upper case, such as ``DECIMAL`` or ``INT UNSIGNED``.
+        type_expression: the same.
+        length, scale: as declared; ``None`` without one.
+        optional: whether NULL is allowed.
+        has_default: whether it has a default, NULL included.
+        default: its default, as the function gets values; ``None`` for NULL and for expressions.
+        charset: its character set; ``None`` without one.
+        jdbc_type: the number in ``java.sql.Types``.
+    """
+
+    name: str
+    table: str
+    type_name: str
+    type_expression: str = ""
+    length: int | None = None
+    scale: int | None = None
+    optional: bool = True
+    has_default: bool = False
+    default: Any = None
+    charset: str | None = None
+    jdbc_type: int = 0
+
+
+class Registration:
+    """Where a converter registers what becomes of a column.
+
+    Attributes:
+        registered: the schema and the function; ``None`` if there is none yet.
+    """
+
+    def __init__(self) -> None:
+        self.registered: tuple[Schema, Callable[[Any], Any]] | None = None
+
+    def register(self, schema: Schema, convert: Callable[[Any], Any]) -> None:
+        """Register a schema, and the function from a value of the column, never ``None``, to a value of the schema.
+
+        Raises:
+            TypeError: they are something else.
+            ValueError: something is registered already.
+        """
+        if not isinstance(schema, Schema):
+            raise TypeError(f"the schema is a {type(schema).__name__} instead of a rowtide.envelope.schema.Schema")
+        if not callable(convert):
+            raise TypeError(f"a {type(convert).__name__} instead of a function was registered")
+        if self.registered is not None:
+            raise ValueError("two functions were registered for the column")
+        schema_check(schema)
+        self.registered = schema, convert
+
+
+class CustomConverter(Protocol):
+    """A column converter of the user's."""
+
+    def converter_for(self, column: RelationalColumn, registration: Registration) -> None:
+        """Register a schema and a function if the column is to be converted."""
+        ...
+
+
+def _as_it_is(_kind: Kind, _column: Column) -> Callable[[Any], Any]:
+    return lambda value: value
+
+
+class ColumnConverters:
+    """The converters of a configuration, in order: the first that registers a function has the column.
+
+    Args:
+        plugins: their configurations.
+        value_of: returns the function from a column's canonical value to the value that a converter gets.
+
+    Raises:
+        TransformConfigurationError: a class cannot be used; it lists all problems.
+    """
+
+    def __init__(
+        self,
+        plugins: Sequence[Plugin] = (),
+        value_of: Callable[[Kind, Column], Callable[[Any], Any]] = _as_it_is,
+    ) -> None:
+        self._plugins = tuple(plugins)
+        self._value_of = value_of
+        problems: list[Any] = []
+        self._converters: list[tuple[Plugin, CustomConverter]] = []
+        for plugin in self._plugins:
+            options = Options(f"{plugin.name}.", plugin.options)
+            made = _made(plugin, options)
+            problems += options.problems
+            if made is not None:
+                self._converters.append((plugin, made))
+        if problems:
+            raise TransformConfigurationError(problems)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ColumnConverters) and self._plugins == other._plugins
+
+    def __hash__(self) -> int:
+        return hash(tuple(plugin.name for plugin in self._plugins))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let it be pickled without the user's objects, which another process makes again."""
+        return ColumnConverters, (self._plugins, self._value_of)
+
+    def type_of(self, table: Table, column: Column, standard: ColumnType, *, exact: bool) -> ColumnType | None:
+        """Return the type that a converter registers for a column, ``None`` if none does.
+
+        Args:
+            table: its table.
+            column: the column, with Debezium's description.
+            standard: its type without converters.
+            exact: see :func:`~rowtide.envelope.types.defaults.default_value`.
+
+        Raises:
+            ColumnConverterError: a converter raised, or registered something else.
+        """
+        debezium = column.debezium
+        if not self._converters or debezium is None:
+            return None
+        plain = replace(standard, convert=self._value_of(standard.kind, column), epoch=None)
+        default = default_value(debezium, plain, exact=exact)
+        described = RelationalColumn(
+            debezium.name,
+            str(table.id),
+            debezium.type_name.upper(),
+            debezium.type_expression.upper(),
+            debezium.length,
+            debezium.scale,
+            debezium.optional,
+            debezium.has_default,
+            default,
+            debezium.charset_name,
+            debezium.jdbc_type,
+        )
+        for plugin, converter in self._converters:
+            registration = Registration()
+            try:
+                converter.converter_for(described, registration)
+            except Exception as error:
+                raise ColumnConverterError(
+                    f"table {table.id}, column {debezium.name}: converters: {plugin.name} ({plugin.type}) raised "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+            if registration.registered is not None:
+                return _custom(plugin, described, plain, *registration.registered)
+        return None
+
+
+def _custom(
+    plugin: Plugin, column: RelationalColumn, plain: ColumnType, schema: Schema, convert: Callable[[Any], Any]
+) -> ColumnType:
+    """The type of a column that is converted by the user's function."""
+    name = f"converters: {plugin.name} ({plugin.type})"
+    nullable = schema.with_optional(column.optional or schema.optional)
+    check = schema_check(nullable)
+
+    def checked(value: Any) -> Any:
+        try:
+            result = convert(value)
+        except Exception as error:
+            raise ColumnConverterError(f"{name} raised {type(error).__name__}", str(error)) from error
+        try:
+            check(result, "the column")
+        except ValueError as error:
+            kind = "null" if result is None else f"a {type(result).__name__}"
+            raise ColumnConverterError(f"{name} returned {kind}, which does not fit its schema", str(error)) from None
+        return result
+
+    def converted(value: Any) -> Any:
+        given = plain.convert(value)
+        return None if given is None else checked(given)  # a document of no bytes is null
+
+    default = None
+    if column.default is not None:
+        try:
+            default = checked(column.default)
+        except ColumnConverterError as error:
+            raise ColumnConverterError(
+                f"table {column.table}, column {column.name}: the default of the column: {error}: {error.detail}"
+            ) from error
+    return replace(
+        plain,
+        schema=schema,
+        convert=converted,
+        expression=via_connect_value(schema, converted),
+        form=None,
+        object_form=None,
+        is_custom=True,
+        custom_default=schema.default if default is None else default,
+    )
+
+
+def _made(plugin: Plugin, options: Options) -> CustomConverter | None:
+    """The user's object; what is wrong becomes a problem."""
+    if not plugin.type.startswith(PREFIX):
+        way_out = f"write a class in Python, and name it by {PREFIX}module.Class"
+        problem = f"rowtide has no {plugin.type}, and runs no classes in Java" if plugin.type else "is required"
+        options.problem("type", f"{problem}: {way_out}")
+        return None
+    name = plugin.type.removeprefix(PREFIX)
+    try:
+        found = imported(name)
+        made = found() if isinstance(found, type) else found
+        configure = getattr(made, "configure", None)
+        given = options.others()
+        if configure is not None:
+            configure(given)
+        elif given:
+            options.problem("type", f"{plugin.type} has no method configure, which takes {', '.join(sorted(given))}")
+    except HookNotFoundError as error:
+        options.problem("type", str(error))
+        return None
+    except Exception as error:  # noqa: BLE001 - the user's code may raise anything
+        options.problem("type", f"{plugin.type} cannot be used: {type(error).__name__}: {error}")
+        return None
+    if not callable(getattr(made, "converter_for", None)):
+        options.problem("type", f"{plugin.type} is not a class with a method converter_for(column, registration)")
+        return None
+    converter: CustomConverter = made
+    return converter
