@@ -12,11 +12,11 @@ from rowtide.connector.config.model import AvroConverterConfig, ProtobufConverte
 from rowtide.connector.engine.converters import converter
 from rowtide.connector.engine.pipeline_settings import record_rules
 from rowtide.connector.errors import ConnectorError, RegistryError, RegistryUnreachable
+from rowtide.connector.records.codecs.builder import table_schema
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.session import Session
 from rowtide.envelope.avro.differences import NO_DEFAULT
 from rowtide.envelope.converters.registry import Registering
-from rowtide.envelope.table import build_table_schema
 from rowtide.envelope.transforms.record import Side
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -52,7 +52,7 @@ class _Side:
         """
         augment = records_of.topics.naming.key_augment(table.id.database, table.id.table)
         rules = record_rules(records_of)
-        records = build_table_schema(table, topic, rules, "stream", lambda _table, _column: None, augment)
+        records = table_schema(table, topic, rules, "stream", lambda _table, _column: None, augment)
         schema = records.key if self.side == "key" else records.envelope
         if schema is None:
             return []

@@ -408,7 +408,7 @@ class Statements:
         if change.table is None:
             return None
         topic = self._captured.topics.topic(change.table.id)
-        return table_schema(change.table, topic, self._settings, "stream", unknown=lambda table, column: None)
+        return table_schema(change.table, topic, self._settings.rules, "stream", lambda table, column: None)
 
     def _truncated(self, change: SchemaChange, context: StatementContext, out: list[Output]) -> None:
         """Make a ``t`` record, unless ``skipped.operations`` has it, or messages have another form."""

@@ -9,10 +9,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rowtide.connector.records.codecs.builder import table_schema
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.envelope.settings import ValueSettings
-from rowtide.envelope.table import RecordColumn, build_table_schema
+from rowtide.envelope.table import RecordColumn
 from rowtide.envelope.types.mapping import JDBC_BOOLEAN, JDBC_REAL
 from rowtide.schema_history.model import Table
 
@@ -256,7 +257,7 @@ def active_conversions(settings: ConversionSettings) -> list[LossyConversion]:
 
 def lossy_columns(table: Table, settings: PipelineSettings) -> Iterator[tuple[LossyConversion, list[str]]]:
     """Yield the published columns of a table that are converted with loss, by setting."""
-    records = build_table_schema(table, "", settings.rules, "stream", lambda _table, _column: None)
+    records = table_schema(table, "", settings.rules, "stream", lambda _table, _column: None)
     traits = [
         (f"{table.id}.{one.column.name}", _traits(one, in_key=one.index in records.key_columns))
         for one in records.columns

@@ -39,7 +39,7 @@ class SnapshotTable:
         self._custom_query = custom_query
         database, name = table.id.database, table.id.table
         topic, augment = settings.naming.data_change(database, name), settings.naming.key_augment(database, name)
-        self._records = table_schema(table, topic, settings, "snapshot", augment)
+        self._records = table_schema(table, topic, settings.rules, "snapshot", augment=augment)
         self._settings = settings
         self._source = SourceTemplate(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
         self._key_open, self._key_close = wrapping(self._records.key, settings.keys)

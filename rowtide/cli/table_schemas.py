@@ -10,8 +10,8 @@ from rowtide.connector.config import Configuration, ConfigurationError, load
 from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.engine.converters import json_settings
 from rowtide.connector.engine.pipeline_settings import record_rules
+from rowtide.connector.records.codecs.builder import table_schema
 from rowtide.envelope.json.text import schema_text
-from rowtide.envelope.table import build_table_schema
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.recovery.table_history import merge_recorded
 from rowtide.schema_history.store.history_record import RecordedTable, parse_record
@@ -105,7 +105,7 @@ def _read_history(paths: Sequence[str]) -> _History:
 def _schemas_of(recorded: RecordedTable, topic: str, config: Configuration) -> Schemas:
     table = merge_recorded(None, recorded, all_applied=False)
     augment = config.topics.naming.key_augment(table.id.database, table.id.table)
-    schema = build_table_schema(table, topic, record_rules(config), "stream", lambda _table, _column: None, augment)
+    schema = table_schema(table, topic, record_rules(config), "stream", lambda _table, _column: None, augment)
     converter = config.converters.value
     assert isinstance(converter, JsonConverterConfig)
     json_format = json_settings(converter).json_format

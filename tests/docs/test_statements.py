@@ -27,10 +27,10 @@ from tests.support.pages import PAGES, TEXTS, blocks, table
 from tests.support.source_tree import ROOT
 
 FIELDS = {
-    "source.version", "source.snapshot", "source.gtid", "source.file", "rowtide.writer", "header.h.value",
-    "header.h.schema", "value.after.price", "value.before.id", "topic.expression",
+    "source.version", "source.snapshot", "source.gtid", "source.file", "rowtide.writer", "rowtide.testing",
+    "header.h.value", "header.h.schema", "value.after.price", "value.before.id", "topic.expression",
 }  # fmt: skip
-"""Fields and headers of a record and options of transforms, whose names look like properties."""
+"""Fields and headers of a record, options of transforms and modules, whose names look like properties."""
 FIRST_WORDS = {name.split(".")[0] for name in PROPERTIES if "." in name}
 OTHERS_OPTIONS = {"--help", "--py-files"}
 """Of every command, and of spark-submit."""

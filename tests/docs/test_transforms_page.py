@@ -2,15 +2,15 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
-from rowtide.envelope.column_converters import Registration, RelationalColumn
-from rowtide.envelope.schema import BOOLEAN, Schema, struct
+from rowtide.envelope.schema import Schema, struct
 from rowtide.envelope.transforms import ConnectRecord
+from rowtide.testing import RelationalColumn, convert
 
 PAGES = Path(__file__).parents[2] / "docs"
 
@@ -39,17 +39,12 @@ def test_the_examples_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert module.stamped(change).timestamp == 5
 
 
-def test_the_column_converter_runs() -> None:
-    found: dict[str, Any] = {}
-    (block,) = code("converters.md", "# shop_converters.py")
-    exec(block, found)
-    converter = found["Flags"]()
-    converter.configure({"tables": "shop."})
-    for column, registered in (
-        (RelationalColumn("flag", "shop.orders", "TINYINT", length=1), (BOOLEAN, bool)),
-        (RelationalColumn("flag", "shop.orders", "TINYINT", length=4), None),
-        (RelationalColumn("flag", "other.orders", "TINYINT", length=1), None),
-    ):
-        registration = Registration()
-        converter.converter_for(column, registration)
-        assert registration.registered == registered
+def test_the_column_converter_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("shop_converters")
+    monkeypatch.setitem(sys.modules, "shop_converters", module)
+    converter, test = code("converters.md", "# shop_converters.py") + code("converters.md", "from rowtide.testing")
+    exec(converter, module.__dict__)
+    exec(test, {})
+    wide = RelationalColumn("paid", "shop.orders", "TINYINT", length=4)
+    assert convert(module.Flags(), wide, 1) is None
+    assert convert(module.Flags(), replace(wide, length=1, table="x.y"), 1, {"tables": "shop."}) is None

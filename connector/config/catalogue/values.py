@@ -153,7 +153,7 @@ POST_PROCESSORS = Property(
     (),
     "Names of post-processors, each with `<name>.type` and its own options.",
     Status.NOT_YET,
-    "post-processors are not implemented yet",
+    "post-processors are not implemented yet; a transform in Python can change keys and values",
     default_text="",
 )
 UNAVAILABLE_PLACEHOLDER = Property(

@@ -22,7 +22,7 @@ from rowtide.connector.rows.layouts import JSON, KINDS, ColumnDecoding, column_l
 from rowtide.connector.rows.row_compiler import Column
 from rowtide.envelope.column_converters import ColumnConverterError
 from rowtide.envelope.settings import Stage
-from rowtide.envelope.table import OMITTED_TYPES, RecordColumn, TableSchema, build_table_schema
+from rowtide.envelope.table import OMITTED_TYPES, RecordColumn, RecordRules, TableSchema, build_table_schema
 from rowtide.envelope.types.column_type import Fallback, OutOfRangeError
 from rowtide.envelope.types.defaults import default_value
 from rowtide.schema_history import model
@@ -63,7 +63,7 @@ class Codecs:
         settings = self._settings
         database, name = table.id.database, table.id.table
         topic, augment = self._topics.topic(table.id), settings.naming.key_augment(database, name)
-        records = table_schema(table, topic, settings, "stream", augment, key)
+        records = table_schema(table, topic, settings.rules, "stream", warn_unknown, augment, key)
         columns = self._columns(structure, table, records)
         if settings.form is not None and not settings.changes:
             found: Codec = settings.form.codec(records, columns)
@@ -131,27 +131,6 @@ class Codecs:
             absent_value=absent,
             default_text=default_text(column, record, settings),
         )
-
-
-def table_schema(
-    table: Table,
-    topic: str,
-    settings: PipelineSettings,
-    stage: Stage,
-    augment: KeyAugment | None = None,
-    key: Sequence[str] | None = None,
-    *,
-    unknown: Callable[[Table, model.Column], None] | None = None,
-) -> TableSchema:
-    """Derive the schemas of a table's records; see ``build_table_schema``. By default, ``unknown`` warns.
-
-    Raises:
-        SchemaError: a column converter of the user's failed.
-    """
-    try:
-        return build_table_schema(table, topic, settings.rules, stage, unknown or warn_unknown, augment, key)
-    except ColumnConverterError as error:
-        raise SchemaError(str(error)) from error
 
 
 def python_columns(columns: Sequence[Column], records: TableSchema, *, minimal_images: bool) -> list[Column]:
@@ -321,3 +300,23 @@ def warn_unknown(table: Table, column: model.Column) -> None:
         column.name,
         column.column_type,
     )
+
+
+def table_schema(
+    table: Table,
+    topic: str,
+    rules: RecordRules,
+    stage: Stage,
+    unknown: Callable[[Table, model.Column], None] = warn_unknown,
+    augment: KeyAugment | None = None,
+    key: Sequence[str] | None = None,
+) -> TableSchema:
+    """Derive the schemas of a table's records; see ``build_table_schema``.
+
+    Raises:
+        SchemaError: a column converter of the user's failed.
+    """
+    try:
+        return build_table_schema(table, topic, rules, stage, unknown, augment, key)
+    except ColumnConverterError as error:
+        raise SchemaError(str(error)) from error
