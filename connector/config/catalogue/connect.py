@@ -172,9 +172,9 @@ TRANSFORM = Family(
     "`type` and options of a transform: Debezium's ExtractNewRecordState, ExtractChangedRecordState, "
     "ByLogicalTableRouter, outbox.EventRouter, TimezoneConverter, ReadToInsertEvent, SchemaChangeEventFilter, "
     "partitions.PartitionRouting, HeaderToValue, SwapGeometryCoordinates, VectorToJsonConverter, Filter or "
-    "ContentBasedRouter, or Kafka Connect's RegexRouter, TimestampRouter, Filter, InsertField, ReplaceField, MaskField, "
-    "Cast, Flatten, TimestampConverter, ValueToKey, ExtractField, HoistField, SetSchemaMetadata, HeaderFrom, "
-    "InsertHeader or DropHeaders; or a function "
+    "ContentBasedRouter, or Kafka Connect's RegexRouter, TimestampRouter, Filter, InsertField, ReplaceField, "
+    "MaskField, Cast, Flatten, TimestampConverter, ValueToKey, ExtractField, HoistField, SetSchemaMetadata, "
+    "HeaderFrom, InsertHeader or DropHeaders; or a function "
     "or class in Python, `python:module.function`.",
 )
 PREDICATES = Property(
