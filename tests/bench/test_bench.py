@@ -51,7 +51,7 @@ def test_loads_of_unique_values(kind: type[Unique | Wide | Large], table: str, m
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize("exactly_once", ["disabled", "enabled"])
+@pytest.mark.parametrize("exactly_once", ["disabled", pytest.param("enabled", marks=pytest.mark.nightly)])
 def test_both_runs_with_few_rows(mysql: MySQL, kafka: Kafka, tmp_path: Path, exactly_once: str) -> None:
     delivery = {"exactly.once.source.support": exactly_once}
     load = Load(few=4, many=10)

@@ -25,6 +25,7 @@ def test_both_jobs_apply_the_same_changes(spark, rows_of, tmp_path: Path) -> Non
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.servers
 def test_both_jobs_build_the_same_table_in_processes_of_their_own(
     kafka, rows_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

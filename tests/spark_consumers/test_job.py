@@ -217,7 +217,7 @@ def test_an_error_of_one_table_does_not_stop_the_others(run, rows_of, tmp_path) 
     assert "is missing from" in str(run(good.records)["p.d.good"].error)
 
 
-@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+@pytest.mark.parametrize("table_format", ["delta", pytest.param("parquet", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("locks", [True, False], ids=["local", "object store"])
 def test_overlapping_runs_lose_nothing(run, rows_of, tmp_path, monkeypatch, table_format, locks) -> None:
     from contextlib import nullcontext

@@ -16,6 +16,15 @@ TEXT = {"type": "string", "optional": True, "field": "text"}
 DATA = {"type": "bytes", "optional": True, "field": "the `data`"}
 ROWS = 40
 PLACEHOLDER = "__debezium_unavailable_value"
+SIZES_AND_FORMATS = pytest.mark.parametrize(
+    ("size", "table_format"),
+    [
+        ("small", "delta"),
+        ("small", "parquet"),
+        ("large", "delta"),
+        pytest.param("large", "parquet", marks=pytest.mark.nightly),
+    ],
+)
 PLACEHOLDER_BYTES = base64.b64encode(PLACEHOLDER.encode()).decode()
 
 
@@ -30,8 +39,7 @@ def snapshot(name: str = "p.d.t", key: tuple[str, ...] = ("id",)) -> Topic:
     return topic
 
 
-@pytest.mark.parametrize("size", ["small", "large"])
-@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+@SIZES_AND_FORMATS
 def test_a_row_that_takes_an_unavailable_value_is_an_error(
     run, rows_of, tmp_path, monkeypatch, size, table_format
 ) -> None:
@@ -130,8 +138,7 @@ def test_a_message_without_schemas_may_lack_values(run) -> None:
     assert "offset 0 " in error
 
 
-@pytest.mark.parametrize("size", ["small", "large"])
-@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+@SIZES_AND_FORMATS
 def test_a_row_with_the_text_as_its_value(run, rows_of, tmp_path, monkeypatch, size, table_format) -> None:
     """A snapshot has no unavailable values. An update is refused until the row has another value."""
     from rowtide.spark_consumers import job

@@ -102,8 +102,15 @@ def prepared(database: Database, configured: Configured, **more: Any) -> tuple[W
     return config, config.topic(f"{database.name}.t")
 
 
-@BOTH
-@pytest.mark.parametrize("created_by", ["the connector", "the broker"])
+@pytest.mark.parametrize(
+    ("created_by", "exactly_once"),
+    [
+        ("the connector", False),
+        ("the broker", True),
+        pytest.param("the connector", True, marks=pytest.mark.nightly),
+        pytest.param("the broker", False, marks=pytest.mark.nightly),
+    ],
+)
 def test_data_topics_are_created_again_and_nothing_after_is_missing(
     mysql_db: Database,
     configured: Configured,

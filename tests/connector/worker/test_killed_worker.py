@@ -135,7 +135,10 @@ def test_kill_at_random_moments(mysql_db: Database, topics: Topics, configured: 
     )
 
 
-@pytest.mark.parametrize(("flavor", "exactly_once"), [("mysql", True), ("mysql", False), ("mariadb", True)])
+@pytest.mark.parametrize(
+    ("flavor", "exactly_once"),
+    [pytest.param("mysql", True, marks=pytest.mark.nightly), ("mysql", False), ("mariadb", True)],
+)
 def test_stop_under_load(
     request: pytest.FixtureRequest, tmp_path: Path, kafka: Kafka, topics: Topics, flavor: str, *, exactly_once: bool
 ) -> None:

@@ -243,7 +243,7 @@ def database(request: pytest.FixtureRequest, flavor: str) -> Database:
 
 
 @pytest.mark.parametrize(
-    ("flavor", "more", "exactly_once"), [WAYS[0], WAYS[2]]
+    ("flavor", "more", "exactly_once"), [WAYS[0], pytest.param(*WAYS[2], marks=pytest.mark.nightly)]
 )  # several connections are too fast for so few rows
 def test_a_killed_worker_reads_the_missing_rows(
     database: Database, kafka: Kafka, tmp_path: Path, more: dict[str, str], *, exactly_once: bool

@@ -164,8 +164,14 @@ def test_a_port_that_is_taken(mysql_db: Database, configured: Configured) -> Non
             third.stop()
 
 
-@pytest.mark.parametrize("exactly_once", [True, False])
-@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize(
+    ("end", "exactly_once"),
+    [
+        ("stop", False),
+        ("kill", True),
+        *(pytest.param(*one, marks=pytest.mark.nightly) for one in (("stop", True), ("kill", False))),
+    ],
+)
 def test_a_restart_in_the_middle_of_a_large_transaction(
     mysql_db: Database, topics: Topics, configured: Configured, end: str, *, exactly_once: bool
 ) -> None:

@@ -39,7 +39,9 @@ def _crash_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StateStore, "finish", counted(StateStore.finish))
 
 
-@pytest.mark.parametrize(("partitions", "added"), [(2, [NOTE, SIZE, PLAIN]), (1, [PLAIN])])
+@pytest.mark.parametrize(
+    ("partitions", "added"), [(2, [NOTE, SIZE, PLAIN]), pytest.param(1, [PLAIN], marks=pytest.mark.nightly)]
+)
 def test_existing_rows_have_the_default_of_a_new_column_after_a_crash_at_any_commit(
     run, rows_of, tmp_path, monkeypatch, partitions, added
 ) -> None:

@@ -34,6 +34,9 @@ pytestmark = pytest.mark.servers
 HEADERS = (("__debezium.context.connectorName", b"mysql"), ("empty", b""), ("null", None))
 PATIENCE = 120.0
 EXACTLY_ONCE = ["exactly once", "exactly once, native"]
+MODES = ["at least once", "at least once, native", *EXACTLY_ONCE]
+KILLED = {("at least once", "kill"), ("exactly once, native", "kill")}
+"""The other ways of a restart take too long for every run."""
 Run = Callable[..., "Running"]
 
 
@@ -88,7 +91,7 @@ class Running:
         return [int(record.value or b"") for record in self.topics.read(self.topic)]
 
 
-@pytest.fixture(params=["at least once", "at least once, native", *EXACTLY_ONCE])
+@pytest.fixture(params=MODES)
 def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -291,7 +294,14 @@ def delivered(one: Running, last: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("how", ["kill", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("stop", "pause"))])
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    [
+        pytest.param(mode, how, marks=() if (mode, how) in KILLED else pytest.mark.nightly)
+        for mode in MODES
+        for how in ("kill", "stop", "pause")
+    ],
+)
 def test_nothing_is_lost_when_a_broker_restarts(broker: Kafka, mode: str, how: str) -> None:
     """The client may end a producer whose commit was not answered; a connector then starts again, and so does this."""
     with running(broker.bootstrap) as start:
