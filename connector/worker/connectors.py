@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -14,6 +14,7 @@ from rowtide.connector.config.kafka.producer_settings import DEFAULTS
 from rowtide.connector.delivery.event_store import DEFAULT_MAX_BYTES
 from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.worker.service import ConnectorService
+from rowtide.connector.worker.web.connect_rest import Controlled, Store
 
 _LEAST_STOP_S = 1.0
 """The least time to stop, also with ``task.shutdown.graceful.timeout.ms=0``."""
@@ -38,15 +39,27 @@ class Connectors(Service):
         services: the connectors by name.
         on_failure: called in the event loop when a connector fails while others continue.
         on_end: called in the event loop when the last connector has ended by itself.
+        store: ``None``: the connectors are those of configuration files.
     """
 
     logger = ConnectorService.logger
+    store: Store | None = None
 
     def __init__(self, configs: Iterable[Configuration], form: MessageForm | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.services = {config.name: ConnectorService(config, form) for config in sharing_memory(tuple(configs))}
         self.on_failure: Callable[[Failure], None] = lambda _failure: None
         self.on_end: Callable[[], None] = lambda: None
+
+    @property
+    def controlled(self) -> Mapping[str, Controlled]:
+        """What the REST interface controls."""
+        return self.services
+
+    @property
+    def several(self) -> bool:
+        """Whether lines of the log must say which connector they are about."""
+        return len(self.services) > 1
 
     @property
     def failures(self) -> list[Failure]:
@@ -82,16 +95,23 @@ class Connectors(Service):
 
 
 def sharing_memory(configs: Sequence[Configuration]) -> list[Configuration]:
-    """Divide the memory for queued records, and for those on their way to Kafka, among the connectors of a process.
+    """Divide the memory for queued records, and for those on their way to Kafka, among the connectors of a process."""
+    return [with_share(config, len(configs)) for config in configs]
+
+
+def with_share(config: Configuration, connectors: int) -> Configuration:
+    """Give a connector its share of a process's memory for queued records, and for those on their way to Kafka.
 
     One connector may hold 64 MB of each. Those of a process share this, with at least 8 MB each, unless a connector's
     own configuration has a limit.
+
+    Args:
+        config: the connector's configuration.
+        connectors: the number of connectors in the process.
     """
-    share = max(_LEAST_SHARE, DEFAULT_MAX_BYTES // max(1, len(configs)))
-    return list(configs) if len(configs) == 1 else [_limited(config, share) for config in configs]
-
-
-def _limited(config: Configuration, share: int) -> Configuration:
+    if connectors <= 1:
+        return config
+    share = max(_LEAST_SHARE, DEFAULT_MAX_BYTES // connectors)
     largest = int(config.kafka.producer.get("message.max.bytes", DEFAULTS["message.max.bytes"]))
     memory = {"queue.buffering.max.kbytes": str(max(share, largest) // 1024 + 1)}
     return replace(

@@ -49,8 +49,8 @@ class Worker(mode.Worker):
 
             console = self.app.reporter.console = Console(stderr=True)
         file = cast("str | None", self.logfile)
-        several = len(self.app.connectors.services) > 1
-        logs.set_up(self.loglevel or "info", file, console, as_json=self.app.log_format == "json", threads=several)
+        as_json = self.app.log_format == "json"
+        logs.set_up(self.loglevel or "info", file, console, as_json=as_json, threads=self.app.connectors.several)
         logging.getLogger("mode.rowtide").addFilter(_is_no_crash)
 
     async def on_first_start(self) -> None:

@@ -22,7 +22,7 @@ from rowtide.connector.signals.signalling import Signalling
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.failures import StopTimeoutError
 from rowtide.connector.worker.status import Status, status_of
-from rowtide.connector.worker.web.connect_rest import StillStopping
+from rowtide.connector.worker.web.connect_rest import ConnectorState, StillStopping, connect_state
 
 log = logging.getLogger(__name__)
 
@@ -228,6 +228,11 @@ class ConnectorService(Service):
             file, pos = reader.status.file, reader.status.pos
             behind = await asyncio.to_thread(self._binlog_end.behind, file, pos, _LAG_TIMEOUT_S)
         return self._status(behind)
+
+    async def connect_state(self) -> ConnectorState:
+        """The connector's state for Kafka Connect's REST interface."""
+        status = self._status(None)
+        return ConnectorState(connect_state(status.state), trace=status.problem or "")
 
     async def status_at_once(self) -> Status:
         """The connector's status without the lag in bytes: no server delays it."""

@@ -71,5 +71,6 @@ class App(faust.App):
 
     def _new_web(self) -> WebServer:
         services, access = self.connectors.services, Access(self.token, self.conf.web_bind)
-        served = [*pages(list(services.values())), *routes(services, access), *signal_routes(services, access)]
+        controlled = routes(self.connectors.controlled, access, self.connectors.store)
+        served = [*pages(services.values()), *controlled, *signal_routes(services, access)]
         return WebServer(self, served, any_port=self.any_port)

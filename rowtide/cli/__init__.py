@@ -57,6 +57,9 @@ COMMANDS = {
     "snapshot": Command(
         "rowtide.cli.connectors.snapshot", "snapshot", "connector", "Show the state of a connector's snapshots."
     ),
+    "worker": Command(
+        "rowtide.cli.connectors.worker", "worker", "connector", "Run connectors as one of a fleet's workers."
+    ),
     "properties": Command(
         "rowtide.cli.properties", "properties", "connector", "Show the reference of configuration properties."
     ),

@@ -278,7 +278,7 @@ WORKER_ONLY = Family(
     "config.storage.*, status.storage.*, rest.*, listeners, plugin.* …",
     r"(?:config|status)\.storage\..+|rest\..+|listeners|plugin\.(?:path|discovery)|admin\.listeners|access\.control\..+"
     r"|response\.http\.headers\.config|topic\.tracking\..+|metrics\..+|metric\.reporters|worker\..+"
-    r"|scheduled\.rebalance\.max\.delay\.ms|rebalance\.timeout\.ms|session\.timeout\.ms|connect\.protocol"
+    r"|rowtide\.fleet\..+|heartbeat\.interval\.ms|scheduled\.rebalance\.max\.delay\.ms|rebalance\.timeout\.ms|session\.timeout\.ms|connect\.protocol"
     r"|inter\.worker\..+|confluent\.(?:license|topic|metadata|monitoring)\..+|confluent\.license|internal\.(?:key|value)\.converter(?:\..+)?",
     "Properties of a cluster of Kafka Connect workers.",
     Status.WITHOUT_EFFECT,

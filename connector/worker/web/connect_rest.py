@@ -1,27 +1,57 @@
-"""Kafka Connect's REST interface for the connectors of one worker: their state, pause, resume, restart, log levels.
+"""Kafka Connect's REST interface: the connectors of a worker or a fleet, their states, and log levels.
 
-Paths, status codes and bodies are those of Kafka Connect 4. Connectors are not created, changed or deleted here: the
-configuration file does that. A connector has one task, 0.
+Paths, status codes and bodies are those of Kafka Connect 4. A fleet's connectors are created, changed and deleted here;
+for those of a standalone worker the configuration file does that. A connector has one task, 0.
 """
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from rowtide._version import __version__
-from rowtide.connector.worker.status import Status
+from rowtide.connector.config.errors import ConfigurationError
 from rowtide.connector.worker.web import log_levels
 from rowtide.connector.worker.web.access import Access
 
-_STATES = {"PAUSED": "PAUSED", "STOPPED": "STOPPED", "FAILED": "FAILED", "RESTARTING": "RESTARTING"}
-"""Kafka Connect's names of states; all others are RUNNING."""
+_OWN_STATES = frozenset({"PAUSED", "STOPPED", "FAILED", "RESTARTING"})
+_INITIAL_STATES = ("RUNNING", "PAUSED", "STOPPED")
+
+
+def connect_state(state: str) -> str:
+    """Return Kafka Connect's name of a connector's state, which has fewer of them."""
+    return state if state in _OWN_STATES else "RUNNING"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorState:
+    """The state of a connector and its task.
+
+    Attributes:
+        state: one of Kafka Connect's states.
+        worker_id: the worker that runs it; ``None`` for the one that answers.
+        trace: why it has failed.
+    """
+
+    state: str
+    worker_id: str | None = None
+    trace: str = ""
 
 
 class StillStopping(Exception):
     """The connector has not stopped yet, because a server does not answer."""
+
+
+class BadRequest(Exception):
+    """A request cannot be carried out as it is; the message says why."""
+
+
+class StoreUnavailable(Exception):
+    """Configurations cannot be written, because a server does not answer."""
 
 
 class Controlled(Protocol):
@@ -31,8 +61,8 @@ class Controlled(Protocol):
         """Its configuration, with secrets masked."""
         ...
 
-    async def status(self) -> Status:
-        """Its status."""
+    async def connect_state(self) -> ConnectorState:
+        """Its state."""
         ...
 
     async def hold(self, state: str) -> None:
@@ -56,8 +86,40 @@ class Controlled(Protocol):
         ...
 
 
-def routes(connectors: Mapping[str, Controlled], access: Access) -> list[web.RouteDef]:
-    """The routes of the interface."""
+class Store(Protocol):
+    """Where configurations are kept."""
+
+    async def put(self, name: str, properties: Mapping[str, str], initial_state: str | None = None) -> None:
+        """Create or change a connector. It returns when the worker that answers knows the connector.
+
+        Args:
+            name: of the connector.
+            properties: its configuration. Asterisks stand for secrets that do not change.
+            initial_state: ``RUNNING``, ``PAUSED`` or ``STOPPED``; by default the state that it has, or ``RUNNING``.
+
+        Raises:
+            ConfigurationError: the configuration is wrong.
+            StoreUnavailable: it cannot be written.
+        """
+        ...
+
+    async def delete(self, name: str) -> None:
+        """Delete a connector.
+
+        Raises:
+            StoreUnavailable: that cannot be written.
+        """
+        ...
+
+
+def routes(connectors: Mapping[str, Controlled], access: Access, store: Store | None = None) -> list[web.RouteDef]:
+    """Return the routes of the interface.
+
+    Args:
+        connectors: the connectors by name, which may come and go.
+        access: who may control them.
+        store: creates, changes and deletes connectors, if that can be done here.
+    """
     rest = _Rest(connectors)
     guarded = guarded_by(access)
     connector, task = "/connectors/{name}", "/connectors/{name}/tasks/{task}"
@@ -75,6 +137,14 @@ def routes(connectors: Mapping[str, Controlled], access: Access) -> list[web.Rou
         web.get("/admin/loggers/{logger}", guarded(rest.level)),
         web.put("/admin/loggers/{logger}", guarded(rest.set_level)),
     ]
+    if store is not None:
+        editor = _Editor(connectors, store)
+        found += [
+            web.post("/connectors", guarded(editor.create)),
+            web.put(f"{connector}/config", guarded(editor.put)),
+            web.patch(f"{connector}/config", guarded(editor.patch)),
+            web.delete(connector, guarded(editor.delete)),
+        ]
     for word, handler in held.items():
         found += [web.put(f"{connector}/{word}", guarded(handler)), web.post(f"{connector}/{word}", guarded(handler))]
     return found
@@ -90,8 +160,12 @@ def guarded_by(access: Access) -> Callable[[Handler], Handler]:
                 return error(*refusal)
             try:
                 return await handler(request)
+            except BadRequest as problem:
+                return error(400, str(problem))
             except StillStopping as problem:
                 return error(409, str(problem))
+            except StoreUnavailable as problem:
+                return error(503, str(problem))
 
         return serve
 
@@ -124,7 +198,7 @@ class _Rest:
         found: dict[str, dict[str, Any]] = {name: {} for name in self._connectors}
         for name, connector in self._connectors.items():
             if "status" in expand:
-                found[name]["status"] = _state(await connector.status(), request)
+                found[name]["status"] = _state(name, await connector.connect_state(), request)
             if "info" in expand:
                 found[name]["info"] = _info(name, connector)
         return web.json_response(found)
@@ -136,22 +210,22 @@ class _Rest:
         return await self._answer(request, lambda _name, connector: _ready(dict(connector.properties())))
 
     async def state(self, request: web.Request) -> web.Response:
-        async def body(_name: str, connector: Controlled) -> Any:
-            return _state(await connector.status(), request)
+        async def body(name: str, connector: Controlled) -> Any:
+            return _state(name, await connector.connect_state(), request)
 
         return await self._answer(request, body)
 
     async def tasks(self, request: web.Request) -> web.Response:
         async def body(name: str, connector: Controlled) -> Any:
             task = {"id": {"connector": name, "task": 0}, "config": dict(connector.properties())}
-            return [task] if _state(await connector.status(), request)["tasks"] else []
+            return [task] if _state(name, await connector.connect_state(), request)["tasks"] else []
 
         return await self._answer(request, body)
 
     async def task_state(self, request: web.Request) -> web.Response:
         name, task = request.match_info["name"], request.match_info["task"]
         connector = self._connectors.get(name)
-        tasks = [] if connector is None else _state(await connector.status(), request)["tasks"]
+        tasks = [] if connector is None else _state(name, await connector.connect_state(), request)["tasks"]
         if not tasks or task != "0":
             return error(404, f"No status found for task {name}-{task}")
         return web.json_response(tasks[0])
@@ -171,11 +245,11 @@ class _Rest:
         if connector is None:
             return error(404, f"Unknown connector: {name}")
         tasks, only_failed = (request.query.get(word, "").lower() == "true" for word in ("includeTasks", "onlyFailed"))
-        if not only_failed or (await connector.status()).state == "FAILED":
+        if not only_failed or (await connector.connect_state()).state == "FAILED":
             await connector.rerun()
         if not (tasks or only_failed):
             return web.Response(status=204)
-        return web.json_response(_state(await connector.status(), request), status=202)
+        return web.json_response(_state(name, await connector.connect_state(), request), status=202)
 
     async def restart_task(self, request: web.Request) -> web.Response:
         name, task = request.match_info["name"], request.match_info["task"]
@@ -226,6 +300,98 @@ class _Rest:
         return web.Response(status=status)
 
 
+class _Editor:
+    """The handlers that create, change and delete connectors.
+
+    Kafka Connect answers 500 to bodies that are no JSON or have another form; 400 is right.
+    """
+
+    def __init__(self, connectors: Mapping[str, Controlled], store: Store) -> None:
+        self._connectors = connectors
+        self._store = store
+
+    async def create(self, request: web.Request) -> web.Response:
+        name, properties, state = _creation(await _object(request))
+        if name in self._connectors:
+            return error(409, f"Connector {name} already exists")
+        return await self._put(name, properties, state)
+
+    async def put(self, request: web.Request) -> web.Response:
+        return await self._put(request.match_info["name"], _properties(await _object(request), "the body"))
+
+    async def patch(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        connector = self._connectors.get(name)
+        if connector is None:
+            return error(404, f"Connector {name} not found")
+        changes = _properties(await _object(request), "the body", nulls=True)
+        return await self._put(name, {**connector.properties(), **changes})
+
+    async def delete(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        if name not in self._connectors:
+            return error(404, f"Connector {name} not found")
+        await self._store.delete(name)
+        return web.Response(status=204)
+
+    async def _put(
+        self, name: str, properties: Mapping[str, str | None], initial_state: str | None = None
+    ) -> web.Response:
+        own = properties.get("name", name)
+        if own != name:
+            raise BadRequest(f"Connector name configuration ({own}) doesn't match connector name in the URL ({name})")
+        created = name not in self._connectors
+        given = {key: text for key, text in properties.items() if text is not None}
+        try:
+            await self._store.put(name, {"name": name, **given}, initial_state)
+        except ConfigurationError as problem:
+            listed = "\n".join(f"{one.property}: {one.message}" for one in problem.problems)
+            raise BadRequest(
+                f"Connector configuration is invalid and contains the following {len(problem.problems)} error(s):\n"
+                f"{listed}"
+            ) from None
+        headers = {"Location": f"/connectors/{quote(name)}"} if created else {}
+        return web.json_response(_info(name, self._connectors[name]), status=201 if created else 200, headers=headers)
+
+
+def _creation(body: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]:
+    """The name, the configuration and the initial state in the body of a request that creates a connector."""
+    unknown = sorted(body.keys() - {"name", "config", "initial_state"})
+    if unknown:
+        raise BadRequest(f"unknown field {unknown[0]!r}: the fields are name, config and initial_state")
+    properties = _properties(body.get("config"), 'the field "config"')
+    name, state = body.get("name") or properties.get("name"), body.get("initial_state")
+    if not isinstance(name, str) or not name.strip() or "/" in name:
+        raise BadRequest("a connector needs a name, without a slash")
+    if state is None:
+        return name, properties, None
+    if not isinstance(state, str) or state.upper() not in _INITIAL_STATES:
+        raise BadRequest(f"initial_state must be one of {', '.join(_INITIAL_STATES)}, not {state!r}")
+    return name, properties, state.upper()
+
+
+async def _object(request: web.Request) -> dict[str, Any]:
+    try:
+        body = json.loads(await request.text())
+    except (ValueError, LookupError, RecursionError):  # also an unknown character set
+        raise BadRequest("the body is not JSON") from None
+    if not isinstance(body, dict):
+        raise BadRequest("the body is not a JSON object")
+    return body
+
+
+def _properties(given: Any, what: str, *, nulls: bool = False) -> dict[str, Any]:
+    """The properties in a body: texts, as which numbers and truth values are taken; ``None`` removes one."""
+    if not isinstance(given, dict):
+        raise BadRequest(f"{what} must be a JSON object of properties")
+    for name, value in given.items():
+        if isinstance(value, dict | list) or (value is None and not nulls):
+            raise BadRequest(f"{what}: {name} must be a text")
+    return {
+        name: value if value is None or isinstance(value, str) else json.dumps(value) for name, value in given.items()
+    }
+
+
 async def _ready(body: Any) -> Any:
     return body
 
@@ -235,12 +401,12 @@ def _info(name: str, connector: Controlled) -> dict[str, Any]:
     return {"name": name, "config": dict(connector.properties()), "tasks": tasks, "type": "source"}
 
 
-def _state(status: Status, request: web.Request) -> dict[str, Any]:
-    found = {"state": _STATES.get(status.state, "RUNNING"), "worker_id": request.host, "version": __version__}
-    if found["state"] == "FAILED":
-        found["trace"] = status.problem or ""
-    tasks = [] if status.state == "STOPPED" else [{"id": 0, **found}]
-    return {"name": status.name, "connector": found, "tasks": tasks, "type": "source"}
+def _state(name: str, now: ConnectorState, request: web.Request) -> dict[str, Any]:
+    found = {"state": now.state, "worker_id": now.worker_id or request.host, "version": __version__}
+    if now.state == "FAILED":
+        found["trace"] = now.trace
+    tasks = [] if now.state == "STOPPED" else [{"id": 0, **found}]
+    return {"name": name, "connector": found, "tasks": tasks, "type": "source"}
 
 
 def _level(level: str) -> dict[str, Any]:

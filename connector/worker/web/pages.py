@@ -1,7 +1,7 @@
 """The pages of the web server, beside those of ``connect_rest``."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from aiohttp import web
@@ -22,8 +22,8 @@ class Source(Protocol):
         ...
 
 
-def pages(sources: Sequence[Source]) -> list[web.RouteDef]:
-    """All pages of some connectors."""
+def pages(sources: Collection[Source]) -> list[web.RouteDef]:
+    """All pages of the connectors of a worker, which may come and go."""
 
     async def statuses() -> list[Status]:
         return await asyncio.gather(*(source.status() for source in sources))

@@ -12,11 +12,16 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from rowtide import __version__
-from rowtide.connector.worker.status import Status
+from rowtide.connector.config.errors import ConfigurationError, Problem
 from rowtide.connector.worker.web.access import Access
-from rowtide.connector.worker.web.connect_rest import StillStopping, routes
+from rowtide.connector.worker.web.connect_rest import (
+    ConnectorState,
+    StillStopping,
+    StoreUnavailable,
+    connect_state,
+    routes,
+)
 from rowtide.connector.worker.web.server import json_errors
-from tests.support.processes.made_statuses import status
 
 Client = TestClient[web.Request, web.Application]
 
@@ -32,8 +37,8 @@ class Fake:
     def properties(self) -> Mapping[str, str]:
         return {"name": "shop", "database.password": "********"}
 
-    async def status(self) -> Status:
-        return status(name="shop", state=self.state, error=self.error)
+    async def connect_state(self) -> ConnectorState:
+        return ConnectorState(connect_state(self.state), trace=self.error or "")
 
     async def hold(self, state: str) -> None:
         self.done.append(state)
@@ -239,3 +244,117 @@ def test_every_route_is_guarded(method: str, path: str) -> None:
 @pytest.mark.parametrize("host", ["localhost:x", "a:b:c"])
 def test_a_host_that_is_no_name_is_refused(host: str) -> None:
     assert ask(Fake(), "GET", "/connectors", headers={"Host": host})[0] in {400, 403}
+
+
+class FakeStore:
+    """Keeps configurations; ``broken`` is what it raises."""
+
+    def __init__(self) -> None:
+        self.connectors: dict[str, Fake] = {"shop": Fake()}
+        self.put_: list[tuple[str, Mapping[str, str], str | None]] = []
+        self.broken: Exception | None = None
+
+    async def put(self, name: str, properties: Mapping[str, str], initial_state: str | None = None) -> None:
+        if self.broken is not None:
+            raise self.broken
+        self.put_.append((name, properties, initial_state))
+        self.connectors.setdefault(name, Fake())
+
+    async def delete(self, name: str) -> None:
+        del self.connectors[name]
+
+
+def edit(store: FakeStore, method: str, path: str, body: Any = None, text: str | None = None) -> tuple[int, Any, str]:
+    async def work() -> tuple[int, Any, str]:
+        app = web.Application(middlewares=[json_errors])
+        app.add_routes(routes(store.connectors, Access(None, "127.0.0.1"), store))
+        given: dict[str, Any] = {"json": body} if text is None else {"data": text}
+        async with TestClient(TestServer(app)) as client, client.request(method, path, **given) as answer:
+            content = await answer.text()
+            return answer.status, await answer.json() if content else None, answer.headers.get("Location", "")
+
+    return asyncio.run(work())
+
+
+def test_a_connector_is_created() -> None:
+    store = FakeStore()
+    code, body, location = edit(
+        store, "POST", "/connectors", {"name": "crm \u00e4", "config": {"tasks.max": 1, "a": True}}
+    )
+    assert (code, body["name"], location) == (201, "crm \u00e4", "/connectors/crm%20%C3%A4")
+    assert store.put_ == [("crm \u00e4", {"name": "crm \u00e4", "tasks.max": "1", "a": "true"}, None)]
+    paused = {"config": {"name": "crm2"}, "initial_state": "paused"}
+    assert edit(store, "POST", "/connectors", paused)[0] == 201
+    assert store.put_[-1] == ("crm2", {"name": "crm2"}, "PAUSED")
+    assert edit(store, "POST", "/connectors", {"name": "shop", "config": {}})[:2] == (
+        409,
+        {"error_code": 409, "message": "Connector shop already exists"},
+    )
+
+
+def test_a_configuration_is_changed() -> None:
+    store = FakeStore()
+    assert edit(store, "PUT", "/connectors/shop/config", {"x": "1"})[0] == 200
+    assert edit(store, "PUT", "/connectors/crm/config", {"x": "1"})[::2] == (201, "/connectors/crm")
+    assert edit(store, "PATCH", "/connectors/shop/config", {"database.password": None, "x": "2"})[0] == 200
+    assert [properties for _, properties, _ in store.put_] == [
+        {"name": "shop", "x": "1"},
+        {"name": "crm", "x": "1"},
+        {"name": "shop", "x": "2"},
+    ]
+    assert edit(store, "PATCH", "/connectors/none/config", {})[0] == 404
+
+
+def test_a_connector_is_deleted() -> None:
+    store = FakeStore()
+    assert edit(store, "DELETE", "/connectors/shop")[:2] == (204, None)
+    assert edit(store, "DELETE", "/connectors/shop")[:2] == (
+        404,
+        {"error_code": 404, "message": "Connector shop not found"},
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{not json",
+        "[]",
+        "{}",
+        '{"name": "a"}',
+        '{"name": "a", "config": null}',
+        '{"name": "a", "config": {"x": null}}',
+        '{"name": "a", "config": {"x": [1]}}',
+        '{"config": {}}',
+        '{"name": "a/b", "config": {}}',
+        '{"name": "a", "config": {"name": "b"}}',
+        '{"name": "a", "config": {}, "unknown": 1}',
+        '{"name": "a", "config": {}, "initial_state": "ASLEEP"}',
+    ],
+)
+def test_a_bad_body_is_refused(body: str) -> None:
+    store = FakeStore()
+    code, answer, _ = edit(store, "POST", "/connectors", text=body)
+    assert (code, answer["error_code"], store.put_) == (400, 400, [])
+
+
+def test_all_problems_of_a_configuration_are_in_the_answer() -> None:
+    store = FakeStore()
+    store.broken = ConfigurationError([Problem("topic.prefix", "is required"), Problem("snapshot.mode", "is wrong")])
+    code, answer, _ = edit(store, "PUT", "/connectors/shop/config", {})
+    assert code == 400
+    assert answer["message"] == (
+        "Connector configuration is invalid and contains the following 2 error(s):\n"
+        "topic.prefix: is required\nsnapshot.mode: is wrong"
+    )
+
+
+def test_a_store_that_is_away_is_unavailable() -> None:
+    store = FakeStore()
+    store.broken = StoreUnavailable("Kafka does not answer")
+    assert edit(store, "PUT", "/connectors/shop/config", {})[0] == 503
+
+
+def test_connectors_of_files_are_not_changed() -> None:
+    assert ask(Fake(), "POST", "/connectors", json={"name": "a", "config": {}})[0] == 405
+    assert ask(Fake(), "DELETE", "/connectors/shop")[0] == 405

@@ -1,0 +1,141 @@
+"""Edge: the Faust app of a fleet's worker: its consumer group is the fleet, its agent takes signals.
+
+The agent's topic is shared by the workers. The group gives each partition to one of them, and with it the connectors of
+that partition; Faust's sticky assignor moves as few as possible. A connector goes on while the group rebalances, and
+stops when its partition has another owner. Both may run for a moment: Kafka fences the older one, because each
+connector writes under its own transactional id.
+"""
+
+import json
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import faust
+from faust.app.base import BootStrategy as FaustBootStrategy
+from faust.types import TP
+
+from rowtide.connector.delivery.kafka.tls import tls_context
+from rowtide.connector.errors import SignalError
+from rowtide.connector.fleet.fleet import Fleet
+from rowtide.connector.fleet.settings import FleetSettings
+from rowtide.connector.kafka_producer.connection.settings import ConnectionSettings
+from rowtide.connector.worker.memory_release import MemoryRelease
+from rowtide.connector.worker.process import Worker
+from rowtide.connector.worker.reports.reporter import Reporter
+from rowtide.connector.worker.reports.systemd import SystemdNotifier
+from rowtide.connector.worker.standalone_app import App
+from rowtide.connector.worker.web.address import WebAddress
+
+log = logging.getLogger(__name__)
+
+# They report a broker that is away ten times a second, and each rebalance. The connectors report it once.
+logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+logging.getLogger("aiokafka.consumer.group_coordinator").setLevel(logging.ERROR)
+
+
+class BootStrategy(FaustBootStrategy):
+    """Starts Faust's clients and agents, without the sensors, which sample the event loop every second."""
+
+    enable_sensors = False
+
+
+class FleetApp(App):
+    """The Faust app of a fleet's worker."""
+
+    BootStrategy = BootStrategy  # type: ignore[assignment]  # the standalone app starts less of Faust
+    connectors: Fleet  # type: ignore[assignment]
+
+    async def on_start(self) -> None:
+        """Start as an app with agents does."""
+        await faust.App.on_start(self)
+
+
+def create_app(
+    settings: FleetSettings,
+    partitions: int,
+    *,
+    web_bind: str | None = None,
+    web_port: int | None = None,
+    web_token: str | None = None,
+) -> FleetApp:
+    """Create the Faust app of a fleet's worker.
+
+    Args:
+        settings: of the worker.
+        partitions: the number of partitions of the fleet's topic.
+        web_bind: as for a standalone worker.
+        web_port: as for a standalone worker.
+        web_token: as for a standalone worker.
+
+    Raises:
+        ConfigurationError: ``WEB_PORT`` of the environment is no port.
+        TlsFileError: a certificate or key cannot be used.
+    """
+    address = WebAddress.choose(web_bind, web_port)
+    app = FleetApp(
+        settings.group,
+        broker=[f"kafka://{broker}" for broker in settings.connection.bootstrap],
+        broker_credentials=_credentials(settings.connection),
+        broker_session_timeout=settings.session_s,
+        broker_heartbeat_interval=settings.heartbeat_s,
+        broker_request_timeout=max(settings.session_s, settings.connection.request_timeout),
+        consumer_auto_offset_reset="earliest",
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        Worker=Worker,
+        web_bind=address.host,
+        web_port=address.port,
+        env={},  # variables would override what is given here
+    )
+    app.any_port = address.any_port
+    app.token = web_token
+    fleet = app.connectors = Fleet(settings, f"{address.host}:{address.port}", partitions)
+    app.reporter = Reporter([])
+    app.services += [fleet, app.reporter, SystemdNotifier([]), MemoryRelease()]
+    topic = app.topic(
+        settings.fleet_topic,
+        partitions=partitions,
+        key_type=bytes,
+        value_type=bytes,
+        key_serializer="raw",
+        value_serializer="raw",
+    )
+
+    @app.agent(topic, name="signals")
+    async def signals(stream: Any) -> None:
+        async for key, value in stream.items():
+            take_signal(fleet, key, value)
+
+    @app.on_partitions_assigned.connect(weak=False)
+    async def assigned(_app: Any, assigned: Iterable[TP], **_: Any) -> None:
+        fleet.assigned([one.partition for one in assigned if one.topic == settings.fleet_topic])
+
+    return app
+
+
+def take_signal(fleet: Fleet, key: bytes | None, value: bytes | None) -> None:
+    """Hand a signal of the fleet's topic to its connector. One that cannot be used is logged and skipped.
+
+    Args:
+        fleet: the connectors of this worker.
+        key: the connector's name.
+        value: the signal as JSON, with ``type``, ``data`` and ``id``.
+    """
+    name = (key or b"").decode("utf-8", "replace")
+    try:
+        fields = json.loads(value or b"null")
+        fleet.signal(name, fields if isinstance(fields, dict) else {})
+    except (ValueError, RecursionError, SignalError) as error:
+        log.warning("a signal for connector %s in topic %s is skipped: %s", name, fleet.settings.fleet_topic, error)
+
+
+def _credentials(connection: ConnectionSettings) -> Any:
+    """The credentials of Faust's clients; ``None`` for plain text."""
+    context = None if connection.tls is None else tls_context(connection.tls)
+    if connection.credentials is not None:
+        given = connection.credentials
+        return faust.SASLCredentials(
+            username=given.username, password=given.password, mechanism=given.mechanism, ssl_context=context
+        )
+    return None if context is None else faust.SSLCredentials(context)

@@ -1,0 +1,167 @@
+"""The records of Kafka Connect's configuration topic (``config.storage.topic``). Pure.
+
+Each key is the name of a setting, each value JSON without a schema, as Kafka Connect's ``KafkaConfigBackingStore``
+writes them. Records of tasks, sessions and loggers stay as they are: a fleet does not need them.
+"""
+
+import enum
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+__all__ = [
+    "BrokenRecord",
+    "Configurations",
+    "Connector",
+    "Restart",
+    "Target",
+    "connector_record",
+    "restart_record",
+    "target_record",
+]
+
+Record = tuple[bytes, bytes | None]
+"""A key and a value; ``None`` deletes."""
+
+_CONNECTOR = "connector-"
+_TARGET = "target-state-"
+_RESTART = "restart-connector-"
+
+
+class Target(enum.StrEnum):
+    """The state that a connector shall have."""
+
+    STARTED = "STARTED"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A connector of the fleet.
+
+    Attributes:
+        name: its name.
+        properties: its configuration as it was given, references included.
+        target: the state that it shall have.
+        revision: the offset of the record with its configuration. A larger one means a new configuration.
+    """
+
+    name: str
+    properties: Mapping[str, str]
+    target: Target
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A request to restart a connector.
+
+    Attributes:
+        name: its name.
+        only_failed: restart it only if it has failed.
+        offset: of the record.
+    """
+
+    name: str
+    only_failed: bool
+    offset: int
+
+
+class BrokenRecord(ValueError):
+    """A record of the topic cannot be used. What was known before it stays valid."""
+
+
+class Configurations:
+    """The connectors of a configuration topic, from its records in their order."""
+
+    def __init__(self) -> None:
+        self._connectors: dict[str, Connector] = {}
+        self._targets: dict[str, Target] = {}
+
+    def apply(self, key: bytes | None, value: bytes | None, offset: int) -> Restart | None:
+        """Apply the next record.
+
+        Returns:
+            The request, if the record is one to restart a connector.
+
+        Raises:
+            BrokenRecord: it cannot be read.
+        """
+        setting = (key or b"").decode("utf-8", "replace")
+        if setting.startswith(_RESTART):
+            name = setting.removeprefix(_RESTART)
+            return None if value is None else Restart(name, _fields(value).get("only-failed") is True, offset)
+        if setting.startswith(_TARGET):
+            self._aim(setting.removeprefix(_TARGET), value)
+        elif setting.startswith(_CONNECTOR):
+            self._configure(setting.removeprefix(_CONNECTOR), value, offset)
+        return None
+
+    def _configure(self, name: str, value: bytes | None, offset: int) -> None:
+        if value is None:
+            self._connectors.pop(name, None)
+            return
+        properties = _fields(value).get("properties")
+        if not isinstance(properties, dict) or not all(
+            isinstance(text, str) or text is None for text in properties.values()
+        ):
+            raise BrokenRecord('its "properties" are no object of texts')
+        given = {key: text for key, text in properties.items() if text is not None}
+        self._connectors[name] = Connector(name, given, self._targets.get(name, Target.STARTED), offset)
+
+    def _aim(self, name: str, value: bytes | None) -> None:
+        if value is None:
+            self._targets.pop(name, None)
+            target = Target.STARTED
+        else:
+            fields = _fields(value)
+            text = fields.get("state.v2") or fields.get("state")
+            try:
+                target = Target(str(text))
+            except ValueError:
+                raise BrokenRecord(f"its state {text!r} is none of {', '.join(Target)}") from None
+            self._targets[name] = target
+        if name in self._connectors:
+            self._connectors[name] = replace(self._connectors[name], target=target)
+
+    @property
+    def connectors(self) -> Mapping[str, Connector]:
+        """The connectors by name."""
+        return self._connectors
+
+
+def connector_record(name: str, properties: Mapping[str, str] | None) -> Record:
+    """Return the record that configures a connector, or deletes its configuration (``None``)."""
+    return f"{_CONNECTOR}{name}".encode(), None if properties is None else _json({"properties": dict(properties)})
+
+
+def target_record(name: str, target: Target | None) -> Record:
+    """Return the record with the state that a connector shall have; ``None`` deletes it with the connector.
+
+    Kafka Connect before 3.5 knows no stopped connectors, and takes them for paused.
+    """
+    if target is None:
+        return f"{_TARGET}{name}".encode(), None
+    old = Target.PAUSED if target is Target.STOPPED else target
+    return f"{_TARGET}{name}".encode(), _json({"state": old, "state.v2": target})
+
+
+def restart_record(name: str, *, only_failed: bool) -> Record:
+    """Return the record that requests a restart."""
+    return f"{_RESTART}{name}".encode(), _json({"include-tasks": True, "only-failed": only_failed})
+
+
+def _fields(value: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise BrokenRecord(f"it is not JSON ({error})") from None
+    if not isinstance(found, dict):
+        raise BrokenRecord("it is not a JSON object")
+    return found
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()

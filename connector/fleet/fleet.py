@@ -1,0 +1,458 @@
+"""Edge: the connectors of a fleet that belong to this worker. It starts, stops and restarts them one by one."""
+
+import asyncio
+import contextlib
+import functools
+import logging
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from mode import Service
+
+from rowtide.connector.config import Configuration, ConfigurationError
+from rowtide.connector.config.secret import MASK, Sanitizer
+from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
+from rowtide.connector.errors import SignalError
+from rowtide.connector.fleet.configurations import (
+    BrokenRecord,
+    Configurations,
+    Connector,
+    Record,
+    Restart,
+    Target,
+    connector_record,
+    restart_record,
+    target_record,
+)
+from rowtide.connector.fleet.lease import Lease
+from rowtide.connector.fleet.settings import FleetSettings, connector_configuration
+from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_records
+from rowtide.connector.fleet.topic_log import TopicLog
+from rowtide.connector.kafka_producer.batches.partitions import murmur2
+from rowtide.connector.worker.connectors import Failure, with_share
+from rowtide.connector.worker.failures import StopTimeoutError, describe
+from rowtide.connector.worker.service import ConnectorService
+from rowtide.connector.worker.web.connect_rest import ConnectorState, Controlled, StoreUnavailable, connect_state
+from rowtide.schema_history.store.topic_writer import TopicWriteError
+
+log = logging.getLogger(__name__)
+
+_TICK_S = 1.0
+_THREADS = 64
+"""Threads of the event loop. Each connector may wait in two for servers that do not answer."""
+_LOOK_S = 0.05
+_READ_BACK_S = 5.0
+_REFERENCE = re.compile(r"\$\{[^}]*\}")
+
+
+def partition_of(name: str, partitions: int) -> int:
+    """Return the partition of the fleet's topic whose owner runs a connector: Kafka's choice for its name as a key."""
+    return (murmur2(name.encode()) & 0x7FFFFFFF) % partitions
+
+
+@dataclass(slots=True)
+class _Run:
+    """A connector that runs here, or has failed here.
+
+    Attributes:
+        connector: what it was started from.
+        service: what runs it; ``None`` if its configuration is wrong.
+        failure: what is wrong with its configuration; ``None`` if it has started.
+        again_at: when it may start again after another worker has fenced it, in seconds of the monotonic clock.
+    """
+
+    connector: Connector
+    service: ConnectorService | None = None
+    failure: ConfigurationError | None = None
+    again_at: float | None = None
+
+
+class Fleet(Service):
+    """Runs the connectors whose partitions this worker has.
+
+    Every connector is started and stopped in a task of its own: one that hangs delays no other.
+
+    Args:
+        settings: of the worker.
+        worker_id: this worker, as host and port of its web server.
+        partitions: the number of partitions of the fleet's topic.
+
+    Attributes:
+        services: the connectors that run here, by name.
+        configurations: all connectors of the fleet.
+        statuses: what the workers say of them.
+        on_failure: called in the event loop when a connector fails.
+        on_end: never called: a worker of a fleet without connectors waits for some.
+        several: lines of the log say which connector they are about.
+        controlled: all connectors of the fleet, for the REST interface.
+        store: creates, changes and deletes them.
+    """
+
+    logger = ConnectorService.logger
+    several = True
+
+    def __init__(self, settings: FleetSettings, worker_id: str, partitions: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.settings = settings
+        self.worker_id = worker_id
+        self.services: dict[str, ConnectorService] = {}
+        self.configurations = Configurations()
+        self.statuses = Statuses()
+        self.on_failure: Callable[[Failure], None] = lambda _failure: None
+        self.on_end: Callable[[], None] = lambda: None
+        self.controlled = Members(self)
+        self.store = self
+        self._partitions = partitions
+        self._owned: frozenset[int] = frozenset()
+        self._generation = 0
+        self._suspended_until = 0.0
+        self._runs: dict[str, _Run] = {}
+        self._steps: dict[str, asyncio.Task[None]] = {}
+        self._restarts: set[str] = set()
+        self._written: dict[str, ConnectorStatus] = {}
+        self._caught_up = False
+        self._changed = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._late: list[Failure] = []
+        self._lease = Lease(settings.session_s - 1, self._lapsed)
+        self._log = TopicLog(
+            [settings.config_topic, settings.status_topic],
+            producer=settings.producer,
+            consumer=settings.consumer,
+            admin=settings.admin,
+            on_record=lambda *record: self._in_loop(self._apply, *record),
+            on_caught_up=lambda: self._in_loop(self._begin),
+            on_failure=lambda error: self._in_loop(self._crash_with, error),
+        )
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The connectors that did not stop in time. Those that have failed do not end a fleet's worker."""
+        return self._late
+
+    @property
+    def stop_timeout_s(self) -> float:
+        """The time limit of a stop: the longest ``task.shutdown.graceful.timeout.ms``, in seconds."""
+        limits = (one.config.delivery.shutdown_timeout_ms / 1000 for one in self.services.values())
+        return max(1.0, *limits, 0.0)
+
+    def owns(self, name: str) -> bool:
+        """Whether this worker runs the connector, or shall run it."""
+        return partition_of(name, self._partitions) in self._owned
+
+    def assigned(self, partitions: Collection[int]) -> None:
+        """Take the partitions that the group has given to this worker, instead of those before."""
+        self._generation += 1
+        self._owned = frozenset(partitions)
+        self._suspended_until = 0.0
+        log.info("this worker has %d of %d partitions of the fleet", len(self._owned), self._partitions)
+        self._changed.set()
+
+    def signal(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Send a signal to a connector of this worker; see ``ConnectorService.signal``.
+
+        Raises:
+            SignalError: it is no signal, or the connector does not run here.
+        """
+        service = self.services.get(name)
+        if service is None:
+            raise SignalError(f"connector {name} does not run on this worker")
+        service.signal(fields, "kafka")
+
+    async def put(self, name: str, properties: Mapping[str, str], initial_state: str | None = None) -> None:
+        """Create or change a connector; see ``Store.put``."""
+        before = self.configurations.connectors.get(name)
+        known = {} if before is None else before.properties
+        given = {key: known.get(key, text) if text == MASK else text for key, text in properties.items()}
+        await asyncio.to_thread(connector_configuration, self.settings, name, given)
+        target = None if initial_state is None else Target(initial_state.replace("RUNNING", "STARTED"))
+        first = [] if target is None else [target_record(name, target)]
+        await self.configure(*first, connector_record(name, given))
+        await self._until(lambda: name in self.configurations.connectors)
+
+    async def delete(self, name: str) -> None:
+        """Delete a connector; see ``Store.delete``."""
+        await self.configure(connector_record(name, None), target_record(name, None))
+        await self._until(lambda: name not in self.configurations.connectors)
+
+    async def configure(self, *records: Record) -> None:
+        """Write records to the topic of configurations, and wait for their acknowledgement.
+
+        Raises:
+            StoreUnavailable: they are not acknowledged in time.
+        """
+        try:
+            await self._write(self.settings.config_topic, records)
+        except TopicWriteError as error:
+            raise StoreUnavailable(f"{self.settings.config_topic} cannot be written: {error}") from error
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        """Wait until what was written is read here, for some seconds at most: then it will be read later."""
+        end = time.monotonic() + _READ_BACK_S
+        while not condition() and time.monotonic() < end and not self.should_stop:
+            await self.sleep(_LOOK_S)
+
+    def state_of(self, name: str) -> ConnectorState:
+        """Return the state of a connector of the fleet, as this worker knows it."""
+        connector = self.configurations.connectors.get(name)
+        own = None if connector is None else self._status_of(name, connector)
+        status = own or self.statuses.by_name.get(name) or ConnectorStatus("UNASSIGNED", self.worker_id, 0)
+        return ConnectorState(status.state, status.worker_id, status.trace)
+
+    async def _write(self, topic: str, records: Collection[Record]) -> None:
+        async with self._writing:
+            await asyncio.to_thread(self._log.write, topic, records)
+
+    async def on_start(self) -> None:
+        """Begin to read the topics."""
+        threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="asyncio")
+        asyncio.get_running_loop().set_default_executor(threads)
+        self._log.start()
+        self._lease.start()
+
+    async def on_stop(self) -> None:
+        """Stop all connectors, and leave them to the other workers."""
+        self._lease.close()
+        for step in self._steps.values():
+            step.cancel()
+        await asyncio.gather(*self._steps.values(), return_exceptions=True)
+        given = [name for name in self.configurations.connectors if self.owns(name)] if self._caught_up else []
+        await asyncio.gather(*(self._stop_run(name) for name in list(self._runs)))
+        self._log.close()
+        with contextlib.suppress(TopicWriteError):
+            await self._say({name: self._status("UNASSIGNED") for name in given})
+
+    def _in_loop(self, act: Callable[..., None], *arguments: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed already
+            self.loop.call_soon_threadsafe(act, *arguments)
+
+    def _apply(self, topic: str, key: bytes | None, value: bytes | None, offset: int) -> None:
+        if topic == self.settings.status_topic:
+            self.statuses.apply(key, value)
+            return
+        try:
+            request = self.configurations.apply(key, value, offset)
+        except BrokenRecord as error:
+            name = (key or b"").decode("utf-8", "replace")
+            log.warning("topic %s, offset %d: the record of %s is skipped: %s", topic, offset, name, error)
+            return
+        if request is not None and self._caught_up:
+            self._request(request)
+        self._changed.set()
+
+    def _request(self, request: Restart) -> None:
+        run = self._runs.get(request.name)
+        if run is not None and (not request.only_failed or self._failure_of(run) is not None):
+            self._restarts.add(request.name)
+
+    def _begin(self) -> None:
+        self._caught_up = True
+        log.info("the fleet has %d connectors", len(self.configurations.connectors))
+        self._changed.set()
+
+    def _crash_with(self, error: BaseException) -> None:
+        if not self.should_stop:
+            self._crash(error)
+
+    def _lapsed(self, _seconds: float) -> None:
+        """Stop all connectors at once, in the lease's thread: another worker may run them."""
+        self._suspended_until = time.monotonic() + self.settings.session_s
+        for service in list(self.services.values()):
+            service.connector.stop(0)
+        self._in_loop(self._changed.set)
+
+    @Service.task
+    async def _reconcile(self) -> None:
+        """Do, for each connector, what brings it nearer to what it shall be."""
+        while not self.should_stop:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), _TICK_S)
+            self._changed.clear()
+            if not self._caught_up:
+                continue
+            for name in {*self._runs, *self.configurations.connectors}:
+                if name not in self._steps and self._is_wrong(name):
+                    self._steps[name] = asyncio.ensure_future(self._step(name))
+                    self._steps[name].add_done_callback(functools.partial(self._stepped, name))
+
+    def _stepped(self, name: str, step: "asyncio.Task[None]") -> None:
+        del self._steps[name]
+        if not step.cancelled() and step.exception() is not None:
+            self._crash_with(step.exception() or RuntimeError(name))
+        self._changed.set()
+
+    @Service.task
+    async def _tell(self) -> None:
+        """Write the statuses that have changed."""
+        while not self.should_stop:
+            now = {name: self._status_of(name, one) for name, one in self.configurations.connectors.items()}
+            news = {name: status for name, status in now.items() if status and status != self._written.get(name)}
+            try:
+                await self._say(news)
+            except TopicWriteError as error:
+                log.warning("the states of connectors cannot be written to %s: %s", self.settings.status_topic, error)
+            await self.sleep(_TICK_S)
+
+    async def _say(self, statuses: Mapping[str, ConnectorStatus | None]) -> None:
+        records = [record for name, status in statuses.items() for record in status_records(name, status)]
+        if records:
+            await self._write(self.settings.status_topic, records)
+        for name, status in statuses.items():
+            if status is None:
+                self._written.pop(name, None)
+            else:
+                self._written[name] = status
+
+    def _wanted(self, name: str) -> Connector | None:
+        """What the connector shall be started from; ``None`` if it shall not run here."""
+        connector = self.configurations.connectors.get(name)
+        if connector is None or connector.target is not Target.STARTED or not self.owns(name):
+            return None
+        return connector if time.monotonic() >= self._suspended_until else None
+
+    def _is_wrong(self, name: str) -> bool:
+        wanted, run = self._wanted(name), self._runs.get(name)
+        if run is None or wanted is None:
+            return (run is None) != (wanted is None)
+        if wanted.revision != run.connector.revision or name in self._restarts:
+            return True
+        if run.service is None:
+            return False
+        if run.service.connector.state == "STOPPED":  # by the lease
+            return True
+        if isinstance(run.service.connector.failure, ProducerFenced | TakenOver):
+            if run.again_at is None:
+                run.again_at = time.monotonic() + self.settings.session_s
+            return time.monotonic() >= run.again_at
+        return False
+
+    async def _step(self, name: str) -> None:
+        """Stop the connector if it runs, and start it if it shall run."""
+        self._restarts.discard(name)
+        await self._stop_run(name)
+        wanted = self._wanted(name)
+        if wanted is not None and not self.should_stop:
+            self._runs[name] = await self._start_run(wanted)
+        elif name not in self.configurations.connectors and name in self._written:
+            await self._say({name: None})
+        if not self.owns(name):
+            self._written.pop(name, None)  # the next owner says what it is
+
+    async def _start_run(self, connector: Connector) -> _Run:
+        try:
+            config = await asyncio.to_thread(
+                connector_configuration, self.settings, connector.name, connector.properties
+            )
+        except ConfigurationError as error:
+            log.warning("connector %s cannot start: %s", connector.name, error)
+            return _Run(connector, failure=error)
+        service = ConnectorService(self._sharing_memory(config), beacon=self.beacon, loop=self.loop)
+        service.on_end = lambda: self._ended(connector.name)
+        self.services[connector.name] = service
+        await service.maybe_start()
+        return _Run(connector, service)
+
+    async def _stop_run(self, name: str) -> None:
+        run = self._runs.pop(name, None)
+        if run is None or run.service is None:
+            return
+        await run.service.stop()
+        # Two tasks of one connector must never run at the same time in one process.
+        while not (run.service.connector.ended or run.service.connector.left_behind or self.should_stop):
+            await self.sleep(_TICK_S)
+        self.services.pop(name, None)
+        if self.should_stop and isinstance(run.service.failure, StopTimeoutError):
+            self._late.append((name, run.service.failure))
+
+    def _sharing_memory(self, config: Configuration) -> Configuration:
+        mine = sum(self._wanted(name) is not None for name in self.configurations.connectors)
+        return with_share(config, mine)
+
+    def _ended(self, name: str) -> None:
+        run = self._runs.get(name)
+        failure = None if run is None else self._failure_of(run)
+        if failure is not None:
+            self.on_failure((name, failure))
+        self._changed.set()
+
+    @staticmethod
+    def _failure_of(run: _Run) -> BaseException | None:
+        if run.service is None:
+            return run.failure
+        return run.service.connector.failure or run.service.failure
+
+    def _status(self, state: str, trace: str = "") -> ConnectorStatus:
+        return ConnectorStatus(state, self.worker_id, self._generation, trace)
+
+    def _status_of(self, name: str, connector: Connector) -> ConnectorStatus | None:
+        """What this worker says of a connector; ``None`` if it is not for this worker to say."""
+        if not self._caught_up or not self.owns(name):
+            return None
+        if connector.target is not Target.STARTED:
+            return self._status(connector.target.value)
+        run = self._runs.get(name)
+        if run is None:
+            return None
+        failure = self._failure_of(run)
+        if failure is not None:
+            return self._status("FAILED", describe(failure))
+        state = "RUNNING" if run.service is None else run.service.connector.state
+        return self._status(connect_state(state))
+
+
+class Members(Mapping[str, Controlled]):
+    """All connectors of a fleet by name, whichever worker runs them."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    def __getitem__(self, name: str) -> "Member":
+        """Return a connector. Raises ``KeyError`` if there is none with this name."""
+        if name not in self._fleet.configurations.connectors:
+            raise KeyError(name)
+        return Member(self._fleet, name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter(list(self._fleet.configurations.connectors))
+
+    def __len__(self) -> int:
+        """Return the number of connectors."""
+        return len(self._fleet.configurations.connectors)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A connector of a fleet: what is asked of it is written to the topic of configurations, which its worker reads."""
+
+    fleet: Fleet
+    name: str
+
+    def properties(self) -> Mapping[str, str]:
+        """Return its own configuration, with secrets masked but for references to them."""
+        connector = self.fleet.configurations.connectors.get(self.name)
+        given = {} if connector is None else connector.properties
+        sanitizer = Sanitizer()
+        return {
+            name: text if _REFERENCE.fullmatch(text) else sanitizer.shown(name, text) for name, text in given.items()
+        }
+
+    async def connect_state(self) -> ConnectorState:
+        """Return its state."""
+        return self.fleet.state_of(self.name)
+
+    async def hold(self, state: str) -> None:
+        """Let it be ``PAUSED`` or ``STOPPED`` until it is resumed."""
+        await self.fleet.configure(target_record(self.name, Target(state)))
+
+    async def resume(self) -> None:
+        """Let it run."""
+        await self.fleet.configure(target_record(self.name, Target.STARTED))
+
+    async def rerun(self) -> None:
+        """Stop it and start it again at the stored position."""
+        await self.fleet.configure(restart_record(self.name, only_failed=False))

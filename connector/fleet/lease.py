@@ -1,0 +1,50 @@
+"""Edge: notices that this process has not run for so long that another worker may have its connectors."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+_TICK_S = 0.2
+
+
+class Lease:
+    """Watches the clock in a thread: a process that was stopped (SIGSTOP, a paused virtual machine) sees it jump.
+
+    Args:
+        limit_s: seconds after which the group may have given the connectors away: less than the session.
+        on_lapse: called in the thread, before anything else can have taken long, with the seconds that have passed.
+        clock: seconds of a monotonic clock.
+    """
+
+    def __init__(
+        self, limit_s: float, on_lapse: Callable[[float], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limit_s = limit_s
+        self._on_lapse = on_lapse
+        self._clock = clock
+        self._seen = clock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="fleet/lease", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._seen = self._clock()
+        self._thread.start()
+
+    def close(self) -> None:
+        """End."""
+        self._stop.set()
+
+    def tick(self) -> None:
+        """Look at the clock."""
+        before, self._seen = self._seen, self._clock()
+        if self._seen - before > self._limit_s:
+            log.warning("this process did not run for %.1f s: others may run its connectors", self._seen - before)
+            self._on_lapse(self._seen - before)
+
+    def _run(self) -> None:
+        while not self._stop.wait(_TICK_S):
+            self.tick()

@@ -1,0 +1,208 @@
+"""The settings of a fleet's worker, with Kafka Connect's names, and the configurations of its connectors."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rowtide.connector.config import Configuration, ConfigurationError, Problem, from_properties, read_properties
+from rowtide.connector.config.catalogue import PROPERTIES, connect
+from rowtide.connector.config.catalogue.kinds import integer, optional, text
+from rowtide.connector.config.catalogue.property import Flavor, Property
+from rowtide.connector.config.choices import ExactlyOnceSource
+from rowtide.connector.config.kafka.clients import ClientSettings
+from rowtide.connector.config.load import Paths
+from rowtide.connector.config.secret import Sanitizer
+from rowtide.connector.config.sections.kafka import kafka_config
+from rowtide.connector.config.sections.property_reader import PropertyReader
+from rowtide.connector.kafka_producer.connection.errors import NotSupported
+from rowtide.connector.kafka_producer.connection.settings import ConnectionSettings, connection_settings
+from rowtide.topics.settings import BROKER_DEFAULT, TopicSettings
+
+_TOPIC = text(r"[a-zA-Z0-9_.\-]{1,249}", "is not a valid name of a topic")
+
+CONFIG_TOPIC = Property(
+    "config.storage.topic", _TOPIC, "", "The topic of the connectors' configurations.", required=True
+)
+STATUS_TOPIC = Property("status.storage.topic", _TOPIC, "", "The topic of the connectors' states.", required=True)
+STATUS_PARTITIONS = Property(
+    "status.storage.partitions", integer(1), 5, "Its number of partitions, when it is created."
+)
+CONFIG_REPLICAS = Property(
+    "config.storage.replication.factor", integer(-1), BROKER_DEFAULT, "Its number of replicas, when it is created."
+)
+STATUS_REPLICAS = Property(
+    "status.storage.replication.factor", integer(-1), BROKER_DEFAULT, "Its number of replicas, when it is created."
+)
+FLEET_TOPIC = Property(
+    "rowtide.fleet.topic",
+    optional(_TOPIC),
+    None,
+    "The topic whose partitions the workers share: a connector runs where its partition is.",
+    default_text="<group.id>-fleet",
+)
+FLEET_PARTITIONS = Property(
+    "rowtide.fleet.partitions",
+    integer(1, 1000),
+    32,
+    "Its number of partitions, when it is created: as many machines at most can share the connectors.",
+)
+SESSION = Property(
+    "session.timeout.ms",
+    integer(3000),
+    6000,
+    "After this time without a sign of life, in milliseconds, a worker's connectors run on other workers. "
+    "Brokers accept 6000 and more, unless `group.min.session.timeout.ms` says otherwise.",
+)
+HEARTBEAT = Property(
+    "heartbeat.interval.ms", integer(100), 1500, "How often a worker gives a sign of life, in milliseconds."
+)
+_OWN = (
+    CONFIG_TOPIC,
+    STATUS_TOPIC,
+    STATUS_PARTITIONS,
+    CONFIG_REPLICAS,
+    STATUS_REPLICAS,
+    FLEET_TOPIC,
+    FLEET_PARTITIONS,
+    SESSION,
+    HEARTBEAT,
+)
+_WORKER = re.compile(connect.WORKER_ONLY.pattern)
+"""Properties that mean nothing to connectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSettings:
+    """The settings of a fleet's worker.
+
+    Attributes:
+        properties: all properties of the worker, as written: those of connectors are their defaults.
+        group: ``group.id``, which names the fleet.
+        config_topic: ``config.storage.topic``.
+        status_topic: ``status.storage.topic``.
+        fleet_topic: ``rowtide.fleet.topic``.
+        topics: the settings of these topics, for those that do not exist.
+        session_s: ``session.timeout.ms``, in seconds.
+        heartbeat_s: ``heartbeat.interval.ms``, in seconds.
+        connection: how to connect to Kafka.
+        producer: librdkafka's settings of producers, the connection's included.
+        consumer: the same of consumers.
+        admin: the same of admin clients.
+    """
+
+    properties: Mapping[str, str]
+    group: str
+    config_topic: str
+    status_topic: str
+    fleet_topic: str
+    topics: Mapping[str, TopicSettings]
+    session_s: float
+    heartbeat_s: float
+    connection: ConnectionSettings
+    producer: ClientSettings
+    consumer: ClientSettings
+    admin: ClientSettings
+
+
+def fleet_settings(paths: Paths, environ: Mapping[str, str] = os.environ) -> FleetSettings:
+    """Read the settings of a worker.
+
+    Args:
+        paths: its files.
+        environ: the environment, for ``ROWTIDE_…`` overrides and references.
+
+    Raises:
+        ConfigurationError: with all problems.
+    """
+    properties, unresolved = read_properties(paths, environ)
+    problems = list(unresolved)
+    of_connectors = {property_.name for property_ in PROPERTIES.values() if property_.required}
+    of_connectors.remove(connect.BOOTSTRAP_SERVERS.name)
+    reader = PropertyReader(properties, Flavor.MYSQL, Sanitizer(), of_connectors)
+    own = {property_.name: _read(property_, properties, problems) for property_ in _OWN}
+    kafka = kafka_config(reader)
+    problems += reader.problems
+    if not reader.is_set(connect.GROUP_ID):
+        problems.append(Problem(connect.GROUP_ID.name, "is required: it is the same for all workers of a fleet"))
+    if own[HEARTBEAT.name] * 3 > own[SESSION.name]:
+        problems.append(Problem(HEARTBEAT.name, f"must be at most a third of {SESSION.name}={own[SESSION.name]}"))
+    connection = _connection(kafka.consumer, problems)
+    if problems or connection is None:
+        raise ConfigurationError(problems)
+    group = reader[connect.GROUP_ID]
+    fleet_topic = own[FLEET_TOPIC.name] or f"{group}-fleet"
+    compacted = {"cleanup.policy": "compact"}
+    return FleetSettings(
+        properties=properties,
+        group=group,
+        config_topic=own[CONFIG_TOPIC.name],
+        status_topic=own[STATUS_TOPIC.name],
+        fleet_topic=fleet_topic,
+        topics={
+            own[CONFIG_TOPIC.name]: TopicSettings(1, own[CONFIG_REPLICAS.name], compacted),
+            own[STATUS_TOPIC.name]: TopicSettings(own[STATUS_PARTITIONS.name], own[STATUS_REPLICAS.name], compacted),
+            fleet_topic: TopicSettings(own[FLEET_PARTITIONS.name], own[CONFIG_REPLICAS.name], compacted),
+        },
+        session_s=own[SESSION.name] / 1000,
+        heartbeat_s=own[HEARTBEAT.name] / 1000,
+        connection=connection,
+        producer=kafka.producer,
+        consumer=kafka.consumer,
+        admin=kafka.admin,
+    )
+
+
+def connector_configuration(
+    settings: FleetSettings, name: str, properties: Mapping[str, str], environ: Mapping[str, str] = os.environ
+) -> Configuration:
+    """Build the configuration of a connector of the fleet: its own properties over those of the worker.
+
+    Records and position are always written in one transaction under the connector's own transactional id: when another
+    worker takes a connector over, Kafka fences the one that has it still.
+
+    Args:
+        settings: of the worker.
+        name: of the connector.
+        properties: its configuration.
+        environ: the environment, for references.
+
+    Raises:
+        ConfigurationError: with all problems.
+    """
+    fleet = {
+        "name": name,
+        connect.GROUP_ID.name: settings.group,
+        connect.EXACTLY_ONCE_SOURCE.name: ExactlyOnceSource.ENABLED.value,
+    }
+    defaults = {name: value for name, value in settings.properties.items() if _WORKER.fullmatch(name) is None}
+    given = {**defaults, **properties, **fleet}
+    if given.get(connect.SINK.name, "kafka") != "kafka":
+        raise ConfigurationError([Problem(connect.SINK.name, "must be kafka in a fleet: Kafka fences its connectors")])
+    return from_properties(given, environ)
+
+
+def _read(property_: Property[Any], properties: Mapping[str, str], problems: list[Problem]) -> Any:
+    given = properties.get(property_.name, "")
+    if not given.strip():
+        if property_.required:
+            problems.append(Problem(property_.name, f"is required. {property_.doc}"))
+        return property_.default
+    try:
+        return property_.kind.parse(given)
+    except ValueError as error:
+        problems.append(Problem(property_.name, f"{error}, not {given!r}"))
+        return property_.default
+
+
+def _connection(settings: Mapping[str, str], problems: list[Problem]) -> ConnectionSettings | None:
+    """The connection of Faust's client, which has no log-in by Kerberos or OAUTHBEARER here."""
+    try:
+        return connection_settings(settings)
+    except NotSupported as error:
+        problems.append(Problem(error.setting, "is not supported by a fleet: log in by PLAIN, SCRAM or a certificate"))
+    except ValueError as error:
+        if settings.get("bootstrap.servers"):
+            problems.append(Problem(connect.BOOTSTRAP_SERVERS.name, str(error)))
+    return None

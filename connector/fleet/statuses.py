@@ -1,0 +1,77 @@
+"""The records of Kafka Connect's status topic (``status.storage.topic``). Pure.
+
+Keys and values are those of Kafka Connect's ``KafkaStatusBackingStore``. A connector has one task, 0.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+Record = tuple[bytes, bytes | None]
+
+_CONNECTOR = "status-connector-"
+_STATES = frozenset({"UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "STOPPED", "RESTARTING"})
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorStatus:
+    """What a worker says of a connector.
+
+    Attributes:
+        state: ``RUNNING``, ``PAUSED``, ``STOPPED``, ``FAILED``, ``RESTARTING`` or ``UNASSIGNED``.
+        worker_id: the worker, as host and port of its web server.
+        generation: of the consumer group, in which the worker says so.
+        trace: why it has failed; empty if it has not.
+    """
+
+    state: str
+    worker_id: str
+    generation: int
+    trace: str = ""
+
+
+class Statuses:
+    """The newest statuses by connector, from the records of the topic in their order."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, ConnectorStatus] = {}
+
+    def apply(self, key: bytes | None, value: bytes | None) -> None:
+        """Apply the next record. One that cannot be read says nothing; the next one of its key will."""
+        name = (key or b"").decode("utf-8", "replace")
+        if not name.startswith(_CONNECTOR):
+            return
+        name = name.removeprefix(_CONNECTOR)
+        if value is None:
+            self._found.pop(name, None)
+            return
+        try:
+            fields = json.loads(value)
+            state, worker = fields["state"], fields["worker_id"]
+            generation, trace = int(fields["generation"]), fields.get("trace") or ""
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return
+        if state in _STATES:
+            self._found[name] = ConnectorStatus(state, str(worker), generation, str(trace))
+
+    @property
+    def by_name(self) -> Mapping[str, ConnectorStatus]:
+        """The statuses by name."""
+        return self._found
+
+
+def status_records(name: str, status: ConnectorStatus | None) -> Iterator[Record]:
+    """Yield the records of a connector and its task; ``None`` deletes them. A stopped connector has no task."""
+    value = None if status is None else _value(status)
+    yield f"{_CONNECTOR}{name}".encode(), value
+    yield f"status-task-{name}-0".encode(), None if status is None or status.state == "STOPPED" else value
+
+
+def _value(status: ConnectorStatus) -> bytes:
+    content = {
+        "state": status.state,
+        "trace": status.trace or None,
+        "worker_id": status.worker_id,
+        "generation": status.generation,
+    }
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,14 @@
+"""A process that has not run for too long notices it."""
+
+from __future__ import annotations
+
+from rowtide.connector.fleet.lease import Lease
+
+
+def test_a_jump_of_the_clock_is_a_lapse() -> None:
+    now, lapses = [100.0], list[float]()
+    lease = Lease(5.0, lapses.append, lambda: now[0])
+    for step in (0.2, 4.9, 5.0, 5.1, 0.2, 60.0):
+        now[0] += step
+        lease.tick()
+    assert [round(lapse, 1) for lapse in lapses] == [5.1, 60.0]

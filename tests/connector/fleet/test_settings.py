@@ -1,0 +1,104 @@
+"""The settings of a fleet's worker, and the configurations of its connectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rowtide.connector.config import ConfigurationError
+from rowtide.connector.fleet.settings import FleetSettings, connector_configuration, fleet_settings
+from rowtide.topics.settings import TopicSettings
+
+WORKER = {
+    "bootstrap.servers": "k1:9092,k2:9092",
+    "group.id": "crew",
+    "config.storage.topic": "crew-config",
+    "status.storage.topic": "crew-status",
+    "offset.storage.topic": "crew-offsets",
+}
+CONNECTOR = {
+    "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+    "topic.prefix": "shop",
+    "database.hostname": "db",
+    "database.user": "u",
+    "database.password": "p",
+    "database.server.id": "5",
+    "schema.history.internal.kafka.topic": "shop-history",
+}
+
+
+def settings(folder: Path, **more: str) -> FleetSettings:
+    file = folder / "fleet.properties"
+    given = {**WORKER, **{name.replace("_", "."): value for name, value in more.items()}}
+    file.write_text("".join(f"{name}={value}\n" for name, value in given.items() if value))
+    return fleet_settings(file, {})
+
+
+def problems(folder: Path, **more: str) -> list[str]:
+    with pytest.raises(ConfigurationError) as error:
+        settings(folder, **more)
+    return [problem.property for problem in error.value.problems]
+
+
+def test_the_settings_of_a_worker_of_kafka_connect(tmp_path: Path) -> None:
+    found = settings(tmp_path, config_storage_replication_factor="3", rest_advertised_port="8083")
+    assert (found.group, found.fleet_topic, found.session_s, found.heartbeat_s) == ("crew", "crew-fleet", 6.0, 1.5)
+    assert found.topics["crew-config"] == TopicSettings(1, 3, {"cleanup.policy": "compact"})
+    assert found.topics["crew-status"].partitions == 5
+    assert found.topics["crew-fleet"].partitions == 32
+    assert [str(broker) for broker in found.connection.bootstrap] == ["k1:9092", "k2:9092"]
+
+
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
+    found = problems(
+        tmp_path,
+        bootstrap_servers="",
+        group_id="",
+        config_storage_topic="",
+        status_storage_topic="a b",
+        session_timeout_ms="1000",
+        rowtide_fleet_partitions="many",
+        offset_flush_interval_ms="soon",
+    )
+    assert sorted(found) == sorted(
+        [
+            "bootstrap.servers",
+            "group.id",
+            "config.storage.topic",
+            "status.storage.topic",
+            "session.timeout.ms",
+            "rowtide.fleet.partitions",
+            "offset.flush.interval.ms",
+        ]
+    )
+
+
+def test_a_heartbeat_comes_three_times_in_a_session(tmp_path: Path) -> None:
+    assert problems(tmp_path, heartbeat_interval_ms="2001") == ["heartbeat.interval.ms"]
+
+
+def test_a_login_that_faust_lacks_is_refused(tmp_path: Path) -> None:
+    assert problems(tmp_path, security_protocol="SASL_PLAINTEXT", sasl_mechanism="GSSAPI") == ["sasl.mechanism"]
+
+
+def test_a_connector_has_the_properties_of_the_worker_and_its_own(tmp_path: Path) -> None:
+    worker = settings(tmp_path, offset_flush_interval_ms="5000", max_batch_size="100")
+    config = connector_configuration(worker, "shop", {**CONNECTOR, "max.batch.size": "200"}, {})
+    assert config.name == "shop"
+    assert config.delivery.offset_topic == "crew-offsets"
+    assert config.delivery.offset_flush_interval_ms == 5000
+    assert config.streaming.max_batch_size == 200
+    assert not [note for note in config.warnings if "storage" in note or "fleet" in note]
+
+
+def test_every_connector_is_fenced(tmp_path: Path) -> None:
+    more = {"exactly.once.source.support": "disabled", "name": "other", "group.id": "other"}
+    config = connector_configuration(settings(tmp_path), "shop", {**CONNECTOR, **more}, {})
+    assert config.delivery.exactly_once
+    assert (config.name, config.delivery.group_id) == ("shop", "crew")
+
+
+def test_other_sinks_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="Kafka fences"):
+        connector_configuration(settings(tmp_path), "shop", {**CONNECTOR, "rowtide.sink": "stdout"}, {})
