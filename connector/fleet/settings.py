@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rowtide.connector.config import Configuration, ConfigurationError, Problem, from_properties, read_properties
-from rowtide.connector.config.catalogue import PROPERTIES, connect
+from rowtide.connector.config import (
+    Configuration,
+    ConfigurationError,
+    Problem,
+    catalogue,
+    from_properties,
+    read_properties,
+)
+from rowtide.connector.config.catalogue import connect
 from rowtide.connector.config.catalogue.kinds import integer, optional, text
 from rowtide.connector.config.catalogue.property import Flavor, Property
 from rowtide.connector.config.choices import ExactlyOnceSource
@@ -58,7 +65,7 @@ SESSION = Property(
 HEARTBEAT = Property(
     "heartbeat.interval.ms", integer(100), 1500, "How often a worker gives a sign of life, in milliseconds."
 )
-_OWN = (
+PROPERTIES = (
     CONFIG_TOPIC,
     STATUS_TOPIC,
     STATUS_PARTITIONS,
@@ -69,6 +76,8 @@ _OWN = (
     SESSION,
     HEARTBEAT,
 )
+"""The properties of a worker that connectors do not have."""
+
 _WORKER = re.compile(connect.WORKER_ONLY.pattern)
 """Properties that mean nothing to connectors."""
 
@@ -118,10 +127,10 @@ def fleet_settings(paths: Paths, environ: Mapping[str, str] = os.environ) -> Fle
     """
     properties, unresolved = read_properties(paths, environ)
     problems = list(unresolved)
-    of_connectors = {property_.name for property_ in PROPERTIES.values() if property_.required}
+    of_connectors = {property_.name for property_ in catalogue.PROPERTIES.values() if property_.required}
     of_connectors.remove(connect.BOOTSTRAP_SERVERS.name)
     reader = PropertyReader(properties, Flavor.MYSQL, Sanitizer(), of_connectors)
-    own = {property_.name: _read(property_, properties, problems) for property_ in _OWN}
+    own = {property_.name: _read(property_, properties, problems) for property_ in PROPERTIES}
     kafka = kafka_config(reader)
     problems += reader.problems
     if not reader.is_set(connect.GROUP_ID):

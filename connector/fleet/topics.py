@@ -1,15 +1,25 @@
-"""Edge: creates the topics of a fleet, and looks them up."""
+"""Edge: looks up the topics and the consumer group of a fleet; creates the topics that do not exist."""
 
 import logging
 import time
 
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
+
 from rowtide.connector.fleet.settings import FleetSettings
+from rowtide.schema_history.store.admin_clients import admin_client
 from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 
 log = logging.getLogger(__name__)
 
 _RETRY_S = 2.0
+_ANSWER_S = 20.0
+_ASSIGNOR = "faust"
+_EMPTY = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
+
+
+class GroupInUse(TopicError):
+    """The members of a consumer group are no workers of a fleet."""
 
 
 def prepare_topics(settings: FleetSettings) -> int:
@@ -20,13 +30,39 @@ def prepare_topics(settings: FleetSettings) -> int:
 
     Raises:
         TopicError: a topic cannot be created, or must not be used as it is.
+        GroupInUse: the consumer group has members of another program.
     """
     while True:
         try:
+            _require_group(settings)
             return _prepared(settings, TopicAdmin(settings.admin))
         except KafkaUnreachable as error:
             log.warning("%s; it is tried again in %.0f s", error, _RETRY_S)
             time.sleep(_RETRY_S)
+
+
+def _require_group(settings: FleetSettings) -> None:
+    admin = admin_client({"log_level": 2, **settings.admin})
+    found = admin.describe_consumer_groups([settings.group], request_timeout=_ANSWER_S)[settings.group]
+    try:
+        group = found.result()
+    except KafkaException as failure:
+        error: KafkaError = failure.args[0]
+        if "not a consumer group" in error.str():
+            raise GroupInUse(
+                f"group.id={settings.group}: workers of Kafka Connect are in this group. Stop them first; if they were "
+                "killed, wait until their session has ended"
+            ) from failure
+        if error.retriable() or error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):  # noqa: SLF001
+            raise KafkaUnreachable(
+                f"the consumer group {settings.group} cannot be looked up: {error.str()}"
+            ) from failure
+        raise TopicError(f"the consumer group {settings.group} cannot be looked up: {error.str()}") from failure
+    if group.state not in _EMPTY and group.partition_assignor not in ("", _ASSIGNOR):
+        raise GroupInUse(
+            f"group.id={settings.group}: consumers of another program are in this group, with the assignor "
+            f"{group.partition_assignor}. Give the fleet a group.id of its own"
+        )
 
 
 def _prepared(settings: FleetSettings, admin: TopicAdmin) -> int:

@@ -29,8 +29,9 @@ from tests.support.source_tree import ROOT
 FIELDS = {
     "source.version", "source.snapshot", "source.gtid", "source.file", "rowtide.writer", "rowtide.testing",
     "header.h.value", "header.h.schema", "value.after.price", "value.before.id", "topic.expression",
+    "group.min.session.timeout.ms",
 }  # fmt: skip
-"""Fields and headers of a record, options of transforms and modules, whose names look like properties."""
+"""Fields, headers, options of transforms, modules and a broker's setting, whose names look like properties."""
 FIRST_WORDS = {name.split(".")[0] for name in PROPERTIES if "." in name}
 OTHERS_OPTIONS = {"--help", "--py-files"}
 """Of every command, and of spark-submit."""

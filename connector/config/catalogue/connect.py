@@ -12,7 +12,7 @@ from rowtide.connector.config.choices import (
 
 TITLE = "Kafka and Kafka Connect"
 
-_WORKER = "rowtide is a single worker, not a cluster of workers"
+_WORKER = "a single worker needs no cluster; rowtide worker uses those of a fleet"
 _TOPIC = r"[a-zA-Z0-9_.\-]{1,249}"
 
 BOOTSTRAP_SERVERS = Property(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import threading
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Consumer
 
 from rowtide.connector.fleet.configurations import Record, Target, connector_record, restart_record, target_record
 from rowtide.connector.fleet.fleet import partition_of
@@ -29,7 +31,7 @@ PARTITIONS = 2
 class Cluster:
     """A fleet with its own topics, and connectors that each read one table."""
 
-    def __init__(self, folder: Path, kafka: Kafka, database: Database) -> None:
+    def __init__(self, folder: Path, kafka: Kafka, database: Database, partitions: int = PARTITIONS) -> None:
         self.folder, self.kafka, self.database = folder, kafka, database
         self.group = f"f{uuid.uuid4().hex[:8]}"
         self.topics = Topics(kafka.bootstrap)
@@ -41,7 +43,7 @@ class Cluster:
             **{f"{kind}.storage.topic": f"{self.group}-{kind}" for kind in ("config", "status", "offset")},
             **{f"{kind}.storage.replication.factor": "1" for kind in ("config", "status", "offset")},
             "offset.storage.partitions": "1",
-            "rowtide.fleet.partitions": str(PARTITIONS),
+            "rowtide.fleet.partitions": str(partitions),
             "topic.creation.default.partitions": "1",
             "topic.creation.default.replication.factor": "1",
         }
@@ -208,3 +210,17 @@ def test_connectors_are_controlled_on_any_worker(cluster: Cluster) -> None:
         state_is(cluster, config, None)
         one.stop()
         other.stop()
+
+
+def test_a_group_of_another_program_is_refused(cluster: Cluster) -> None:
+    consumer = Consumer({"bootstrap.servers": cluster.kafka.bootstrap, "group.id": cluster.group})
+    try:
+        joined = threading.Event()
+        consumer.subscribe(["__consumer_offsets"], on_assign=lambda *_: joined.set())
+        eventually(lambda: consumer.poll(0.1) or joined.is_set(), "the group has a member")
+        with cluster.worker() as worker:
+            assert worker.wait() == 1
+            assert f"group.id={cluster.group}: consumers of another program are in this group" in worker.log
+            assert "Traceback" not in worker.log
+    finally:
+        consumer.close()

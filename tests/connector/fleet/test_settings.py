@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from rowtide.connector.config import ConfigurationError
-from rowtide.connector.fleet.settings import FleetSettings, connector_configuration, fleet_settings
+from rowtide.connector.fleet.settings import PROPERTIES, FleetSettings, connector_configuration, fleet_settings
 from rowtide.topics.settings import TopicSettings
+from tests.support.source_tree import ROOT
 
 WORKER = {
     "bootstrap.servers": "k1:9092,k2:9092",
@@ -102,3 +103,10 @@ def test_every_connector_is_fenced(tmp_path: Path) -> None:
 def test_other_sinks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="Kafka fences"):
         connector_configuration(settings(tmp_path), "shop", {**CONNECTOR, "rowtide.sink": "stdout"}, {})
+
+
+def test_the_page_has_every_property() -> None:
+    page = (ROOT / "docs" / "fleet.md").read_text()
+    for one in PROPERTIES:
+        default = "required" if one.required else f"`{one.default_text or one.default}`"
+        assert f"| `{one.name}` | {default} |" in page
