@@ -8,8 +8,9 @@ connector writes under its own transactional id.
 
 import json
 import logging
+import socket
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import faust
 from faust.app.base import BootStrategy as FaustBootStrategy
@@ -26,6 +27,7 @@ from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.reports.systemd import SystemdNotifier
 from rowtide.connector.worker.standalone_app import App
 from rowtide.connector.worker.web.address import WebAddress
+from rowtide.connector.worker.web.server import WebServer
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +81,7 @@ def create_app(
         broker_credentials=_credentials(settings.connection),
         broker_session_timeout=settings.session_s,
         broker_heartbeat_interval=settings.heartbeat_s,
+        broker_rebalance_timeout=max(10.0, settings.session_s),
         broker_request_timeout=max(settings.session_s, settings.connection.request_timeout),
         consumer_auto_offset_reset="earliest",
         topic_allow_declare=False,
@@ -90,7 +93,12 @@ def create_app(
     )
     app.any_port = address.any_port
     app.token = web_token
-    fleet = app.connectors = Fleet(settings, f"{address.host}:{address.port}", partitions)
+
+    def worker_id() -> str:
+        host = settings.advertised_host or socket.gethostname()
+        return f"{host}:{settings.advertised_port or cast('WebServer', app.web).port or address.port}"
+
+    fleet = app.connectors = Fleet(settings, worker_id, partitions)
     app.reporter = Reporter([])
     app.services += [fleet, app.reporter, SystemdNotifier([]), MemoryRelease()]
     topic = app.topic(

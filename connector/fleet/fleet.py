@@ -54,6 +54,10 @@ def partition_of(name: str, partitions: int) -> int:
     return (murmur2(name.encode()) & 0x7FFFFFFF) % partitions
 
 
+def _is_fenced(failure: BaseException | None) -> bool:
+    return isinstance(failure, ProducerFenced | TakenOver)
+
+
 @dataclass(slots=True)
 class _Run:
     """A connector that runs here, or has failed here.
@@ -78,7 +82,7 @@ class Fleet(Service):
 
     Args:
         settings: of the worker.
-        worker_id: this worker, as host and port of its web server.
+        worker_id: returns the name of this worker, host and port of its web server, when it has started.
         partitions: the number of partitions of the fleet's topic.
 
     Attributes:
@@ -95,10 +99,10 @@ class Fleet(Service):
     logger = ConnectorService.logger
     several = True
 
-    def __init__(self, settings: FleetSettings, worker_id: str, partitions: int, **kwargs: Any) -> None:
+    def __init__(self, settings: FleetSettings, worker_id: Callable[[], str], partitions: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.settings = settings
-        self.worker_id = worker_id
+        self._worker_id = worker_id
         self.services: dict[str, ConnectorService] = {}
         self.configurations = Configurations()
         self.statuses = Statuses()
@@ -148,6 +152,7 @@ class Fleet(Service):
         """Take the partitions that the group has given to this worker, instead of those before."""
         self._generation += 1
         self._owned = frozenset(partitions)
+        self._written = {name: status for name, status in self._written.items() if self.owns(name)}
         self._suspended_until = 0.0
         log.info("this worker has %d of %d partitions of the fleet", len(self._owned), self._partitions)
         self._changed.set()
@@ -200,8 +205,8 @@ class Fleet(Service):
         """Return the state of a connector of the fleet, as this worker knows it."""
         connector = self.configurations.connectors.get(name)
         own = None if connector is None else self._status_of(name, connector)
-        status = own or self.statuses.by_name.get(name) or ConnectorStatus("UNASSIGNED", self.worker_id, 0)
-        return ConnectorState(status.state, status.worker_id, status.trace)
+        status = own or self.statuses.by_name.get(name) or ConnectorStatus("UNASSIGNED", "", 0)
+        return ConnectorState(status.state, status.worker_id or None, status.trace)
 
     async def _write(self, topic: str, records: Collection[Record]) -> None:
         async with self._writing:
@@ -217,8 +222,6 @@ class Fleet(Service):
     async def on_stop(self) -> None:
         """Stop all connectors, and leave them to the other workers."""
         self._lease.close()
-        for step in self._steps.values():
-            step.cancel()
         await asyncio.gather(*self._steps.values(), return_exceptions=True)
         given = [name for name in self.configurations.connectors if self.owns(name)] if self._caught_up else []
         await asyncio.gather(*(self._stop_run(name) for name in list(self._runs)))
@@ -289,13 +292,22 @@ class Fleet(Service):
     async def _tell(self) -> None:
         """Write the statuses that have changed."""
         while not self.should_stop:
-            now = {name: self._status_of(name, one) for name, one in self.configurations.connectors.items()}
-            news = {name: status for name, status in now.items() if status and status != self._written.get(name)}
             try:
-                await self._say(news)
+                await self._say(self._news())
             except TopicWriteError as error:
                 log.warning("the states of connectors cannot be written to %s: %s", self.settings.status_topic, error)
             await self.sleep(_TICK_S)
+
+    def _news(self) -> dict[str, ConnectorStatus | None]:
+        """The statuses that have changed; ``None`` for connectors that were deleted."""
+        connectors = self.configurations.connectors
+        now = {name: self._status_of(name, one) for name, one in connectors.items()}
+        news: dict[str, ConnectorStatus | None] = {
+            name: status for name, status in now.items() if status is not None and status != self._written.get(name)
+        }
+        if self._caught_up:
+            news |= {name: None for name in self.statuses.by_name if name not in connectors and self.owns(name)}
+        return news
 
     async def _say(self, statuses: Mapping[str, ConnectorStatus | None]) -> None:
         records = [record for name, status in statuses.items() for record in status_records(name, status)]
@@ -324,7 +336,7 @@ class Fleet(Service):
             return False
         if run.service.connector.state == "STOPPED":  # by the lease
             return True
-        if isinstance(run.service.connector.failure, ProducerFenced | TakenOver):
+        if _is_fenced(self._failure_of(run)):
             if run.again_at is None:
                 run.again_at = time.monotonic() + self.settings.session_s
             return time.monotonic() >= run.again_at
@@ -337,10 +349,6 @@ class Fleet(Service):
         wanted = self._wanted(name)
         if wanted is not None and not self.should_stop:
             self._runs[name] = await self._start_run(wanted)
-        elif name not in self.configurations.connectors and name in self._written:
-            await self._say({name: None})
-        if not self.owns(name):
-            self._written.pop(name, None)  # the next owner says what it is
 
     async def _start_run(self, connector: Connector) -> _Run:
         try:
@@ -375,7 +383,9 @@ class Fleet(Service):
     def _ended(self, name: str) -> None:
         run = self._runs.get(name)
         failure = None if run is None else self._failure_of(run)
-        if failure is not None:
+        if _is_fenced(failure):
+            log.info("connector %s: another worker has taken it over", name)
+        elif failure is not None:
             self.on_failure((name, failure))
         self._changed.set()
 
@@ -386,7 +396,7 @@ class Fleet(Service):
         return run.service.connector.failure or run.service.failure
 
     def _status(self, state: str, trace: str = "") -> ConnectorStatus:
-        return ConnectorStatus(state, self.worker_id, self._generation, trace)
+        return ConnectorStatus(state, self._worker_id(), self._generation, trace)
 
     def _status_of(self, name: str, connector: Connector) -> ConnectorStatus | None:
         """What this worker says of a connector; ``None`` if it is not for this worker to say."""
@@ -398,9 +408,9 @@ class Fleet(Service):
         if run is None:
             return None
         failure = self._failure_of(run)
-        if failure is not None:
+        if failure is not None and not _is_fenced(failure):
             return self._status("FAILED", describe(failure))
-        state = "RUNNING" if run.service is None else run.service.connector.state
+        state = "RESTARTING" if run.service is None or failure is not None else run.service.connector.state
         return self._status(connect_state(state))
 
 

@@ -62,6 +62,20 @@ SESSION = Property(
     "After this time without a sign of life, in milliseconds, a worker's connectors run on other workers. "
     "Brokers accept 6000 and more, unless `group.min.session.timeout.ms` says otherwise.",
 )
+ADVERTISED_HOST = Property(
+    "rest.advertised.host.name",
+    optional(text()),
+    None,
+    "The name of the machine under which other machines reach the worker's web server.",
+    default_text="the machine's name",
+)
+ADVERTISED_PORT = Property(
+    "rest.advertised.port",
+    optional(integer(1, 65535)),
+    None,
+    "The port under which they reach it.",
+    default_text="the server's port",
+)
 HEARTBEAT = Property(
     "heartbeat.interval.ms", integer(100), 1500, "How often a worker gives a sign of life, in milliseconds."
 )
@@ -75,6 +89,8 @@ PROPERTIES = (
     FLEET_PARTITIONS,
     SESSION,
     HEARTBEAT,
+    ADVERTISED_HOST,
+    ADVERTISED_PORT,
 )
 """The properties of a worker that connectors do not have."""
 
@@ -95,6 +111,8 @@ class FleetSettings:
         topics: the settings of these topics, for those that do not exist.
         session_s: ``session.timeout.ms``, in seconds.
         heartbeat_s: ``heartbeat.interval.ms``, in seconds.
+        advertised_host: ``rest.advertised.host.name``; ``None`` for this machine's name.
+        advertised_port: ``rest.advertised.port``; ``None`` for the web server's.
         connection: how to connect to Kafka.
         producer: librdkafka's settings of producers, the connection's included.
         consumer: the same of consumers.
@@ -109,6 +127,8 @@ class FleetSettings:
     topics: Mapping[str, TopicSettings]
     session_s: float
     heartbeat_s: float
+    advertised_host: str | None
+    advertised_port: int | None
     connection: ConnectionSettings
     producer: ClientSettings
     consumer: ClientSettings
@@ -156,6 +176,8 @@ def fleet_settings(paths: Paths, environ: Mapping[str, str] = os.environ) -> Fle
         },
         session_s=own[SESSION.name] / 1000,
         heartbeat_s=own[HEARTBEAT.name] / 1000,
+        advertised_host=own[ADVERTISED_HOST.name],
+        advertised_port=own[ADVERTISED_PORT.name],
         connection=connection,
         producer=kafka.producer,
         consumer=kafka.consumer,

@@ -7,6 +7,7 @@ from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 
 from rowtide.connector.fleet.settings import FleetSettings
 from rowtide.schema_history.store.admin_clients import admin_client
+from rowtide.topics.admin.errors import is_away
 from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 
@@ -16,6 +17,13 @@ _RETRY_S = 2.0
 _ANSWER_S = 20.0
 _ASSIGNOR = "faust"
 _EMPTY = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
+_NO_COORDINATOR = {
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError._WAIT_COORD,  # noqa: SLF001 - librdkafka's local code
+}
+"""What brokers say that have just started."""
 
 
 class GroupInUse(TopicError):
@@ -53,7 +61,7 @@ def _require_group(settings: FleetSettings) -> None:
                 f"group.id={settings.group}: workers of Kafka Connect are in this group. Stop them first; if they were "
                 "killed, wait until their session has ended"
             ) from failure
-        if error.retriable() or error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):  # noqa: SLF001
+        if is_away(error) or error.code() in _NO_COORDINATOR:
             raise KafkaUnreachable(
                 f"the consumer group {settings.group} cannot be looked up: {error.str()}"
             ) from failure

@@ -35,6 +35,9 @@ class WebServer(FaustWeb):
         app: the Faust app.
         pages: the pages.
         any_port: whether a free port is taken if ``web_port`` is in use.
+
+    Attributes:
+        port: the port that it has; ``None`` before it starts.
     """
 
     logger = logging.getLogger("mode.rowtide")
@@ -48,6 +51,7 @@ class WebServer(FaustWeb):
             self.web_app, access_log=None, shutdown_timeout=_UNANSWERED_S, keepalive_timeout=_SILENT_S
         )
         self._any_port = any_port
+        self.port: int | None = None
 
     def _new_transport_tcp(self) -> web.BaseSite:
         conf = self.app.conf
@@ -59,6 +63,7 @@ class WebServer(FaustWeb):
         """Listen, and log the address."""
         await super().start_server()
         host, port = self._runner.addresses[0][:2]
+        self.port = port
         log.info("the state of the connector is at %s/health", url(host, port))
 
 

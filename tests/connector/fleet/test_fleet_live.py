@@ -175,6 +175,8 @@ def test_a_connector_is_what_its_records_say(cluster: Cluster) -> None:
         state_is(cluster, config, "RUNNING")
         all_have(cluster, [config], [1, 2, 3])
 
+        cluster.write(target_record(config.name, Target.PAUSED))
+        state_is(cluster, config, "PAUSED")
         cluster.write(connector_record(config.name, None), target_record(config.name, None))
         state_is(cluster, config, None)
         assert json.loads(worker.get("/health")[1])
@@ -190,13 +192,18 @@ def test_connectors_are_controlled_on_any_worker(cluster: Cluster) -> None:
             worker.wait_for_log("the fleet has 0 connectors")
         body = json.dumps({"name": config.name, "config": config.properties})
         assert one.send("POST", "/connectors", body)[0] == 201
+        eventually(lambda: config.name in other.get("/connectors")[1], "the other worker knows it")
         assert other.send("POST", "/connectors", body)[0] == 409
         state_is(cluster, config, "RUNNING")
         path = f"/connectors/{config.name}"
         for worker in (one, other):
-            code, text = worker.get(f"{path}/status")
-            assert (code, json.loads(text)["connector"]["state"]) == (200, "RUNNING")
-            assert json.loads(text)["connector"]["worker_id"] == cluster.statuses()[config.name].worker_id
+
+            def shown_by(worker: Worker = worker) -> tuple[str, str]:
+                state = json.loads(worker.get(f"{path}/status")[1])["connector"]
+                return state["state"], state["worker_id"]
+
+            runs = ("RUNNING", cluster.statuses()[config.name].worker_id)
+            eventually(lambda shown_by=shown_by, runs=runs: shown_by() == runs, "the state")
         shown = json.loads(one.get(f"{path}/config")[1])
         assert shown["database.password"] == "********"
         assert other.send("PUT", f"{path}/config", json.dumps({**shown, "max.batch.size": "100"}))[0] == 200
