@@ -60,7 +60,7 @@ _SPARE = 50  # offsets that are read for each record to print: markers and abort
 @click.option(
     "--registry",
     metavar="URL",
-    help="The schema registry of records in Avro; by default that of the configuration.",
+    help="The schema registry of records in Avro and Protobuf; by default that of the configuration.",
 )
 @click.option("--limit", "-n", type=click.IntRange(min=1), default=10, show_default=True, help="Number of records.")
 @click.option("--from-start", is_flag=True, help="Print the first records of the topic instead of the last ones.")
@@ -206,7 +206,7 @@ class _Printer:
     """Prints records; says once, on standard error, that messages have no schemas.
 
     Args:
-        url: the URL of the schema registry of records in Avro; empty for that of the connector.
+        url: the URL of the schema registry; empty for that of the connector.
         registry: the schema registry of the connector.
         as_json: one JSON object a line, with key and value as they are, or as JSON has them.
     """
@@ -218,7 +218,7 @@ class _Printer:
         self._registry = registry
 
     @cached_property
-    def _avro(self) -> RegistryReader:
+    def _reader(self) -> RegistryReader:
         if self._url or self._registry is None:
             return RegistryReader(registry_client(self._url))
         from rowtide.connector.schema_registry import SchemaRegistry  # noqa: PLC0415 - needs the extra avro
@@ -226,7 +226,7 @@ class _Printer:
         return RegistryReader(SchemaRegistry(self._registry).client)
 
     def _json(self, side: Side, data: bytes | None, headers: Headers) -> bytes | None:
-        """A key or value in Avro as JSON with its schema."""
+        """A key or value in Avro or Protobuf as JSON with its schema."""
         if data is None or not in_registry(side, data, headers):
             return data
         if not self._url and self._registry is None:
@@ -235,7 +235,7 @@ class _Printer:
             )
         from rowtide.envelope.avro.reader import connect_value  # noqa: PLC0415
 
-        parsed = self._avro.parsed(side, data, headers)
+        parsed = self._reader.parsed(side, data, headers)
         assert parsed.schema is not None
         return enveloped_text(parsed.schema, connect_value(parsed.schema, parsed.value), _KEEPING).encode()
 

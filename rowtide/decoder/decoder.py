@@ -52,12 +52,13 @@ class _Kept(NamedTuple):
 class Decoder:
     """Turns keys and values of records into changes, with the values that :class:`rowtide.Engine` gives.
 
-    It reads JSON with and without schemas, Avro by the id of its schema, and CloudEvents in JSON; envelopes, and
-    records that ``ExtractNewRecordState`` has unwrapped, whether rowtide or Debezium wrote them. Without schemas in
-    JSON, values are those of JSON: types are not known then.
+    It reads JSON with and without schemas, Avro and Protobuf by the id of their schemas, and CloudEvents in JSON;
+    envelopes, and records that ``ExtractNewRecordState`` has unwrapped, whether rowtide or Debezium wrote them. Without
+    schemas in JSON, values are those of JSON: types are not known then. Protobuf does not name Debezium's types, so
+    dates and times are numbers, and the labels of an ENUM keep their backslashes.
 
     Args:
-        registry: the schema registry of Avro: its URL, or a client with ``get_schema(id)``.
+        registry: the schema registry of Avro and Protobuf: its URL, or a client with ``get_schema(id)``.
         placeholder: ``unavailable.value.placeholder`` of the connector.
     """
 

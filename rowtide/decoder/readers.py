@@ -1,4 +1,4 @@
-"""From the bytes of keys and values to parsed values with their Connect schemas: JSON, and Avro by schema id."""
+"""From the bytes of keys and values to parsed values with their Connect schemas: JSON, Avro and Protobuf."""
 
 import json as python_json
 import uuid
@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 
 from rowtide.decoder.errors import DecodeError, RegistryUnavailable
-from rowtide.envelope.converters.registry import SCHEMA_ID_HEADERS
+from rowtide.envelope.converters.registry import SCHEMA_ID_HEADERS, SchemaKind
 from rowtide.envelope.json.reader import NotConnectJsonError, schema_from_json
+from rowtide.envelope.protobuf.reader import ProtobufReader, message_indexes
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms.record import Side
 
@@ -43,6 +44,10 @@ class SchemaSource(Protocol):
 
     def get_schema(self, schema_id: int) -> Any:
         """Return a schema, with its text in ``schema_str`` and its language in ``schema_type``."""
+        ...
+
+    def get_schema_by_guid(self, guid: str) -> Any:
+        """Return the schema that a header names."""
         ...
 
 
@@ -126,8 +131,16 @@ def in_registry(side: Side, data: bytes, headers: Headers) -> bool:
     return data[:1] == b"\0" or any(name == SCHEMA_ID_HEADERS[side] for name, _ in headers)
 
 
+def schema_id(side: Side, data: bytes, headers: Headers) -> tuple[int | bytes, bytes, bytes]:
+    """Return the id of a schema or its global id, what follows the global id, and the bytes after a prefix."""
+    in_header = next((value for name, value in headers if name == SCHEMA_ID_HEADERS[side] and value), None)
+    if in_header is not None:
+        return in_header[1:17], in_header[17:], data
+    return int.from_bytes(data[1:5], "big"), b"", data[5:]
+
+
 class RegistryReader:
-    """Values with the id of their schema in front or in a header.
+    """Values in Avro and Protobuf, with the id of their schema in front or in a header.
 
     Args:
         source: the registry.
@@ -135,48 +148,82 @@ class RegistryReader:
 
     def __init__(self, source: SchemaSource) -> None:
         self._source = source
-        self._readers: dict[int | bytes, tuple[Schema, Callable[[bytes], Any]]] = {}
+        self._readers: dict[int | bytes, _Reader] = {}
 
     def parsed(self, side: Side, data: bytes, headers: Headers) -> Parsed:
         """Decode a key or value.
 
         Raises:
-            DecodeError: the registry does not have the schema, the schema is not Avro, or the bytes do not fit it.
+            DecodeError: the registry does not have the schema, it is of another kind, or the bytes do not fit it.
             RegistryUnavailable: the registry cannot be asked.
         """
-        in_header = next((value for name, value in headers if name == SCHEMA_ID_HEADERS[side] and value), None)
-        if in_header is None:
-            number: int | bytes = int.from_bytes(data[1:5], "big")
-            data = data[5:]
-        else:
-            number = in_header[1:17]
-        known = self._readers.get(number)
-        if known is None:
-            known = self._readers[number] = self._reader(number)
-        schema, decode = known
+        number, indexes, data = schema_id(side, data, headers)
+        read = self._readers.get(number)
+        if read is None:
+            read = self._readers[number] = self._reader(number)
         try:
-            return Parsed(schema, decode(data), False)
+            return Parsed(*read(data, indexes), False)
         except Exception as error:  # fastavro raises many
-            raise DecodeError(f"the {side} does not fit schema {number!r}: {type(error).__name__}: {error}") from error
-
-    def _reader(self, number: int | bytes) -> tuple[Schema, Callable[[bytes], Any]]:
-        from rowtide.envelope.avro.reader import avro_reader  # noqa: PLC0415 - needs the extra avro
-
-        name = str(uuid.UUID(bytes=number)) if isinstance(number, bytes) else str(number)
-        try:
-            if isinstance(number, bytes):
-                found = self._source.get_schema_by_guid(name)  # type: ignore[attr-defined]
-            else:
-                found = self._source.get_schema(number)
-        except Exception as error:  # the client's, of its HTTP library, or of another client
-            if getattr(error, "http_status_code", None) == _NOT_FOUND:
-                raise DecodeError(f"the schema registry does not have schema {name}: {error}. Check its URL") from error
-            raise RegistryUnavailable(
-                f"the schema registry does not give schema {name}: {type(error).__name__}: {error}"
+            raise DecodeError(
+                f"the {side} does not fit schema {_name(number)}: {type(error).__name__}: {error}"
             ) from error
-        if (found.schema_type or "AVRO") != "AVRO":
-            raise DecodeError(f"schema {name} is {found.schema_type}: records in Protobuf cannot be decoded, only Avro")
-        return avro_reader(found.schema_str)
+
+    def _reader(self, number: int | bytes) -> "_Reader":
+        kind, text = registered_schema(self._source, number)
+        try:
+            if kind == "PROTOBUF":
+                return _protobuf(text)
+            from rowtide.envelope.avro.reader import avro_reader  # noqa: PLC0415 - needs the extra avro
+
+            schema, decode = avro_reader(text)
+        except ValueError as error:
+            raise DecodeError(f"schema {_name(number)} cannot be read: {error}") from error
+        return lambda data, _indexes: (schema, decode(data))
+
+
+_Reader = Callable[[bytes, bytes], tuple[Schema, Any]]
+"""From the bytes of a value, and those after the global id in a header, to its schema and the value."""
+
+
+def _protobuf(text: str) -> _Reader:
+    reader = ProtobufReader(text)
+
+    def read(data: bytes, in_header: bytes) -> tuple[Schema, Any]:
+        indexes, start = message_indexes(in_header or data)
+        schema, decode = reader.message(indexes)
+        return schema, decode(data if in_header else data[start:])
+
+    return read
+
+
+def _name(number: int | bytes) -> str:
+    return str(uuid.UUID(bytes=number)) if isinstance(number, bytes) else str(number)
+
+
+def registered_schema(source: SchemaSource, number: int | bytes) -> tuple[SchemaKind, str]:
+    """Return the kind and the text of a schema.
+
+    Args:
+        source: the registry.
+        number: its id, or the bytes of its global id.
+
+    Raises:
+        DecodeError: the registry does not have it, or it is neither Avro nor Protobuf.
+        RegistryUnavailable: the registry cannot be asked.
+    """
+    name = _name(number)
+    try:
+        found = source.get_schema(number) if isinstance(number, int) else source.get_schema_by_guid(name)
+    except Exception as error:  # the client's, of its HTTP library, or of another client
+        if getattr(error, "http_status_code", None) == _NOT_FOUND:
+            raise DecodeError(f"the schema registry does not have schema {name}: {error}. Check its URL") from error
+        raise RegistryUnavailable(
+            f"the schema registry does not give schema {name}: {type(error).__name__}: {error}"
+        ) from error
+    kind: SchemaKind = found.schema_type or "AVRO"
+    if kind not in ("AVRO", "PROTOBUF"):
+        raise DecodeError(f"schema {name} is {kind}: records can be decoded in Avro and Protobuf")
+    return kind, found.schema_str
 
 
 def registry_client(url: str) -> Any:
@@ -220,5 +267,6 @@ __all__ = [
     "in_registry",
     "numbered",
     "of_cloud_event",
+    "registered_schema",
     "registry_client",
 ]

@@ -238,7 +238,7 @@ def read_topics(
         start: ``committed`` (the group's offsets, at first the beginning), ``beginning``, ``end``, a time, or a GTID
             set, of whose transactions the changes are skipped.
         follow: wait for more; otherwise the loop ends with the last record.
-        registry: the schema registry of Avro: its URL, or a client.
+        registry: the schema registry of Avro and Protobuf: its URL, or a client.
         decoder: a decoder with other settings.
         kafka: further settings of the consumer, with librdkafka's names.
 

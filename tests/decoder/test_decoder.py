@@ -13,6 +13,7 @@ import rowtide
 from rowtide.decoder.decoder import Decoder
 from rowtide.decoder.errors import DecodeError, RegistryUnavailable
 from rowtide.envelope.converters.avro import AvroConverter
+from rowtide.envelope.converters.protobuf import ProtobufConverter
 from rowtide.envelope.converters.registry import RegisteredSchema, SchemaIds, SchemaKind
 from rowtide.envelope.json.text import enveloped_text
 from rowtide.envelope.schema import DECIMAL, INT32, INT64, OPTIONAL_STRING, STRING, Schema, struct
@@ -234,8 +235,8 @@ class Registry:
     def __init__(self, text: str = "", error: Exception | None = None) -> None:
         self.schema_str, self.schema_type, self.error = text, "AVRO", error
 
-    def registered(self, _subject: str, _kind: SchemaKind, text: str) -> RegisteredSchema:
-        self.schema_str = text
+    def registered(self, _subject: str, kind: SchemaKind, text: str) -> RegisteredSchema:
+        self.schema_str, self.schema_type = text, kind
         return RegisteredSchema(1, text, uuid.UUID("f1234567-89ab-cdef-0123-456789abcdef"))
 
     def get_schema(self, _number: int) -> "Registry":
@@ -248,17 +249,27 @@ class Registry:
 
 
 @pytest.mark.parametrize("ids", SchemaIds)
-def test_an_unwrapped_row_in_avro_wherever_the_id_of_its_schema_is(ids: SchemaIds) -> None:
+@pytest.mark.parametrize("converter", [AvroConverter, ProtobufConverter])
+def test_an_unwrapped_row_wherever_the_id_of_its_schema_is(
+    converter: type[AvroConverter] | type[ProtobufConverter], ids: SchemaIds
+) -> None:
     registry, schema = Registry(), struct("s.d.t.Value", {"id": INT32, "note": STRING})
     headers: list[tuple[str, bytes | None]] = []
     record = ConnectRecord("s.d.t", None, None, None, schema, {"id": 1, "note": "abc"})
-    data = AvroConverter(registry, ids=ids).data(record, "value", headers)
+    data = converter(registry, ids=ids).data(record, "value", headers)
     change = Decoder(registry).decode("s.d.t", None, data, headers)
     assert change is not None
     assert change.after == {"id": 1, "note": "abc"}
     for damaged in (data[:-1], data[:5]) if data and ids is SchemaIds.PREFIX else ():
         with pytest.raises(DecodeError, match=r"topic s\.d\.t cannot be decoded: the value does not fit schema 1"):
             Decoder(registry).decode("s.d.t", None, damaged, headers)
+
+
+def test_a_schema_of_another_kind_is_named() -> None:
+    registry = Registry("{}")
+    registry.schema_type = "JSON"
+    with pytest.raises(DecodeError, match="schema 1 is JSON: records can be decoded in Avro and Protobuf"):
+        Decoder(registry).decode("s.d.t", None, b"\0\0\0\0\1x")
 
 
 def test_a_missing_schema_is_no_registry_that_is_away() -> None:
