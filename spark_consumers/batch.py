@@ -155,7 +155,8 @@ class TableBatch:
                     f"topic {self.outcome.name.topic}, partition {group.partition}, offset {group.first}: "
                     + ("the record has no op: it is not a change event of a table" if group.op is None
                        else f"unknown operation {group.op!r}")
-                    + ". Leave the topic out with --topics"
+                    + ". Leave the topic out with --topics, or name the schema registry of Avro and Protobuf with "
+                    "--registry or --config"
                 )  # fmt: skip
 
     def _apply_with_earlier(

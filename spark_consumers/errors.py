@@ -40,6 +40,14 @@ class SchemaMissingError(TablesError):
     """Messages have no schemas, and the schema of a field was not supplied either."""
 
 
+class RegistryError(TablesError):
+    """The schema registry did not answer, or lacks a schema."""
+
+
+class UndecodableError(TablesError):
+    """A key or value does not fit the schema that it names."""
+
+
 class TypeConflictError(TablesError):
     """A column changed to a type that the table's column cannot take over without loss."""
 

@@ -29,6 +29,7 @@ from rowtide.spark_consumers.kafka.offsets import Ranges, before, count, ends, n
 from rowtide.spark_consumers.kafka.source import Message, RecordSource
 from rowtide.spark_consumers.messages.earlier import Earlier, level
 from rowtide.spark_consumers.messages.records import connector_prefix
+from rowtide.spark_consumers.messages.registered import undecodable
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Batch, StateStore, StoredState
@@ -165,8 +166,11 @@ class TableJob:
         except TablesError as error:
             outcome.error = str(error)
         except (PySparkException, Py4JError, OSError) as error:
-            lacking = unavailable_value(text_with_causes(error))
-            if lacking is None:
+            text = text_with_causes(error)
+            lacking, damaged = unavailable_value(text), undecodable(text, self.name.topic)
+            if damaged is not None:
+                outcome.error = str(damaged)
+            elif lacking is None:
                 outcome.error = f"table {self.name}: {first_lines(error)}"
             else:
                 outcome.error = str(UnavailableValueError(str(self.name), self.name.topic, *lacking))

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import fastavro
-
 from rowtide.envelope.schema import DECIMAL, Field, Schema
 
 _CONNECT = {"int": "int32", "long": "int64", "float": "float", "double": "double"}
@@ -26,10 +24,31 @@ def avro_reader(text: str) -> tuple[Schema, Callable[[bytes], Any]]:
     Raises:
         ValueError: the schema has types that Connect's schemas of records do not have.
     """
-    document = json.loads(text)
-    schema = _Reader().schema(document, "")
-    parsed = fastavro.parse_schema(_plain(document))
-    return schema, lambda data: fastavro.schemaless_reader(io.BytesIO(data), parsed, None)
+    import fastavro  # noqa: PLC0415 - of the extra avro, which Spark's executors do not need
+
+    parsed = fastavro.parse_schema(bare_schema(text))
+    return connect_schema(text), lambda data: fastavro.schemaless_reader(io.BytesIO(data), parsed, None)
+
+
+def connect_schema(text: str) -> Schema:
+    """Return the Connect schema of an Avro schema.
+
+    Raises:
+        ValueError: the schema has types that Connect's schemas of records do not have.
+    """
+    return _Reader().schema(json.loads(text), "")
+
+
+def bare_schema(text: str) -> Any:
+    """Return what an Avro schema has for decoding, as parsed JSON, whose names every reader accepts.
+
+    Readers would make objects of their own of the values of logical types, and Java's refuses namespaces that
+    Confluent's converter writes. So there are no logical types, defaults and attributes, and types are numbered.
+
+    Raises:
+        ValueError: the schema refers to a type that it does not define.
+    """
+    return _Bare().schema(json.loads(text), "")
 
 
 class _Reader:
@@ -108,13 +127,38 @@ def _default(schema: Schema, value: Any) -> Any:
     return value
 
 
-def _plain(document: Any) -> Any:
-    """The schema without logical types: fastavro would make Python's objects of their values."""
-    if isinstance(document, list):
-        return [_plain(branch) for branch in document]
-    if isinstance(document, dict):
-        return {name: _plain(part) for name, part in document.items() if name != "logicalType"}
-    return document
+_PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+
+class _Bare:
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def schema(self, document: Any, namespace: str) -> Any:
+        if isinstance(document, list):
+            return [self.schema(branch, namespace) for branch in document]
+        if isinstance(document, str):
+            if document in _PRIMITIVE:
+                return document
+            name = document if "." in document else f"{namespace}.{document}".lstrip(".")
+            if name not in self._names:
+                raise ValueError(f"the schema refers to {name}, which it does not define")
+            return self._names[name]
+        kind = document["type"]
+        if kind == "array":
+            return {"type": kind, "items": self.schema(document["items"], namespace)}
+        if kind == "map":
+            return {"type": kind, "values": self.schema(document["values"], namespace)}
+        if kind not in ("record", "enum", "fixed"):
+            return self.schema(kind, namespace)
+        namespace = document.get("namespace", namespace)
+        name = f"Type{len(self._names)}"
+        self._names[f"{namespace}.{document['name']}".lstrip(".")] = name
+        if kind == "record":
+            fields = [{"name": one["name"], "type": self.schema(one["type"], namespace)} for one in document["fields"]]
+            return {"type": kind, "name": name, "fields": fields}
+        part = "symbols" if kind == "enum" else "size"
+        return {"type": kind, "name": name, part: document[part]}
 
 
 def connect_value(schema: Schema, value: Any) -> Any:

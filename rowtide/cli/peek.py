@@ -16,14 +16,9 @@ from confluent_kafka.admin import AdminClient
 
 from rowtide.cli.connectors import CONFIG, read_configuration
 from rowtide.cli.record_text import lacks_schema, record_lines
-from rowtide.connector.config.model import (
-    AvroConverterConfig,
-    CloudEventsConverterConfig,
-    ConverterConfig,
-    ProtobufConverterConfig,
-    RegistryConfig,
-)
-from rowtide.decoder.readers import Headers, RegistryReader, in_registry, registry_client
+from rowtide.cli.registries import registry_of, registry_source
+from rowtide.connector.config.model import RegistryConfig
+from rowtide.decoder.readers import Headers, RegistryReader, in_registry
 from rowtide.envelope.json.text import JsonFormat, enveloped_text
 from rowtide.envelope.transforms.record import Side
 from rowtide.errors import ConnectorError
@@ -134,18 +129,11 @@ def _clients(config: tuple[str, ...], bootstrap_servers: str | None) -> _Clients
             {**kafka.consumer, **given},
             {**kafka.admin, **given},
             configuration.topics.prefix,
-            _registry(configuration.converters.value) or _registry(configuration.converters.key),
+            registry_of(configuration),
         )
     if not given:
         raise click.UsageError("the addresses of Kafka are needed: --config or --bootstrap-servers")
     return _Clients(given, given, "")
-
-
-def _registry(chosen: ConverterConfig) -> RegistryConfig | None:
-    """The schema registry of a converter."""
-    if isinstance(chosen, CloudEventsConverterConfig):
-        return None if chosen.avro is None else chosen.avro.registry
-    return chosen.registry if isinstance(chosen, AvroConverterConfig | ProtobufConverterConfig) else None
 
 
 def _existing_topic(reader: TopicReader, clients: _Clients, topic: str, *, wait: bool) -> tuple[str, dict[int, Extent]]:
@@ -219,11 +207,7 @@ class _Printer:
 
     @cached_property
     def _reader(self) -> RegistryReader:
-        if self._url or self._registry is None:
-            return RegistryReader(registry_client(self._url))
-        from rowtide.connector.schema_registry import SchemaRegistry  # noqa: PLC0415 - needs the extra avro
-
-        return RegistryReader(SchemaRegistry(self._registry).client)
+        return RegistryReader(registry_source(self._url, self._registry))
 
     def _json(self, side: Side, data: bytes | None, headers: Headers) -> bytes | None:
         """A key or value in Avro or Protobuf as JSON with its schema."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rowtide.connector.config import Configuration, ConfigurationError, load
-from rowtide.connector.config.model import JsonConverterConfig
+from rowtide.connector.config.model import JsonConverterConfig, ProtobufConverterConfig
 from rowtide.connector.engine.converters import json_settings
 from rowtide.connector.engine.pipeline_settings import record_rules
 from rowtide.connector.records.codecs.builder import table_schema
-from rowtide.envelope.json.text import schema_text
+from rowtide.envelope.json.text import DEFAULT_FORMAT, schema_text
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.recovery.table_history import merge_recorded
 from rowtide.schema_history.store.history_record import RecordedTable, parse_record
@@ -85,8 +85,8 @@ def _read_history(paths: Sequence[str]) -> _History:
             f"{named}: the connector has transforms, which change its records, so the schema history does not describe "
             f"them. {way_out}"
         )
-    if not isinstance(config.converters.value, JsonConverterConfig):
-        raise SettingsError(f"{named}: value.converter is not JsonConverter, and only JSON can be read. {way_out}")
+    if not isinstance(config.converters.value, JsonConverterConfig | ProtobufConverterConfig):
+        raise SettingsError(f"{named}: value.converter is neither JsonConverter nor ProtobufConverter. {way_out}")
     capture, naming = config.capture.tables, config.topics.naming
     tables: dict[str, list[RecordedTable]] = {}
     try:
@@ -107,8 +107,7 @@ def _schemas_of(recorded: RecordedTable, topic: str, config: Configuration) -> S
     augment = config.topics.naming.key_augment(table.id.database, table.id.table)
     schema = table_schema(table, topic, record_rules(config), "stream", lambda _table, _column: None, augment)
     converter = config.converters.value
-    assert isinstance(converter, JsonConverterConfig)
-    json_format = json_settings(converter).json_format
+    json_format = json_settings(converter).json_format if isinstance(converter, JsonConverterConfig) else DEFAULT_FORMAT
     return {
         side: json.loads(schema_text(found, json_format=json_format))
         for side, found in (("key", schema.key), ("value", schema.envelope))

@@ -8,22 +8,26 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
 from rich.console import Console
 
-from rowtide.connector.config import ConfigurationError, read_properties
+from rowtide.connector.config import ConfigurationError, load, read_properties
 from rowtide.connector.config.catalogue.values import placeholder_bytes
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
 from rowtide.spark_consumers.errors import SettingsError, TablesError
 from rowtide.spark_consumers.kafka.addresses import require_listener
 from rowtide.spark_consumers.settings import Keyless, Settings
 
+if TYPE_CHECKING:
+    from rowtide.cli.registries import TableRegistry
+
 _CLIENT = ("security.", "sasl.", "ssl.")
 _DECIMALS = "value.converter.decimal.format"
 _PLACEHOLDER = "unavailable.value.placeholder"
 _MINIMAL = "binlog.row.image.minimal.allowed"
+_UNNEEDED = frozenset({"database.hostname", "database.user", "database.password", "database.server.id"})
 _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL)
 
 
@@ -71,6 +75,11 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
     help="Connect schemas for topics whose messages have none, as JSON: "
     '{"TOPIC": {"key": SCHEMA, "value": SCHEMA}}.  [default: from the schema history of --config]',
 )
+@click.option(
+    "--registry",
+    metavar="URL",
+    help="The schema registry of records in Avro and Protobuf.  [default: that of --config]",
+)
 @click.option("--numeric-decimals", is_flag=True, help="The connector's converter uses decimal.format=NUMERIC.")
 @click.option(
     "--unavailable-placeholder",
@@ -92,14 +101,14 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
 @click.option(
     "--packages",
     metavar="COORDINATES",
-    help="Maven coordinates of the Kafka and Delta jars, instead of the default ones.",
+    help="Maven coordinates of the Kafka, Avro and Delta jars, instead of the default ones.",
 )
 @click.option(
     "--jars",
     metavar="PATHS",
     envvar="ROWTIDE_SPARK_JARS",
     show_envvar=True,
-    help="Kafka and Delta jars, separated by commas; nothing is downloaded then.",
+    help="Kafka, Avro and Delta jars, separated by commas; nothing is downloaded then.",
 )
 @click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE", help="A Spark property. Repeatable.")
 @click.option("--verbose", is_flag=True, help="Show what Spark prints, such as downloads and warnings.")
@@ -134,12 +143,14 @@ def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
 
 def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dict[str, Any]) -> bool:
     properties, settings = run_settings(options)
+    registry = _registry(options["registry"] or "", options["config"])
     # PySpark is an extra and slow to import, so wrong options are reported first.
     try:
         from rowtide.cli.tables_report import Bars, line, print_report  # noqa: PLC0415
         from rowtide.spark_consumers.job import restart_tables, update_tables  # noqa: PLC0415
         from rowtide.spark_consumers.jvm.session import build_session  # noqa: PLC0415
-        from rowtide.spark_consumers.kafka.source import KafkaSource  # noqa: PLC0415
+        from rowtide.spark_consumers.kafka.source import KafkaSource, RecordSource  # noqa: PLC0415
+        from rowtide.spark_consumers.messages.registered import RegisteredSource  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise SettingsError(f"{error.name} is missing: pip install 'rowtide[spark]'") from error
     # The report has a line for each table; Spark's progress bar would overwrite it.
@@ -149,6 +160,7 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
     with _spark_output(shown=options["verbose"]) as output, console.status("starting Spark"):
         spark = build_session(
             delta=settings.format == "delta",
+            avro=registry is not None,
             master=options["master"],
             jars=options["jars"],
             packages=options["packages"],
@@ -157,7 +169,9 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
         )
     signal.signal(signal.SIGINT, _interrupted)  # PySpark's handler would call Spark in the middle of another call
     spark.sparkContext.setLogLevel("ERROR")
-    source = KafkaSource(spark, properties)
+    source: RecordSource = KafkaSource(spark, properties, headers=registry is not None)
+    if registry is not None:
+        source = RegisteredSource(source, registry, settings.schemas)
     restart_tables(spark, source, settings, restart, options["topics"])
     outcomes = []
     with Bars(console) as bars:
@@ -234,6 +248,28 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
         unavailable_placeholder=DEFAULT_PLACEHOLDER if placeholder is None else _bytes(placeholder),
         parallel=options["parallel"],
     )
+
+
+def _registry(url: str, config: Sequence[str]) -> "TableRegistry | None":
+    """The schema registry of an option or of a connector's configuration; ``None`` if records have none.
+
+    Raises:
+        SettingsError: the configuration is wrong.
+    """
+    try:
+        if not url and not (config and any(name.endswith("registry.url") for name in read_properties(config)[0])):
+            return None
+        from rowtide.cli.registries import TableRegistry, registry_of, registry_source  # noqa: PLC0415 - the extra avro
+
+        found = None if url else registry_of(load(config, not_required=_UNNEEDED))
+        if not url and found is None:
+            return None
+        urls = (url,) if found is None else found.urls
+        return TableRegistry(registry_source(url, found), ", ".join(one.rpartition("@")[2] for one in urls))
+    except ConfigurationError as error:
+        raise SettingsError(str(error)) from error
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"{error.name} is missing: pip install 'rowtide[avro]'") from error
 
 
 def _bytes(placeholder: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The Spark session: packages for Kafka and Delta Lake, and the settings that conversions depend on."""
+"""The Spark session: packages for Kafka, Avro and Delta Lake, and the settings that conversions depend on."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -17,6 +17,7 @@ from rowtide.spark_consumers.jvm.collector import parallel_collector
 
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 DELTA_PACKAGE = "io.delta:delta-spark_2.13:4.0.0"
+AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.0.0"
 """Later versions do not resolve from every mirror: the token provider that the Kafka package needs is missing."""
 
 _DELTA_SETTINGS = {
@@ -39,6 +40,7 @@ _DEFAULTS = {
 def build_session(
     *,
     delta: bool,
+    avro: bool = False,
     master: str | None = None,
     jars: str | None = None,
     packages: str | None = None,
@@ -57,7 +59,7 @@ def build_session(
     builder = SparkSession.builder.appName("rowtide tables")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the driver
     found = session_settings(
-        delta=delta, master=master, jars=jars, packages=packages, settings=settings, submitted=submitted
+        delta=delta, avro=avro, master=master, jars=jars, packages=packages, settings=settings, submitted=submitted
     )
     starts = not submitted and SparkSession.getActiveSession() is None
     if starts and found.get("spark.master", "local").startswith("local"):
@@ -82,6 +84,7 @@ def build_session(
 def session_settings(
     *,
     delta: bool,
+    avro: bool = False,
     master: str | None = None,
     jars: str | None = None,
     packages: str | None = None,
@@ -94,6 +97,7 @@ def session_settings(
 
     Args:
         delta: whether Delta Lake is needed.
+        avro: whether Spark's package for Avro is needed.
         master: Spark's master; ``None`` for that of ``spark-submit``, or else ``local[*]``.
         jars: paths of jars, separated by commas; with it nothing is downloaded.
         packages: Maven coordinates that replace the default ones.
@@ -104,7 +108,7 @@ def session_settings(
     if jars:
         found["spark.jars"] = jars
     else:
-        default = ",".join([KAFKA_PACKAGE, *([DELTA_PACKAGE] if delta else [])])
+        default = ",".join([KAFKA_PACKAGE, *([DELTA_PACKAGE] if delta else []), *([AVRO_PACKAGE] if avro else [])])
         found["spark.jars.packages"] = packages or default
     more = settings or {}
     if (more.get("spark.master") or master or ("" if submitted else "local[*]")).startswith("local"):

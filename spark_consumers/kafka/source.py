@@ -50,10 +50,12 @@ class KafkaSource:
     Attributes:
         spark: the session with the driver.
         properties: of the Java client: ``bootstrap.servers``, ``security.protocol``, ...
+        headers: whether records are read with their headers, in a further column.
     """
 
     spark: SparkSession
     properties: Mapping[str, str]
+    headers: bool = False
 
     def topics(self, pattern: str) -> list[str]:
         """Return the topics that match."""
@@ -93,8 +95,9 @@ class KafkaSource:
             .option("startingOffsets", starting_offsets(topic, ranges))
             .option("endingOffsets", ending_offsets(topic, ranges))
             .option("minPartitions", self._tasks(ranges))
+            .option("includeHeaders", str(self.headers).lower())
             .load()
-            .select("partition", "offset", "key", "value")
+            .select("partition", "offset", "key", "value", *(["headers"] if self.headers else []))
         )
 
     def sample(self, topic: str, parts: Iterable[Ranges]) -> list[Message]:
@@ -208,7 +211,10 @@ class _Consumer:
 
 @dataclass(frozen=True, slots=True)
 class FrameSource:
-    """Records in a DataFrame with the columns ``topic``, ``partition``, ``offset``, ``key`` and ``value``."""
+    """Records in a DataFrame with the columns ``topic``, ``partition``, ``offset``, ``key``, ``value``, ``headers``.
+
+    The last may be missing.
+    """
 
     frame: DataFrame
 
@@ -239,7 +245,7 @@ class FrameSource:
         name = f"rowtide_{uuid.uuid4().hex}"
         self.frame.createOrReplaceGlobalTempView(name)  # global views are visible in every session
         frame = spark.table(f"global_temp.{name}")
-        return frame.where(frame.topic == topic).where(inside).select("partition", "offset", "key", "value")
+        return frame.where(frame.topic == topic).where(inside).drop("topic")
 
     def sample(self, topic: str, parts: Iterable[Ranges]) -> list[Message]:
         """Return all messages of the ranges."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rowtide.cli.tables import run_settings, tables
+from rowtide.cli.tables import _registry, run_settings, tables
 from rowtide.spark_consumers.errors import SettingsError
 
 
@@ -124,6 +124,24 @@ def test_a_connector_that_accepts_rows_without_numbers_has_no_tables(tmp_path: P
         run_settings(options(file))
     file.write_text(f"{text}false\n")
     assert run_settings(options(file))[0] == {"bootstrap.servers": "a:1"}
+
+
+def test_a_registry_is_that_of_the_connector_unless_it_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "c.properties"
+    text = "topic.prefix=p\nbootstrap.servers=a:1\nname=n\nschema.history.internal.kafka.topic=h\n"
+    file.write_text(text)
+    assert _registry("", ()) is None
+    assert _registry("", (str(file),)) is None
+    converter = "io.confluent.connect.avro.AvroConverter"
+    url = "value.converter.schema.registry.url=http://u:secret@r:1"
+    file.write_text(f"{text}value.converter={converter}\n{url}\n")
+    found, named = _registry("", (str(file),)), _registry("http://other:2", (str(file),))
+    assert found is not None
+    assert named is not None
+    assert (found.place, named.place) == ("r:1", "http://other:2")
+    file.write_text(f"{text}value.converter={converter}\n{url}\nvalue.converter.schema.registry.urls=x\n")
+    with pytest.raises(SettingsError, match=r"value\.converter\.schema\.registry\.urls"):
+        _registry("", (str(file),))
 
 
 def test_jars_come_from_the_environment() -> None:

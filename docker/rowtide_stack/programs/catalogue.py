@@ -33,7 +33,11 @@ REGISTRY_VERSION = "2.6.13.Final"
 MARIADB_VERSION = "11.4.5"
 MYSQL_SUITE = "sid"
 """The only Debian release with packages of the MySQL server."""
-SPARK_PACKAGES = ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0", "io.delta:delta-spark_2.13:4.0.0")
+SPARK_PACKAGES = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+    "org.apache.spark:spark-avro_2.13:4.0.0",
+    "io.delta:delta-spark_2.13:4.0.0",
+)
 
 
 def mysql() -> Path:
@@ -94,7 +98,7 @@ def registry() -> Path:
 
 
 def spark_jars() -> list[Path]:
-    """The jars that Spark needs for Kafka and Delta in addition to those of pyspark.
+    """The jars that Spark needs for Kafka, Avro and Delta in addition to those of pyspark.
 
     Raises:
         ProgramMissingError: pyspark is not installed.
@@ -111,7 +115,8 @@ def spark_jars() -> list[Path]:
             if _artifact(jar) in own:  # with two versions on the class path, either may be loaded
                 jar.unlink()
 
-    return sorted(_entry(f"spark-jars-for-{pyspark.__version__}", build).glob("*.jar"))
+    # Increment the last number when the packages change, so that older cache entries are not used.
+    return sorted(_entry(f"spark-jars-for-{pyspark.__version__}-1", build).glob("*.jar"))
 
 
 def java_command(jars: Path, heap: str, *arguments: str | Path) -> list[str]:
