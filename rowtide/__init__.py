@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rowtide.connector.source.binlog_stream import StreamBroken, StreamRefused
     from rowtide.connector.source.connection import DatabaseUnreachableError
     from rowtide.decoder.decoder import Decoder
-    from rowtide.decoder.errors import DecodeError, RegistryUnavailable
+    from rowtide.decoder.errors import ClaimCheckUnavailable, DecodeError, RegistryUnavailable
     from rowtide.decoder.topics import TopicReader, read_topics
     from rowtide.envelope.transforms import ConnectRecord
     from rowtide.schema_history.errors import SchemaHistoryError
@@ -50,6 +50,7 @@ _MODULES = {
     "Change": "rowtide.connector.records.change",
     "ChangeBatch": "rowtide.connector.engine.changes.batch",
     "CheckFailedError": "rowtide.connector.check.findings",
+    "ClaimCheckUnavailable": "rowtide.decoder.errors",
     "Column": "rowtide.schema_history.model",
     "Configuration": "rowtide.connector.config",
     "ConfigurationError": "rowtide.connector.config",
@@ -102,6 +103,7 @@ __all__ = [
     "Change",
     "ChangeBatch",
     "CheckFailedError",
+    "ClaimCheckUnavailable",
     "Column",
     "Configuration",
     "ConfigurationError",

@@ -18,6 +18,7 @@ from rowtide.spark_consumers.kafka.offsets import Ranges
 from rowtide.spark_consumers.kafka.source import Message
 from rowtide.spark_consumers.messages.earlier import Earlier
 from rowtide.spark_consumers.messages.records import (
+    CLAIM_CHECK,
     KeyId,
     KnownSchemas,
     RecordGroup,
@@ -153,7 +154,10 @@ class TableBatch:
             if not group.tombstone and group.op not in _OPERATIONS:
                 raise NotAnEnvelopeError(
                     f"topic {self.outcome.name.topic}, partition {group.partition}, offset {group.first}: "
-                    + ("the record has no op: it is not a change event of a table" if group.op is None
+                    + ("the value of the record is not in Kafka, but in a folder of claim checks "
+                       "(rowtide.large.records=claim-check), which rowtide tables does not read"
+                       if group.op == CLAIM_CHECK
+                       else "the record has no op: it is not a change event of a table" if group.op is None
                        else f"unknown operation {group.op!r}")
                     + ". Leave the topic out with --topics, or name the schema registry of Avro and Protobuf with "
                     "--registry or --config"

@@ -187,6 +187,15 @@ class ProducerKind(enum.StrEnum):
     NATIVE = "native"
 
 
+class LargeRecords(enum.StrEnum):
+    """``rowtide.large.records``."""
+
+    FAIL = "fail"
+    CLAIM_CHECK = "claim-check"
+    WITHOUT_BEFORE = "without-before"
+    DEAD_LETTER = "dead-letter"
+
+
 class ConverterClass(enum.StrEnum):
     """``key.converter`` and ``value.converter``."""
 

@@ -14,7 +14,13 @@ from dataclasses import dataclass, replace
 
 from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE
 from rowtide.connector.delivery.counters import DeliveryCounters, Totals
-from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted, SinkUnavailable, TransactionAborted
+from rowtide.connector.delivery.errors import (
+    ClaimCheckUnavailable,
+    DeliveryError,
+    DeliveryInterrupted,
+    SinkUnavailable,
+    TransactionAborted,
+)
 from rowtide.connector.delivery.event_store import EventStore, Taken
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.errors import exhausted
@@ -78,6 +84,8 @@ class Delivery:
         sink: their destination. It must be open; delivery closes it at the end.
         policy: when offsets are stored.
         ensure_topics: called with new topics before their first messages (``topics.admin.MissingTopics``).
+        fitting: returns the batches to send instead of some (``large_records.LargeRecords``); called again if it raises
+            ``ClaimCheckUnavailable``.
         on_failure: called in the delivery thread when an error has ended delivery; ``failure`` is set.
         on_delivered: called in the delivery thread with the sequence up to which Kafka has all batches.
         clock: returns seconds of a monotonic clock.
@@ -91,6 +99,7 @@ class Delivery:
         policy: CommitPolicy,
         *,
         ensure_topics: Callable[[Collection[str]], None] = lambda _topics: None,
+        fitting: Callable[[Sequence[Batch]], Sequence[Batch]] = lambda batches: batches,
         on_failure: Callable[[BaseException], None] = lambda _failure: None,
         on_delivered: Callable[[int], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -100,6 +109,7 @@ class Delivery:
         self._sink = sink
         self._policy = policy
         self._ensure_topics = ensure_topics
+        self._fitting = fitting
         self._on_failure = on_failure
         self._on_delivered = on_delivered
         self._clock = clock
@@ -257,11 +267,14 @@ class Delivery:
         return _IDLE_WAIT_S if self._in_transaction else self._quiet_wait_s
 
     def _send(self, taken: Taken[Batch]) -> None:
-        batches = [piece for batch in taken.batches if batch.messages for piece in batch.destinations()]
+        batches: Sequence[Batch] = [
+            piece for batch in taken.batches if batch.messages for piece in batch.destinations()
+        ]
         if batches:
             new = [topic for topic in dict.fromkeys(batch.topic for batch in batches) if topic not in self._known]
             if new:
                 self._ensure(new)
+            batches = self._fitted(batches)
             self._in_transaction = self._sink.transactional
             self._send_all(batches)
             self._totals.sent(batches, self._clock())
@@ -310,6 +323,27 @@ class Delivery:
                 self._known.update(topics)
                 self._problem = None
                 return
+
+    def _fitted(self, batches: Sequence[Batch]) -> Sequence[Batch]:
+        """The batches to send; retries until the folder of claim checks can be written.
+
+        What was sent before is committed meanwhile, so that no transaction expires.
+        """
+        retry_s, failed = _FIRST_RETRY_S, False
+        while True:
+            try:
+                fitting = self._fitting(batches)
+            except ClaimCheckUnavailable as failure:
+                self._commit(None if self._in_transaction else self._policy.timeout_s)
+                self._problem, failed = str(failure), True
+                log.warning("%s; retry in %.1f s", failure, retry_s)
+                if self._interrupted.wait(retry_s):
+                    raise DeliveryInterrupted("stopped while the folder of claim checks was not available") from failure
+                retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
+            else:
+                if failed:
+                    self._problem = None
+                return fitting
 
     def _due(self) -> bool:
         return self._pending is not None and self._policy.due(

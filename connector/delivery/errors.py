@@ -12,6 +12,7 @@ ConnectorError
     ├── ProducerFailed         a fatal error of the Kafka client
     ├── BrokerUnavailable      Kafka did not respond in time
     ├── SinkUnavailable        a sink other than Kafka cannot write now
+    ├── ClaimCheckUnavailable  the folder of claim checks cannot be written or read now
     ├── TransactionAborted     this transaction was aborted; its messages must be sent again
     ├── DeliveryInterrupted    stopped before everything was acknowledged
     └── OffsetStoreError       the offsets topic or file cannot be read or written
@@ -95,6 +96,12 @@ class BrokerUnavailable(DeliveryError):
 
 class SinkUnavailable(DeliveryError):
     """A sink other than Kafka cannot write now, for example because the disk is full."""
+
+    restartable = True
+
+
+class ClaimCheckUnavailable(DeliveryError):
+    """A value cannot be written to the folder of claim checks now, or cannot be read from it."""
 
     restartable = True
 

@@ -246,6 +246,7 @@ class ConnectorRun:
                 components.sink,
                 components.policy,
                 ensure_topics=components.ensure_topics,
+                fitting=components.fitting,
                 on_failure=self._delivery_failed,
                 on_delivered=None if components.acknowledgements is None else components.acknowledgements.delivered,
                 name=self._config.name,

@@ -10,22 +10,27 @@ from pathlib import Path
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.choices import Acknowledge, TransactionBoundary
+from rowtide.connector.config.choices import LargeRecords as LargeRecordsMode
 from rowtide.connector.config.kafka.producer_settings import (
+    DEFAULTS,
     idempotent_settings,
     transactional_id,
     transactional_settings,
 )
+from rowtide.connector.delivery.claim_check_folder import open_folder
 from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.delivery.file_offset_store import FileOffsetStore
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.producers import new_producer
 from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalSink
+from rowtide.connector.delivery.large_records import LargeRecords
 from rowtide.connector.delivery.offset_store import InMemoryOffsetStore, OffsetStore
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.delivery.sinks import FileSink, HttpSink, RecordSink, RecordSinkDelivery, StreamSink
 from rowtide.connector.delivery.source_acknowledgements import SourceAcknowledgements
 from rowtide.connector.engine.topic_guard import HangingTransactions, TopicGuard
+from rowtide.connector.records.batch import Batch
 from rowtide.connector.source.connection import connect
 from rowtide.schema_history.compaction.kafka_summary_store import KafkaSummaries
 from rowtide.schema_history.compaction.summary_store import FileSummaries, SummaryStore
@@ -41,6 +46,9 @@ from rowtide.topics.internal import history_settings
 from rowtide.topics.watch import TopicWatch
 
 log = logging.getLogger(__name__)
+
+Fitting = Callable[[Sequence[Batch]], Sequence[Batch]]
+"""Returns the batches to send instead of some."""
 
 _PATIENCE_S = 60.0
 _AWAITED_S = 0.2
@@ -86,6 +94,7 @@ class Components:
         summaries: its summaries, if ``schema.history.internal.compact.interval`` is set.
         ensure_topics: makes topics before their first messages.
         policy: when offsets are stored.
+        fitting: replaces records that are too large for Kafka.
         acknowledgements: of transactions to the server, if it gets them when their records are delivered.
     """
 
@@ -97,6 +106,7 @@ class Components:
     summaries: SummaryStore | None
     ensure_topics: Callable[[Collection[str]], None]
     policy: CommitPolicy
+    fitting: Fitting
     acknowledgements: SourceAcknowledgements | None
 
 
@@ -122,7 +132,50 @@ def build_components(config: Configuration, sink: RecordSink | None = None) -> C
         acknowledgements = SourceAcknowledgements()
         policy = replace(policy, interval_s=min(policy.interval_s, _AWAITED_S))
     history, summaries = _history(config, admins), _summaries(config, admins)
-    return Components(admins, store, made, offsets, history, summaries, ensure_topics, policy, acknowledgements)
+    fitting: Fitting = _as_they_are
+    if isinstance(made, IdempotentSink | TransactionalSink):
+        ensure_topics, fitting = fitting_records(config, admins, ensure_topics)
+    return Components(
+        admins, store, made, offsets, history, summaries, ensure_topics, policy, fitting, acknowledgements
+    )
+
+
+def fitting_records(
+    config: Configuration, admins: TopicAdmins, ensure_topics: Callable[[Collection[str]], None]
+) -> tuple[Callable[[Collection[str]], None], Fitting]:
+    """Return what prepares topics, and what replaces the records that are too large for them.
+
+    Args:
+        config: the configuration.
+        admins: the admins of the topics.
+        ensure_topics: makes topics before their first messages.
+
+    Raises:
+        DeliveryError: the folder of claim checks cannot be opened.
+    """
+    large = config.delivery.large_records
+    if large.mode is LargeRecordsMode.FAIL:
+        return ensure_topics, _as_they_are
+    records = LargeRecords(
+        large.mode,
+        int(config.kafka.producer.get("message.max.bytes", DEFAULTS["message.max.bytes"])),
+        lambda topics: admins.records.topic_config("max.message.bytes", topics),
+        folder=open_folder(large.claim_check_url) if large.claim_check_url else None,
+        dead_letter_topic=large.dead_letter_topic or "",
+        connector=config.name,
+        context=large.context,
+    )
+    letters = large.dead_letter_topic if large.mode is LargeRecordsMode.DEAD_LETTER else None
+
+    def ensure(topics: Collection[str]) -> None:
+        ensure_topics(topics)
+        if letters is None:
+            records.look_up(topics)
+            return
+        admins.records.ensure(letters, large.dead_letter_settings)
+        records.look_up({letters, *topics})
+
+    return ensure, records.fitting
 
 
 def offset_store(config: Configuration) -> OffsetStore:
@@ -259,9 +312,12 @@ def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:
         quiet=store.quiet,
         show_keys=config.failure.show_values,
     )
-    topics = missing_topics(config, TopicAdmins(config))
+    admins = TopicAdmins(config)
+    topics = missing_topics(config, admins)
     policy = CommitPolicy(config.delivery.offset_flush_interval_ms / 1000, by_poll=False)
-    return store, Delivery(store, IdempotentSink(producer, InMemoryOffsetStore()), policy, ensure_topics=topics)
+    ensure_topics, fitting = fitting_records(config, admins, topics)
+    sink = IdempotentSink(producer, InMemoryOffsetStore())
+    return store, Delivery(store, sink, policy, ensure_topics=ensure_topics, fitting=fitting)
 
 
 def _sink(
@@ -305,6 +361,11 @@ def record_sink(config: Configuration) -> RecordSink:
     if name.startswith("file:"):
         return FileSink(name.removeprefix("file:"))
     return HttpSink(name, {key: text.reveal() for key, text in config.delivery.http_headers.items()})
+
+
+def _as_they_are(batches: Sequence[Batch]) -> Sequence[Batch]:
+    """No record is replaced."""
+    return batches
 
 
 def _no_topics(_topics: Collection[str]) -> None:

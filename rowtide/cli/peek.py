@@ -18,7 +18,9 @@ from rowtide.cli.connectors import CONFIG, read_configuration
 from rowtide.cli.record_text import lacks_schema, record_lines
 from rowtide.cli.registries import registry_of, registry_source
 from rowtide.connector.config.model import RegistryConfig
+from rowtide.connector.delivery.claim_check_folder import ClaimCheckFolder, open_folder
 from rowtide.decoder.readers import Headers, RegistryReader, in_registry
+from rowtide.envelope.claim_check import OPENING, ClaimCheck, InvalidClaimCheck
 from rowtide.envelope.json.text import JsonFormat, enveloped_text
 from rowtide.envelope.transforms.record import Side
 from rowtide.errors import ConnectorError
@@ -57,6 +59,11 @@ _SPARE = 50  # offsets that are read for each record to print: markers and abort
     metavar="URL",
     help="The schema registry of records in Avro and Protobuf; by default that of the configuration.",
 )
+@click.option(
+    "--claim-checks",
+    metavar="URL",
+    help="The folder of values that are too large for Kafka; by default that of the configuration.",
+)
 @click.option("--limit", "-n", type=click.IntRange(min=1), default=10, show_default=True, help="Number of records.")
 @click.option("--from-start", is_flag=True, help="Print the first records of the topic instead of the last ones.")
 @click.option(
@@ -72,6 +79,7 @@ def peek(
     config: tuple[str, ...],
     bootstrap_servers: str | None,
     registry: str | None,
+    claim_checks: str | None,
     limit: int,
     from_start: bool,
     follow: bool,
@@ -91,7 +99,7 @@ def peek(
     if from_start and follow:
         raise click.UsageError("--from-start and --follow exclude each other")
     clients = _clients(config, bootstrap_servers)
-    printer = _Printer(registry or "", clients.registry, as_json=as_json)
+    printer = _Printer(registry or "", clients.registry, claim_checks or clients.claim_checks, as_json=as_json)
     reader = TopicReader(clients.consumer, clients.admin, timeout=_TIMEOUT)
     try:
         name, extents = _existing_topic(reader, clients, topic, wait=follow)
@@ -102,7 +110,7 @@ def peek(
             extents = new_extents(extents, reader.extents(name) or {})
             for record in reader.read(name, extents):
                 printer.print(name, record)
-    except (TopicReadError, KafkaException, ConnectorError) as error:
+    except (TopicReadError, KafkaException, ConnectorError, InvalidClaimCheck) as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         if not follow:
@@ -110,12 +118,21 @@ def peek(
 
 
 class _Clients(NamedTuple):
-    """The settings of the Kafka clients, and of a configuration: the topic prefix and the schema registry."""
+    """The settings of the Kafka clients, and of a configuration.
+
+    Attributes:
+        consumer: of consumers.
+        admin: of admin clients.
+        prefix: the topic prefix.
+        registry: the schema registry.
+        claim_checks: the folder of values that are too large for Kafka.
+    """
 
     consumer: Mapping[str, str]
     admin: Mapping[str, str]
     prefix: str
     registry: RegistryConfig | None = None
+    claim_checks: str | None = None
 
 
 def _clients(config: tuple[str, ...], bootstrap_servers: str | None) -> _Clients:
@@ -130,6 +147,7 @@ def _clients(config: tuple[str, ...], bootstrap_servers: str | None) -> _Clients
             {**kafka.admin, **given},
             configuration.topics.prefix,
             registry_of(configuration),
+            configuration.delivery.large_records.claim_check_url,
         )
     if not given:
         raise click.UsageError("the addresses of Kafka are needed: --config or --bootstrap-servers")
@@ -196,10 +214,19 @@ class _Printer:
     Args:
         url: the URL of the schema registry; empty for that of the connector.
         registry: the schema registry of the connector.
+        claim_checks: the folder of values that are too large for Kafka.
         as_json: one JSON object a line, with key and value as they are, or as JSON has them.
     """
 
-    def __init__(self, url: str = "", registry: RegistryConfig | None = None, *, as_json: bool) -> None:
+    def __init__(
+        self,
+        url: str = "",
+        registry: RegistryConfig | None = None,
+        claim_checks: str | None = None,
+        *,
+        as_json: bool,
+    ) -> None:
+        self._claim_checks = claim_checks
         self._as_json = as_json
         self._noted = as_json
         self._url = url
@@ -223,10 +250,24 @@ class _Printer:
         assert parsed.schema is not None
         return enveloped_text(parsed.schema, connect_value(parsed.schema, parsed.value), _KEEPING).encode()
 
+    @cached_property
+    def _folder(self) -> ClaimCheckFolder:
+        assert self._claim_checks is not None, "there is no folder"
+        return open_folder(self._claim_checks)
+
+    def _claimed(self, record: StoredRecord) -> bytes | None:
+        """The value that a claim check points to; the value itself, also of a claim check without a folder."""
+        if self._claim_checks is None or record.value is None or not record.value.startswith(OPENING):
+            return record.value
+        check = ClaimCheck.parse(record.value)
+        value = self._folder.get(check.name)
+        check.verify(value)
+        return value
+
     def print(self, topic: str, record: StoredRecord) -> None:
         """Print a record."""
         headers = record.headers
-        key, value = self._json("key", record.key, headers), self._json("value", record.value, headers)
+        key, value = self._json("key", record.key, headers), self._json("value", self._claimed(record), headers)
         record = replace(record, key=key, value=value)
         if not self._noted and lacks_schema(record.value):
             self._noted = True

@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self, cast
 
+from rowtide.connector.delivery.claim_check_folder import open_folder
+from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.connector.records.change import Change, Layout, Op, SourcePosition
-from rowtide.decoder.errors import DecodeError, RegistryUnavailable
+from rowtide.decoder.errors import ClaimCheckUnavailable, DecodeError, RegistryUnavailable
 from rowtide.decoder.readers import (
     Headers,
     JsonReader,
@@ -19,6 +21,7 @@ from rowtide.decoder.readers import (
     registry_client,
 )
 from rowtide.decoder.values import PLACEHOLDER, row_conversion
+from rowtide.envelope.claim_check import OPENING, ClaimCheck, InvalidClaimCheck
 from rowtide.envelope.converters.registry import SCHEMA_ID_HEADERS
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms.record import Side
@@ -60,9 +63,21 @@ class Decoder:
     Args:
         registry: the schema registry of Avro and Protobuf: its URL, or a client with ``get_schema(id)``.
         placeholder: ``unavailable.value.placeholder`` of the connector.
+        claim_checks: the folder of the values of claim checks: ``rowtide.large.records.claim.check.url`` of the
+            connector, or another path or URL of the same folder. Nothing is read outside of it.
+
+    Raises:
+        DeliveryError: there is no such folder, or fsspec is not installed.
     """
 
-    def __init__(self, registry: str | SchemaSource | None = None, *, placeholder: str = PLACEHOLDER) -> None:
+    def __init__(
+        self,
+        registry: str | SchemaSource | None = None,
+        *,
+        placeholder: str = PLACEHOLDER,
+        claim_checks: str | None = None,
+    ) -> None:
+        self._claim_checks = None if claim_checks is None else open_folder(claim_checks)
         self._client = registry_client(registry) if isinstance(registry, str) else None
         source = self._client if isinstance(registry, str) else registry
         self._json_keys, self._json_values = JsonReader(), JsonReader()
@@ -97,10 +112,11 @@ class Decoder:
         Raises:
             DecodeError: the record is not a change of a row, or is damaged.
             RegistryUnavailable: the schema registry cannot be asked.
+            ClaimCheckUnavailable: the value that the record points to cannot be read.
         """
         if value is None:
             return None
-        given = headers or ()
+        value, given = self._claimed(topic, value), headers or ()
         try:
             parsed = self._parsed(topic, "value", value, given)
             key_parsed = None if key is None else self._parsed(topic, "key", key, given)
@@ -138,6 +154,24 @@ class Decoder:
             DecodeError: as for :meth:`decode`.
         """
         return self.decode(context.topic, None, value, context.headers)
+
+    def _claimed(self, topic: str, value: bytes) -> bytes:
+        """The value itself, or the one that it points to."""
+        if not value.startswith(OPENING):
+            return value
+        try:
+            return self._value_of(ClaimCheck.parse(value))
+        except (DeliveryError, InvalidClaimCheck) as error:
+            raise ClaimCheckUnavailable(f"a record of topic {topic} cannot be decoded: {error}") from error
+
+    def _value_of(self, check: ClaimCheck) -> bytes:
+        if self._claim_checks is None:
+            raise InvalidClaimCheck(
+                f"its value of {check.size} bytes is in {check.url}. Give claim_checks=, the folder of these values"
+            )
+        value = self._claim_checks.get(check.name)
+        check.verify(value)
+        return value
 
     def _parsed(self, topic: str, side: Side, data: bytes, headers: Headers) -> Parsed:
         if data[:1] == b"\0" or (headers and in_registry(side, data, headers)):

@@ -42,9 +42,10 @@ class TopicReader:
         follow: bool = True,
         registry: str | SchemaSource | None = None,
         decoder: Decoder | None = None,
+        claim_checks: str | None = None,
         kafka: Mapping[str, Any] | None = None,
     ) -> None:
-        self._own = Decoder(registry) if decoder is None else None
+        self._own = Decoder(registry, claim_checks=claim_checks) if decoder is None else None
         self._decoder = self._own or decoder or Decoder()
         self._bootstrap, self._group, self._follow = bootstrap, group, follow
         self._is_seen: Callable[[str], bool] | None = None
@@ -127,6 +128,7 @@ class TopicReader:
         Raises:
             DecodeError: a record cannot be decoded; the offset before it can be committed. A new loop begins after it.
             RegistryUnavailable: the schema registry cannot be asked. A new loop begins with the same record.
+            ClaimCheckUnavailable: the value that a record points to cannot be read. The same applies.
             TopicError: Kafka refuses to be read.
         """
         while self._follow or not self._assigned or self._ended != self._assigned:
@@ -222,6 +224,7 @@ def read_topics(
     follow: bool = True,
     registry: str | SchemaSource | None = None,
     decoder: Decoder | None = None,
+    claim_checks: str | None = None,
     kafka: Mapping[str, Any] | None = None,
 ) -> TopicReader:
     """Read topics as changes, without a connection to the database.
@@ -240,6 +243,7 @@ def read_topics(
         follow: wait for more; otherwise the loop ends with the last record.
         registry: the schema registry of Avro and Protobuf: its URL, or a client.
         decoder: a decoder with other settings.
+        claim_checks: the folder of the values of claim checks, see :class:`Decoder`.
         kafka: further settings of the consumer, with librdkafka's names.
 
     Raises:
@@ -254,5 +258,6 @@ def read_topics(
         follow=follow,
         registry=registry,
         decoder=decoder,
+        claim_checks=claim_checks,
         kafka=kafka,
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from rowtide.envelope.claim_check import OPENING
 from rowtide.spark_consumers.columns.spark_types import literal
 from rowtide.spark_consumers.columns.unavailable import may_contain
 from rowtide.spark_consumers.jvm.driver import text_with_causes
@@ -21,9 +22,12 @@ _COLUMNS = ("key", "value")
 # The end of an envelope that JsonConverter wrote. No text in a value can look like it: its quotes would be escaped.
 _TAIL = r',"op":"([a-z])"(?:,"(?:ts_[mun]s|transaction)":(?:[0-9]+|null))*\}$'
 _TAIL_BYTES = 120
+CLAIM_CHECK = "claim check"
+"""The operation of a record that points to its value."""
 _OPERATION = (
     f"coalesce(nullif(regexp_extract(CAST(substring(CAST(value AS binary), -{_TAIL_BYTES}) AS string), "
-    f"{literal(_TAIL)}), ''), get_json_object(value, '$.op'))"
+    f"{literal(_TAIL)}), ''), get_json_object(value, '$.op'), "
+    f"IF(startswith(value, {literal(OPENING.decode())}), '{CLAIM_CHECK}', NULL))"
 )
 """SQL of the operation of an envelope. Parsing the envelope for it takes as long as reading the row."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ from confluent_kafka import Producer
 
 from rowtide.cli import main
 from rowtide.cli.peek import _Printer, new_extents
+from rowtide.connector.delivery.errors import ClaimCheckUnavailable
+from rowtide.envelope.claim_check import ClaimCheck
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord
 from rowtide.topics.settings import TopicSettings
 
@@ -137,3 +140,19 @@ def test_a_table_of_a_connector(topics: Topics, tmp_path: Path) -> None:
     assert status == 1
     assert f"there is no topic shop.order or {topic}.shop.order" in text
     assert f"did you mean {full}" in text
+
+
+def test_a_claim_check_is_shown_by_its_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    value = b'{"id":"\xc3\xbc"}'
+    digest = hashlib.sha256(value).hexdigest()
+    check = ClaimCheck(f"file:///data/t/{digest}", digest, len(value))
+    record = StoredRecord(0, 0, -1, b"1", check.record_value())
+    _Printer(as_json=True).print("t", record)
+    assert f"rowtide-claim-check {digest}" in capsys.readouterr().out
+    printer = _Printer(claim_checks=str(tmp_path), as_json=True)
+    with pytest.raises(ClaimCheckUnavailable, match=digest):
+        printer.print("t", record)
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / digest).write_bytes(value)
+    printer.print("t", record)
+    assert json.loads(capsys.readouterr().out)["value"] == value.decode()

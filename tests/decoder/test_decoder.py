@@ -1,9 +1,11 @@
 """Forms of records, and what is no change."""
 
 import datetime as dt
+import hashlib
 import json
 import uuid
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,8 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 import rowtide
 from rowtide.decoder.decoder import Decoder
-from rowtide.decoder.errors import DecodeError, RegistryUnavailable
+from rowtide.decoder.errors import ClaimCheckUnavailable, DecodeError, RegistryUnavailable
+from rowtide.envelope.claim_check import ClaimCheck
 from rowtide.envelope.converters.avro import AvroConverter
 from rowtide.envelope.converters.protobuf import ProtobufConverter
 from rowtide.envelope.converters.registry import RegisteredSchema, SchemaIds, SchemaKind
@@ -278,3 +281,26 @@ def test_a_missing_schema_is_no_registry_that_is_away() -> None:
         Decoder(missing).decode("s.d.t", None, b"\0\0\0\0\1x")
     with pytest.raises(RegistryUnavailable, match="does not give schema 1: OSError: no"):
         Decoder(away).decode("s.d.t", None, b"\0\0\0\0\1x")
+
+
+def test_a_claim_check_is_read_from_its_folder_and_verified(tmp_path: Path) -> None:
+    value = b'{"before":null,"after":{"id":1},"source":{"db":"shop","table":"a"},"op":"c","ts_ms":1}'
+    digest = hashlib.sha256(value).hexdigest()
+    check = ClaimCheck(f"s3://elsewhere/shop.shop.a/{digest}", digest, len(value))
+    stored = tmp_path / check.name
+    stored.parent.mkdir()
+    stored.write_bytes(value)
+    decoder = Decoder(claim_checks=str(tmp_path))
+    change = decoder.decode("shop.shop.a", None, check.record_value(), check.headers())
+    assert change is not None
+    assert change.after == {"id": 1}
+    with pytest.raises(ClaimCheckUnavailable, match="Give claim_checks="):
+        Decoder().decode("shop.shop.a", None, check.record_value(), check.headers())
+    stored.write_bytes(value.replace(b"1", b"2", 1))
+    with pytest.raises(ClaimCheckUnavailable, match="it was changed or damaged"):
+        decoder.decode("shop.shop.a", None, check.record_value())
+    stored.unlink()
+    with pytest.raises(ClaimCheckUnavailable, match=f"topic shop.shop.a cannot be decoded.*{digest}"):
+        decoder.decode("shop.shop.a", None, check.record_value())
+    with pytest.raises(ClaimCheckUnavailable, match="is damaged"):
+        decoder.decode("shop.shop.a", None, check.record_value() + b" ")

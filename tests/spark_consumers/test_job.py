@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rowtide.envelope.claim_check import ClaimCheck
 from tests.support.kafka.change_topics import Topic
 from tests.support.recordings.recorded_tables import fold, recorded, same_rows
 
@@ -191,12 +192,17 @@ def test_an_error_of_one_table_does_not_stop_the_others(run, rows_of, tmp_path) 
     odd.change("x", None, {"id": 1}, 10)
     bare = Topic("p.d.bare", [ID], key=["id"])
     bare.change("c", None, {"id": 1}, 10).key = bare._message({"type": "int32", "optional": False}, 1)
-    first = run([*good.records, *lost.records, *other.records, *odd.records, *bare.records])
+    large = Topic("p.d.large", [ID], key=["id"])
+    large.change("c", None, {"id": 1}, 10)
+    check = ClaimCheck(f"s3://bucket/p.d.large/{'0' * 64}", "0" * 64, 2_000_000)
+    large.change("c", None, {"id": 2}, 10).value = check.record_value().decode()
+    first = run([*good.records, *lost.records, *other.records, *odd.records, *bare.records, *large.records])
     assert first["p.d.good"].error is first["p.d.lost"].error is None
     assert "p.d.other" in str(first["p.d.other"].error)
     assert "no change events" in str(first["p.d.other"].error)
     assert "--topics" in str(first["p.d.other"].error)
     assert "unknown operation 'x'" in str(first["p.d.odd"].error)
+    assert "p.d.large, partition 0, offset 1: the value of the record is not in Kafka" in str(first["p.d.large"].error)
     assert "p.d.bare: the keys are values of type int32" in str(first["p.d.bare"].error)
 
     for number in range(2, 5):

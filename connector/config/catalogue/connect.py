@@ -6,6 +6,7 @@ from rowtide.connector.config.choices import (
     ErrorsTolerance,
     ExactlyOnce,
     ExactlyOnceSource,
+    LargeRecords,
     ProducerKind,
     TransactionBoundary,
 )
@@ -197,6 +198,43 @@ ERRORS_TOLERANCE = Property(
     ErrorsTolerance.NONE,
     "Whether a record that a converter or transform rejects stops the connector (none) or is skipped with a warning "
     "(all).",
+)
+DEAD_LETTER_TOPIC = Property(
+    "errors.deadletterqueue.topic.name",
+    optional(text(_TOPIC, "is not a valid name of a topic")),
+    None,
+    "The topic of records that are too large for their own, with `rowtide.large.records=dead-letter`. It has one "
+    "partition if the connector creates it.",
+    Status.PARTLY,
+    "records that are too large",
+)
+DEAD_LETTER_REPLICATION = Property(
+    "errors.deadletterqueue.topic.replication.factor",
+    integer(-1),
+    3,
+    "The replication factor of that topic, if the connector creates it; -1 for the broker's default.",
+)
+DEAD_LETTER_CONTEXT = Property(
+    "errors.deadletterqueue.context.headers.enable",
+    boolean(),
+    False,
+    "Give such a record headers that say why it is there, with Kafka Connect's names `__connect.errors.*`.",
+)
+LARGE_RECORDS = Property(
+    "rowtide.large.records",
+    choice(LargeRecords),
+    LargeRecords.FAIL,
+    "What to do with a record that is larger than `max.request.size` of the producer or `max.message.bytes` of its "
+    "topic: stop (fail); keep its value in a folder, and send a record that points to it (claim-check); send an update "
+    "without the row before it (without-before); or send it to errors.deadletterqueue.topic.name, in parts "
+    "(dead-letter).",
+)
+CLAIM_CHECK_URL = Property(
+    "rowtide.large.records.claim.check.url",
+    optional(text()),
+    None,
+    "The folder of the values of such records: a path, or a URL of an object store such as `s3://bucket/folder`, which "
+    "needs the extra `rowtide[claim-check]`.",
 )
 _RETRY = "rowtide's converters and transforms have no temporary errors"
 ERRORS_RETRY_TIMEOUT = Property(

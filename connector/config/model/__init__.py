@@ -17,6 +17,7 @@ from rowtide.connector.config.choices import (
     DecimalHandling,
     FailureHandling,
     HeaderConverterClass,
+    LargeRecords,
     LimitAction,
     NameAdjustment,
     ProducerKind,
@@ -423,6 +424,25 @@ class ConvertersConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class LargeRecordsConfig:
+    """Records that are too large for Kafka.
+
+    Attributes:
+        mode: ``rowtide.large.records``.
+        claim_check_url: ``rowtide.large.records.claim.check.url``.
+        dead_letter_topic: ``errors.deadletterqueue.topic.name``.
+        dead_letter_settings: of this topic if it is created.
+        context: ``errors.deadletterqueue.context.headers.enable``.
+    """
+
+    mode: LargeRecords
+    claim_check_url: str | None
+    dead_letter_topic: str | None
+    dead_letter_settings: TopicSettings
+    context: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DeliveryConfig:
     """How records and positions are delivered.
 
@@ -435,6 +455,7 @@ class DeliveryConfig:
         group_id: part of the transactional id (``producer_settings.transactional_id``).
         boundary_interval_ms: length of a transaction with ``transaction.boundary=interval``.
         producer: ``rowtide.producer``.
+        large_records: records that are too large for Kafka.
     """
 
     sink: str
@@ -450,6 +471,7 @@ class DeliveryConfig:
     offset_flush_interval_ms: int
     offset_flush_timeout_ms: int
     shutdown_timeout_ms: int
+    large_records: LargeRecordsConfig
 
 
 @dataclass(frozen=True, slots=True)

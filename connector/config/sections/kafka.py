@@ -3,10 +3,12 @@
 import re
 from collections.abc import Mapping
 
-from rowtide.connector.config.catalogue import connect, history
+from rowtide.connector.config.catalogue import connect, converters, history
 from rowtide.connector.config.choices import (
+    ConverterClass,
     ExactlyOnce,
     ExactlyOnceSource,
+    LargeRecords,
     ProducerKind,
     TransactionBoundary,
 )
@@ -21,10 +23,12 @@ from rowtide.connector.config.model import (
     DeliveryConfig,
     HistoryConfig,
     KafkaConfig,
+    LargeRecordsConfig,
 )
 from rowtide.connector.config.secret import Secret
 from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.topics.internal import offsets_settings
+from rowtide.topics.settings import TopicSettings
 
 _COMMON = re.compile(connect.CLIENTS.pattern)
 _PRODUCER = ("producer.", "producer.override.")
@@ -110,7 +114,43 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
         offset_flush_interval_ms=reader[connect.OFFSET_FLUSH_INTERVAL],
         offset_flush_timeout_ms=reader[connect.OFFSET_FLUSH_TIMEOUT],
         shutdown_timeout_ms=reader[connect.SHUTDOWN_TIMEOUT],
+        large_records=_large_records_config(reader),
     )
+
+
+def _large_records_config(reader: PropertyReader) -> LargeRecordsConfig:
+    """What to do with records that are too large."""
+    mode, name = reader[connect.LARGE_RECORDS], connect.LARGE_RECORDS.name
+    sink, needed = reader[connect.SINK], _NEEDED.get(mode)
+    if mode is not LargeRecords.FAIL and sink != "kafka":
+        reader.warnings.append(f"{name} has no effect with {connect.SINK.name}={sink} (--sink)")
+    if needed is not None and not reader[needed]:
+        reader.problem(needed.name, f"is required with {name}={mode.value}. {needed.doc}")
+    for one, of in (
+        (connect.CLAIM_CHECK_URL, LargeRecords.CLAIM_CHECK),
+        (connect.DEAD_LETTER_TOPIC, LargeRecords.DEAD_LETTER),
+    ):
+        if reader[one] and mode is not of:
+            reader.warnings.append(f"{one.name} has no effect without {name}={of.value}")
+    converter = reader[converters.VALUE.converter]
+    if mode is LargeRecords.WITHOUT_BEFORE and converter is not ConverterClass.JSON:
+        reader.problem(
+            name,
+            f"{mode.value} needs {converters.VALUE.converter.name}={ConverterClass.JSON.value}. Or set claim-check",
+        )
+    return LargeRecordsConfig(
+        mode=mode,
+        claim_check_url=reader[connect.CLAIM_CHECK_URL],
+        dead_letter_topic=reader[connect.DEAD_LETTER_TOPIC],
+        dead_letter_settings=TopicSettings(1, reader[connect.DEAD_LETTER_REPLICATION]),
+        context=reader[connect.DEAD_LETTER_CONTEXT],
+    )
+
+
+_NEEDED = {
+    LargeRecords.CLAIM_CHECK: connect.CLAIM_CHECK_URL,
+    LargeRecords.DEAD_LETTER: connect.DEAD_LETTER_TOPIC,
+}
 
 
 def _property_of(properties: Mapping[str, str], setting: str) -> str:

@@ -22,8 +22,8 @@ class Refusal(enum.Enum):
 
     TOO_LARGE = (
         "Allow larger messages with producer.override.max.request.size and on the topic with max.message.bytes (on the "
-        "brokers message.max.bytes), or leave columns out with column.exclude.list. If messages are too large only "
-        "together, set producer.override.batch.size below the topic's limit"
+        "brokers message.max.bytes), leave columns out with column.exclude.list, or set rowtide.large.records. If "
+        "messages are too large only together, set producer.override.batch.size below the topic's limit"
     )
     NO_TOPIC = "The topic was deleted, or topic.creation.enable=false and nobody created it: create it"
     DENIED = "Grant the connector's Kafka user WRITE on the topic"

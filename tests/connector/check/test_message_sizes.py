@@ -28,3 +28,6 @@ def test_the_limit_of_new_topics(limit: str, findings: int, configured: Callable
     config = configured({"topic.creation.default.max.message.bytes": limit})
     found = list(size_findings(config, ["shop.d.t"], cast("TopicAdmin", Brokers())))
     assert len(found) == findings
+    claim_checks = {"rowtide.large.records": "claim-check", "rowtide.large.records.claim.check.url": "/data"}
+    config = configured({"topic.creation.default.max.message.bytes": limit, **claim_checks})
+    assert list(size_findings(config, ["shop.d.t"], cast("TopicAdmin", Brokers()))) == []

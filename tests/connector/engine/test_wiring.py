@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
 
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.config.catalogue.history import MEMORY_HISTORY
-from rowtide.connector.engine.wiring import TopicAdmins, history_store, offset_store
+from rowtide.connector.delivery.errors import DeliveryError
+from rowtide.connector.engine.wiring import TopicAdmins, fitting_records, history_store, offset_store
+from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.topics.settings import TopicSettings
 from tests.support.configurations import PROPERTIES
 
 IN_MEMORY = {
@@ -45,3 +54,44 @@ def test_a_schema_history_in_another_kafka_has_an_admin_of_its_own() -> None:
     admins = TopicAdmins(from_properties({**PROPERTIES, **other}))
     assert admins.history is not admins.records
     assert admins.history is admins.history
+
+
+class _Admin:
+    """Looks up no limit, and notes the topics that it creates."""
+
+    def __init__(self) -> None:
+        self.created: dict[str, TopicSettings] = {}
+
+    def topic_config(self, _name: str, topics: Sequence[str]) -> dict[str, str]:
+        return dict.fromkeys(topics, "1000")
+
+    def ensure(self, topic: str, settings: TopicSettings) -> bool:
+        self.created[topic] = settings
+        return True
+
+
+def test_records_that_are_too_large_are_replaced_as_configured(tmp_path: Path) -> None:
+    folder = {"rowtide.large.records": "claim-check", "rowtide.large.records.claim.check.url": str(tmp_path)}
+    letters = {
+        "rowtide.large.records": "dead-letter",
+        "errors.deadletterqueue.topic.name": "letters",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+    }
+    given = [Batch("shop.a", -1, [(b"k", bytes(1000), ())], SourceOffset("b.1", 4), 1001, 0)]
+    for more, topic in (({}, "shop.a"), (folder, "shop.a"), (letters, "letters")):
+        config, admin, ensured = from_properties({**PROPERTIES, **more}), _Admin(), list[str]()
+        admins = cast("TopicAdmins", SimpleNamespace(records=admin))
+        ensure, fitting = fitting_records(config, admins, ensured.extend)
+        ensure(["shop.a"])
+        made = fitting(given)
+        assert (made == given) is (more == {})
+        assert {one.topic for one in made} == {topic}
+        assert ensured == ["shop.a"]
+        assert admin.created == ({"letters": TopicSettings(1, 1)} if more == letters else {})
+
+
+def test_a_missing_folder_of_claim_checks_ends_the_start(tmp_path: Path) -> None:
+    missing = {"rowtide.large.records": "claim-check", "rowtide.large.records.claim.check.url": str(tmp_path / "x")}
+    config = from_properties({**PROPERTIES, **missing})
+    with pytest.raises(DeliveryError, match="does not exist: create it, or mount it"):
+        fitting_records(config, TopicAdmins(config), lambda _topics: None)

@@ -155,6 +155,35 @@ def test_exactly_once_without_kafka_names_the_way_out(valid: dict[str, str]) -> 
     assert "disable it to use another rowtide.sink" in found["exactly.once.source.support"]
 
 
+@pytest.mark.parametrize(
+    ("given", "name", "reason"),
+    [
+        ({"rowtide.large.records": "claim-check"}, "rowtide.large.records.claim.check.url", "is required with"),
+        ({"rowtide.large.records": "dead-letter"}, "errors.deadletterqueue.topic.name", "is required with"),
+        (
+            {
+                "rowtide.large.records": "without-before",
+                "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+            },
+            "rowtide.large.records",
+            "needs value.converter=org.apache.kafka.connect.json.JsonConverter",
+        ),
+        ({"rowtide.large.records": "skip"}, "rowtide.large.records", "must be one of fail, claim-check"),
+    ],
+)
+def test_what_large_records_need(given: dict[str, str], name: str, reason: str, valid: dict[str, str]) -> None:
+    assert reason in problems(valid | given)[name]
+
+
+def test_settings_of_large_records_without_effect_are_named(valid: dict[str, str]) -> None:
+    given = {"rowtide.large.records.claim.check.url": "/x", "errors.deadletterqueue.topic.name": "letters"}
+    found = " ".join(from_properties(valid | given).warnings)
+    assert "claim.check.url has no effect without rowtide.large.records=claim-check" in found
+    assert "topic.name has no effect without rowtide.large.records=dead-letter" in found
+    elsewhere = from_properties(valid | given | {"rowtide.large.records": "claim-check", "rowtide.sink": "stdout"})
+    assert any("rowtide.large.records has no effect with rowtide.sink=stdout" in one for one in elsewhere.warnings)
+
+
 def test_what_only_kafka_needs_names_the_files_instead(valid: dict[str, str]) -> None:
     names = ("bootstrap.servers", "schema.history.internal.kafka.topic")
     found = problems({name: text for name, text in valid.items() if name not in names} | {"rowtide.sink": "stdout"})

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rowtide.connector.config.choices import LargeRecords as Mode
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings, transactional_settings
+from rowtide.connector.delivery.claim_check_folder import open_folder
 from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.errors import RecordRejected
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.producer import RecordProducer
 from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalSink
+from rowtide.connector.delivery.large_records import LargeRecords
 from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.dead_letters import whole
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.envelope.claim_check import ClaimCheck
 from rowtide.topics.internal import offsets_settings
 from tests.support.kafka.topic_tools import Topics
 
@@ -34,7 +41,9 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 
 @contextmanager
-def delivering(topics: Topics, mode: str, settings: dict[str, Any], store: EventStore) -> Iterator[Delivery]:
+def delivering(
+    topics: Topics, mode: str, settings: dict[str, Any], store: EventStore, large: LargeRecords | None = None
+) -> Iterator[Delivery]:
     offsets = f"{topics.name()}-offsets"
     topics.admin.ensure(offsets, offsets_settings(1, 1))
     client = topics.client
@@ -45,7 +54,8 @@ def delivering(topics: Topics, mode: str, settings: dict[str, Any], store: Event
     else:
         sink = IdempotentSink(RecordProducer(idempotent_settings({**client, **settings}), quiet=store.quiet), places)
     sink.open()
-    delivery = Delivery(store, sink, CommitPolicy(interval_s=0.5))
+    more: Any = {} if large is None else {"ensure_topics": large.look_up, "fitting": large.fitting}
+    delivery = Delivery(store, sink, CommitPolicy(interval_s=0.5), **more)
     delivery.start()
     try:
         yield delivery
@@ -97,3 +107,59 @@ def test_an_offset_larger_than_its_topic_allows_is_refused(topics: Topics, mode:
     assert isinstance(delivery.failure, RecordRejected)
     assert "-offsets'" in str(delivery.failure)
     assert "max.message.bytes" in str(delivery.failure)
+
+
+def large_records(topics: Topics, mode: Mode, **more: Any) -> LargeRecords:
+    return LargeRecords(mode, MIB, lambda names: topics.admin.topic_config("max.message.bytes", names), **more)
+
+
+def test_a_claim_check_is_sent_when_its_folder_is_back(topics: Topics, mode: str, tmp_path: Path) -> None:
+    topic, store = topics.new(1, {"max.message.bytes": "10000"}), EventStore(max_events=2)
+    folder = tmp_path / "values"
+    folder.mkdir()
+    large = large_records(topics, Mode.CLAIM_CHECK, folder=open_folder(str(folder)))
+    folder.rmdir()
+    with delivering(topics, mode, {}, store, large) as delivery:
+        store.put([batch(topic, 10, 1), batch(topic, 20_000, 2)], timeout=PATIENCE)
+        while "cannot be stored" not in (delivery.counters().problem or ""):
+            assert delivery.failure is None
+            time.sleep(0.01)
+        assert sizes(topics, topic) == [10], "what was before it is committed"
+        folder.mkdir()
+        store.put([batch(topic, 30, 3)], timeout=PATIENCE)
+        assert delivery.stop(PATIENCE), delivery.failure
+    first, pointer, last = topics.read(topic)
+    assert (len(first.value or b""), len(last.value or b"")) == (10, 30)
+    check = ClaimCheck.parse(pointer.value or b"")
+    assert pointer.headers == tuple(check.headers())
+    assert (folder / check.name).read_bytes() == bytes(20_000)
+
+
+def test_a_crash_after_the_value_was_stored_leaves_one_file_and_one_record(topics: Topics, tmp_path: Path) -> None:
+    topic = topics.new(1, {"max.message.bytes": "10000"})
+    given = batch(topic, 20_000)
+    crashed = large_records(topics, Mode.CLAIM_CHECK, folder=open_folder(str(tmp_path)))
+    crashed.look_up([topic])
+    crashed.fitting([given])  # and its record is never sent
+    store, large = EventStore(), large_records(topics, Mode.CLAIM_CHECK, folder=open_folder(str(tmp_path)))
+    with delivering(topics, "exactly once", {}, store, large) as delivery:
+        store.put([given])
+        assert delivery.stop(PATIENCE), delivery.failure
+    (pointer,) = topics.read(topic)
+    (stored,) = (tmp_path / topic).iterdir()
+    assert stored.name == ClaimCheck.parse(pointer.value or b"").sha256
+
+
+def test_kafka_takes_every_part_of_a_dead_letter(topics: Topics, mode: str) -> None:
+    topic, letters = (topics.new(1, {"max.message.bytes": "10000"}) for _ in range(2))
+    large = large_records(topics, Mode.DEAD_LETTER, dead_letter_topic=letters, connector="n", context=True)
+    large.look_up([letters])
+    store = EventStore()
+    with delivering(topics, mode, {"batch.size": "9000"}, store, large) as delivery:
+        store.put([batch(topic, 10, 1), batch(topic, 70_000, 2), batch(topic, 30, 3)])
+        assert delivery.stop(PATIENCE), delivery.failure
+    assert sizes(topics, topic) == [10, 30]
+    found = topics.read(letters)
+    assert len(found) == 8
+    key, value, _ = whole([(one.key, one.value, one.headers) for one in found])
+    assert (key, value) == (b"k", bytes(70_000))

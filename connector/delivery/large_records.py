@@ -1,0 +1,166 @@
+"""Records that are too large for Kafka: what is sent instead of them (``rowtide.large.records``).
+
+A record is too large if a batch of this record alone would be larger, before compression, than ``max.request.size`` of
+the producer or ``max.message.bytes`` of its topic. So the answer is the same each time the record is read. It is given
+in the thread of delivery, before a record is sent: what follows a record in its topic stays after it.
+"""
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from rowtide.connector.config.choices import LargeRecords as Mode
+from rowtide.connector.delivery.claim_check_folder import ClaimCheckFolder
+from rowtide.connector.kafka_producer.batches.python_records import estimated_size
+from rowtide.connector.records.batch import Batch, Message
+from rowtide.connector.records.dead_letters import Reason, dead_letter, parts
+from rowtide.connector.rows.messages import message_bytes
+from rowtide.envelope.claim_check import ClaimCheck
+from rowtide.envelope.json.without_before import without_before
+
+log = logging.getLogger(__name__)
+
+WITHOUT_BEFORE_HEADER = "rowtide.large.record"
+"""The header of an update whose row before it was left out."""
+
+_PART_HEADERS = 100
+"""Bytes that a part of a dead letter has more at most: two headers."""
+
+
+class LargeRecords:
+    """Replaces records that are too large for Kafka by others that lose nothing.
+
+    A record that even its replacement would not make small enough is left as it is: Kafka refuses it, and the connector
+    stops with that error.
+
+    Args:
+        mode: ``rowtide.large.records``; not ``fail``.
+        largest: ``max.request.size``.
+        topic_limits: looks up ``max.message.bytes`` of topics; those that may not be described are missing.
+        folder: of the values, with ``claim-check``.
+        dead_letter_topic: with ``dead-letter``.
+        connector: the connector's name.
+        context: ``errors.deadletterqueue.context.headers.enable``.
+    """
+
+    def __init__(
+        self,
+        mode: Mode,
+        largest: int,
+        topic_limits: Callable[[Sequence[str]], Mapping[str, str]],
+        *,
+        folder: ClaimCheckFolder | None = None,
+        dead_letter_topic: str = "",
+        connector: str = "",
+        context: bool = False,
+    ) -> None:
+        self._largest = largest
+        self._topic_limits = topic_limits
+        self._limits: dict[str, int] = {}
+        self._folder = folder
+        self._dead_letter_topic = dead_letter_topic
+        self._connector = connector
+        self._context = context
+        self._replacement = {
+            Mode.CLAIM_CHECK: self._claim_check,
+            Mode.WITHOUT_BEFORE: self._without_before,
+            Mode.DEAD_LETTER: self._dead_letter,
+        }[mode]
+
+    def look_up(self, topics: Iterable[str]) -> None:
+        """Look up the limits of topics, before the first record is sent to each.
+
+        Raises:
+            TopicError: Kafka is not reachable.
+        """
+        names = list(topics)
+        found = self._topic_limits(names)
+        for name in names:
+            if name not in found:
+                log.warning(
+                    "max.message.bytes of topic %s is not known: grant the connector's Kafka user DESCRIBE_CONFIGS on "
+                    "it. Only max.request.size=%d tells which of its records are too large",
+                    name,
+                    self._largest,
+                )
+            self._limits[name] = min(self._largest, int(found.get(name, self._largest)))
+
+    def fitting(self, batches: Sequence[Batch]) -> list[Batch]:
+        """Return batches without records that are too large.
+
+        Raises:
+            ClaimCheckUnavailable: a value cannot be stored now. Nothing is lost: call it again.
+        """
+        return [fitting for batch in batches for fitting in self._fitting(batch)]
+
+    def _fitting(self, batch: Batch) -> Iterator[Batch]:
+        limit = self._limits[batch.topic]
+        replacement = self._parts if batch.topic == self._dead_letter_topic else self._replacement
+        if batch.size <= limit // 2:  # leaves enough room for headers
+            yield batch
+            return
+        messages: list[Message] = []
+        elsewhere: list[Batch] = []
+        for message in batch.messages:
+            if self._fits(message, limit):
+                messages.append(message)
+                continue
+            replaced, batches = replacement(batch, message, limit)
+            messages += replaced
+            elsewhere += batches
+        if messages:
+            yield batch._replace(messages=messages, size=message_bytes(messages))
+        yield from elsewhere
+
+    def _fits(self, message: Message, limit: int) -> bool:
+        return _size(message) <= limit
+
+    def _claim_check(self, batch: Batch, message: Message, limit: int) -> tuple[list[Message], list[Batch]]:
+        key, value, headers = message
+        if value is None or self._folder is None:
+            return [message], []
+        sha256 = hashlib.sha256(value).hexdigest()
+        name = f"{batch.topic}/{sha256}"
+        check = ClaimCheck(self._folder.url(name), sha256, len(value))
+        pointer = key, check.record_value(), [*headers, *check.headers()]
+        if not self._fits(pointer, limit):  # its key or its headers are too large
+            return [message], []
+        self._folder.put(name, value)
+        log.info("a record of topic %s with %d bytes is replaced by a claim check: %s", batch.topic, len(value), name)
+        return [pointer], []
+
+    def _without_before(self, batch: Batch, message: Message, limit: int) -> tuple[list[Message], list[Batch]]:
+        key, value, headers = message
+        reduced = None if key is None or value is None else without_before(value)
+        if reduced is None:
+            return [message], []
+        smaller = key, reduced, [*headers, (WITHOUT_BEFORE_HEADER, Mode.WITHOUT_BEFORE.value.encode())]
+        if not self._fits(smaller, limit):
+            return [message], []
+        log.info("an update of topic %s with %d bytes is sent without its row before", batch.topic, len(value or b""))
+        return [smaller], []
+
+    def _dead_letter(self, batch: Batch, message: Message, limit: int) -> tuple[list[Message], list[Batch]]:
+        reason = Reason(
+            "KAFKA_PRODUCE",
+            "org.apache.kafka.common.errors.RecordTooLargeException",
+            f"the record has {_size(message)} bytes, and topic {batch.topic} takes {limit}",
+        )
+        letter, identity = dead_letter(batch, message, reason, connector=self._connector, context=self._context)
+        written = batch._replace(topic=self._dead_letter_topic, partition=0, messages=[letter], schemas=None)
+        log.warning(
+            "a record of topic %s before %s:%d is now dead letter %s in topic %s: %s",
+            batch.topic, batch.offset.file, batch.offset.pos, identity, self._dead_letter_topic, reason.message,
+        )  # fmt: skip
+        return [], list(self._fitting(written))
+
+    def _parts(self, _batch: Batch, letter: Message, limit: int) -> tuple[list[Message], list[Batch]]:
+        """A dead letter in as many parts as it needs."""
+        key, value, headers = letter
+        room = limit - _size((key, b"", headers)) - _PART_HEADERS
+        return ([letter] if value is None or room <= 0 else list(parts(letter, room))), []
+
+
+def _size(message: Message) -> int:
+    key, value, headers = message
+    return estimated_size((key, value, list(headers)))

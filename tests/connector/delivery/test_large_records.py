@@ -1,0 +1,153 @@
+"""Records that are too large are replaced in their place, and nothing is sent before its value is kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from rowtide.connector.config.choices import LargeRecords as Mode
+from rowtide.connector.delivery.claim_check_folder import open_folder
+from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
+from rowtide.connector.delivery.errors import ClaimCheckUnavailable
+from rowtide.connector.delivery.event_store import EventStore
+from rowtide.connector.delivery.large_records import LargeRecords
+from rowtide.connector.delivery.sink import InMemorySink
+from rowtide.connector.kafka_producer.batches.python_records import estimated_size
+from rowtide.connector.records.batch import Batch, Message
+from rowtide.connector.records.dead_letters import whole
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.envelope.claim_check import ClaimCheck
+
+LIMIT = 2000
+TOPIC, LETTERS = "shop.a", "letters"
+LARGE = b"v" * (LIMIT + 1)
+
+
+def records(
+    mode: Mode, *, folder: str | None = None, limits: dict[str, str] | None = None, largest: int = 10 * LIMIT
+) -> LargeRecords:
+    found = {TOPIC: str(LIMIT)} if limits is None else limits
+    made = LargeRecords(
+        mode,
+        largest,
+        lambda _topics: found,
+        folder=None if folder is None else open_folder(folder),
+        dead_letter_topic=LETTERS if mode is Mode.DEAD_LETTER else "",
+        connector="shop",
+    )
+    made.look_up([TOPIC, LETTERS] if mode is Mode.DEAD_LETTER else [TOPIC])
+    return made
+
+
+def batch(*messages: Message, pos: int = 4) -> Batch:
+    size = sum(len(key or b"") + len(value or b"") for key, value, _ in messages)
+    return Batch(TOPIC, -1, list(messages), SourceOffset("b.000001", pos), size, 0)
+
+
+def update(before: int, after: int) -> bytes:
+    return b'{"before":{"t":"%s"},"after":{"t":"%s"},"op":"u"}' % (b"b" * before, b"a" * after)
+
+
+@pytest.mark.parametrize("mode", [Mode.CLAIM_CHECK, Mode.WITHOUT_BEFORE, Mode.DEAD_LETTER])
+def test_what_fits_stays_the_same(mode: Mode, tmp_path: Path) -> None:
+    room = LIMIT - estimated_size((b"k", b"", [])) - 1  # the size of the value takes two bytes
+    given = [batch((b"k", b"v" * room, ()), (b"k", None, ()))]
+    assert records(mode, folder=str(tmp_path)).fitting(given) == given
+
+
+@pytest.mark.parametrize(("limits", "largest"), [({TOPIC: str(LIMIT)}, 10 * LIMIT), ({}, LIMIT)])
+def test_a_claim_check_takes_the_place_of_its_record(
+    tmp_path: Path, limits: dict[str, str], largest: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    large = records(Mode.CLAIM_CHECK, folder=str(tmp_path), limits=limits, largest=largest)
+    (made,) = large.fitting([batch((b"1", b"a", ()), (b"2", LARGE, [("h", b"x")]), (b"3", b"c", ()))])
+    first, (key, value, headers), last = made.messages
+    assert (first, last) == ((b"1", b"a", ()), (b"3", b"c", ()))
+    assert key == b"2"
+    assert value is not None
+    check = ClaimCheck.parse(value)
+    assert list(headers) == [("h", b"x"), *check.headers()]
+    assert (tmp_path / TOPIC / hashlib.sha256(LARGE).hexdigest()).read_bytes() == LARGE
+    assert ("grant the connector's Kafka user DESCRIBE_CONFIGS" in caplog.text) == (not limits)
+
+
+def test_a_record_with_a_large_key_is_left_to_fail(tmp_path: Path) -> None:
+    given = [batch((LARGE, LARGE, ()))]
+    assert records(Mode.CLAIM_CHECK, folder=str(tmp_path)).fitting(given) == given
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_update_is_sent_without_its_row_before() -> None:
+    (made,) = records(Mode.WITHOUT_BEFORE).fitting([batch((b"k", update(LIMIT, 10), ()))])
+    expected = b'{"before":null,"after":{"t":"%s"},"op":"u"}' % (b"a" * 10)
+    assert made.messages == [(b"k", expected, [("rowtide.large.record", b"without-before")])]
+
+
+@pytest.mark.parametrize("message", [(None, update(LIMIT, 10), ()), (b"k", update(10, LIMIT), ()), (b"k", LARGE, ())])
+def test_what_needs_its_row_before_or_is_too_large_without_it_is_left_to_fail(message: Message) -> None:
+    given = [batch(message)]
+    assert records(Mode.WITHOUT_BEFORE).fitting(given) == given
+
+
+@pytest.mark.parametrize("limits", [{TOPIC: str(LIMIT)}, {TOPIC: str(LIMIT), LETTERS: "1000"}])
+def test_a_dead_letter_is_the_record_in_as_many_parts_as_needed(
+    limits: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    given = [batch((b"1", b"a", ()), (b"2", LARGE, [("h", b"x")]))]
+    rest, letters = records(Mode.DEAD_LETTER, limits=limits).fitting(given)
+    assert rest.messages == [(b"1", b"a", ())]
+    assert (letters.topic, letters.partition) == (LETTERS, 0)
+    assert len(letters.messages) > 1 or LETTERS not in limits
+    assert all(
+        estimated_size((key, value, list(headers))) <= int(limits.get(LETTERS, 10 * LIMIT))
+        for key, value, headers in letters.messages
+    )
+    key, value, headers = whole(letters.messages)
+    assert (key, value, headers[0]) == (b"2", LARGE, ("h", b"x"))
+    assert "before b.000001:4 is now dead letter" in caplog.text
+
+
+class FailingFolder:
+    """A folder that is away for some calls, and notes what the sink had then."""
+
+    def __init__(self, sink: InMemorySink, failures: int) -> None:
+        self.sink, self.failures = sink, failures
+        self.seen: list[tuple[int, int]] = []
+        self.values: dict[str, bytes] = {}
+
+    def url(self, name: str) -> str:
+        return f"s3://bucket/{name}"
+
+    def put(self, name: str, value: bytes) -> None:
+        self.seen.append((len(self.sink.records), len(self.sink.offsets)))
+        if self.failures:
+            self.failures -= 1
+            raise ClaimCheckUnavailable("the bucket is away")
+        self.values[name] = value
+
+    def get(self, name: str) -> bytes:
+        return self.values[name]
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_delivery_waits_for_the_folder_and_loses_nothing(transactional: bool, caplog: pytest.LogCaptureFixture) -> None:
+    sink, store = InMemorySink(transactional), EventStore(max_events=4)  # so that batches come one at a time
+    folder = FailingFolder(sink, 2)
+    large = LargeRecords(Mode.CLAIM_CHECK, LIMIT, lambda _topics: {}, folder=folder)
+    values: Sequence[bytes] = [b"a", LARGE, b"c"]
+    store.put([batch((b"k", value, ()), pos=pos) for pos, value in enumerate(values, 4)])
+    store.close()
+    policy = CommitPolicy(interval_s=3600, by_poll=False)
+    delivery = Delivery(store, sink, policy, ensure_topics=large.look_up, fitting=large.fitting)
+    delivery.run()
+    assert delivery.failure is None
+    assert folder.seen[-1] == (1, 1), "what was before it is sent, and its offset is stored"
+    sent = [message[1] or b"" for _, _, message in sink.records]
+    assert (sent[0], sent[2], len(sent)) == (b"a", b"c", 3)
+    check = ClaimCheck.parse(sent[1])
+    assert folder.get(check.name) == LARGE
+    assert sink.offsets[-1].pos == 6
+    assert caplog.text.count("the bucket is away; retry in") == 2
