@@ -12,6 +12,8 @@ from rowtide.connector.records.batch import Batch, Headers, Message
 
 CONNECT = "__connect.errors."
 ID_HEADER = "rowtide.dead.letter.id"
+TOPIC_HEADER = "rowtide.dead.letter.topic"
+REASON_HEADER = "rowtide.dead.letter.reason"
 POSITION_HEADER = "rowtide.dead.letter.position"
 SIZE_HEADER = "rowtide.dead.letter.size"
 SHA256_HEADER = "rowtide.dead.letter.sha256"
@@ -56,6 +58,8 @@ def dead_letter(
     identity = hashlib.sha256(of_record.encode()).hexdigest()[:32]
     added: list[tuple[str, bytes | None]] = [
         (ID_HEADER, identity.encode()),
+        (TOPIC_HEADER, batch.topic.encode()),
+        (REASON_HEADER, reason.message.encode()),
         (POSITION_HEADER, f"{offset.file}:{offset.pos}".encode()),
         (SIZE_HEADER, str(len(content)).encode()),
         (SHA256_HEADER, sha256.encode()),
@@ -86,6 +90,11 @@ def parts(message: Message, most: int) -> Iterator[Message]:
     for number in range(count):
         numbers = [(PART_HEADER, str(number).encode()), (PARTS_HEADER, str(count).encode())]
         yield key, value[number * most : (number + 1) * most], [*headers, *numbers]
+
+
+def part_number(headers: Headers) -> int:
+    """Return the number of a part, from 0."""
+    return int(dict(headers).get(PART_HEADER) or 0)
 
 
 def whole(found: Sequence[Message]) -> Message:

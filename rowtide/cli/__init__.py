@@ -45,6 +45,9 @@ COMMANDS = {
         "connector,databus",
         "Publish changes in the form of mysql-databus.",
     ),
+    "deadletters": Command(
+        "rowtide.cli.dead_letters", "dead_letters", "connector", "Show records that are too large for their topic."
+    ),
     "mirror": Command("rowtide.cli.binlog.mirror", "mirror", "connector", "Copy a server's binlog files."),
     "peek": Command("rowtide.cli.peek", "peek", "connector", "Print records of a topic."),
     "position": Command("rowtide.cli.binlog.position", "position", "connector", "Find a position in a binlog."),

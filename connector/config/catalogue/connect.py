@@ -204,7 +204,7 @@ DEAD_LETTER_TOPIC = Property(
     optional(text(_TOPIC, "is not a valid name of a topic")),
     None,
     "The topic of records that are too large for their own, with `rowtide.large.records=dead-letter`. It has one "
-    "partition if the connector creates it.",
+    "partition if the connector creates it. `rowtide deadletters` shows them.",
     Status.PARTLY,
     "records that are too large",
 )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.connector.records.batch import Batch, Message
-from rowtide.connector.records.dead_letters import Reason, dead_letter, parts, whole
+from rowtide.connector.records.dead_letters import Reason, dead_letter, part_number, parts, whole
 from rowtide.connector.records.offset import SourceOffset
 
 REASON = Reason("KAFKA_PRODUCE", "org.apache.kafka.common.errors.RecordTooLargeException", "too large")
@@ -21,6 +21,7 @@ def test_parts_are_put_together_again(value: bytes, most: int) -> None:
     made, _ = letter(value)
     found = list(parts(made, most))
     assert all(len(part or b"") <= most for _, part, _ in found)
+    assert [part_number(headers) for _, _, headers in found] == list(range(len(found)))
     assert whole(found) == made
 
 
@@ -43,6 +44,8 @@ def test_the_reason_stands_in_the_headers_of_kafka_connect() -> None:
     found = dict(headers)
     assert found["h"] == b"1"
     assert found["rowtide.dead.letter.id"] == identity.encode()
+    assert found["rowtide.dead.letter.topic"] == b"shop.a"
+    assert found["rowtide.dead.letter.reason"] == b"too large"
     assert found["rowtide.dead.letter.position"] == b"b.000001:4"
     assert {name: text for name, text in found.items() if name.startswith("__connect.errors.")} == {
         "__connect.errors.topic": b"shop.a",
