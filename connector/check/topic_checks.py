@@ -8,7 +8,10 @@ from rowtide.connector.check.facts import TableFact, captured_names
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.message_sizes import size_findings
 from rowtide.connector.config import Configuration
-from rowtide.connector.config.catalogue import capture
+from rowtide.connector.config.catalogue import capture, connect
+from rowtide.connector.config.choices import LargeRecords
+from rowtide.connector.delivery.claim_check_folder import open_folder
+from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.topics.admin.topic_admin import Overview, TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import wrong_history_config
@@ -80,6 +83,8 @@ def topic_findings(
         if config.delivery.sink == "kafka":
             found += _no_longer_captured(config, tables or (), existing)
             found += _missing(config, captured)
+            found += _dead_letters(config, admin)
+            found += _claim_checks(config)
             found += size_findings(config, sorted({str(table.topic) for table in captured}), admin)
     except TopicError as error:
         found.append(_unavailable("bootstrap.servers", error))
@@ -123,6 +128,11 @@ def _replication_factors(
     factors.append(
         ("offset.storage", delivery.offset_topic_settings.replication_factor, delivery.offset_topic in overview.topics)
     )
+    if delivery.dead_letters is not None and delivery.sink == "kafka":
+        letters = delivery.dead_letters
+        factors.append(
+            ("errors.deadletterqueue.topic", letters.settings.replication_factor, letters.topic in overview.topics)
+        )
     for name, factor, exists in factors:
         if factor > brokers:
             message = f"is {factor}, but Kafka has {brokers} broker{'s' * (brokers != 1)}"
@@ -167,6 +177,37 @@ def _offsets(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
             "offset.storage.topic",
             f"the topic {topic} has cleanup.policy={policy} and would lose positions; it must be compact",
         )
+
+
+def _dead_letters(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
+    """Settings of an existing topic of dead letters with which it would lose some."""
+    letters = config.delivery.dead_letters
+    found = None if letters is None else admin.describe(letters.topic)
+    if letters is None or found is None:
+        return
+    name, wrong = connect.DEAD_LETTER_TOPIC.name, wrong_history_config(found.config)
+    if "compact" in found.config.get("cleanup.policy", ""):
+        policy = found.config["cleanup.policy"]
+        yield Finding(
+            Severity.ERROR,
+            name,
+            f"the topic {letters.topic} has cleanup.policy={policy}, which removes dead letters with the same key: set "
+            "it to delete",
+        )
+    elif wrong:
+        now = ", ".join(f"{setting}={found.config.get(setting)}" for setting in wrong)
+        yield Finding(Severity.WARNING, name, f"the topic {letters.topic} has {now}, and removes old dead letters")
+
+
+def _claim_checks(config: Configuration) -> Iterator[Finding]:
+    """The folder of claim checks cannot be opened."""
+    large = config.delivery.large_records
+    if large.mode is not LargeRecords.CLAIM_CHECK or large.claim_check_url is None:
+        return
+    try:
+        open_folder(large.claim_check_url)
+    except DeliveryError as error:
+        yield Finding(Severity.ERROR, connect.CLAIM_CHECK_URL.name, str(error))
 
 
 def _refused(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:

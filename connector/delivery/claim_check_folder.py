@@ -1,6 +1,7 @@
 """Folders of the values of claim checks: local, or of an object store by fsspec. An edge: files and network."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
@@ -119,7 +120,8 @@ class _RemoteFolder:
         try:
             self._files.pipe_file(path, value)
         except FileNotFoundError:  # a file system that has folders
-            self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+            with suppress(FileExistsError):
+                self._files.mkdir(path.rpartition("/")[0], create_parents=False)  # which would create a bucket
             self._files.pipe_file(path, value)
 
     def get(self, name: str) -> bytes:

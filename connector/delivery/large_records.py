@@ -7,13 +7,23 @@ in the thread of delivery, before a record is sent: what follows a record in its
 
 import hashlib
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rowtide.connector.config.choices import LargeRecords as Mode
 from rowtide.connector.delivery.claim_check_folder import ClaimCheckFolder
 from rowtide.connector.kafka_producer.batches.python_records import estimated_size
 from rowtide.connector.records.batch import Batch, Message
-from rowtide.connector.records.dead_letters import Reason, dead_letter, parts
+from rowtide.connector.records.dead_letters import (
+    REASON_HEADER,
+    TOPIC_HEADER,
+    DeadLetters,
+    Reason,
+    identified,
+    parts,
+    text_of,
+)
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.messages import message_bytes
 from rowtide.envelope.claim_check import ClaimCheck
 from rowtide.envelope.json.without_before import without_before
@@ -33,14 +43,14 @@ class LargeRecords:
     A record that even its replacement would not make small enough is left as it is: Kafka refuses it, and the connector
     stops with that error.
 
+    Dead letters of other reasons get their ids here, and are divided if they are too large.
+
     Args:
-        mode: ``rowtide.large.records``; not ``fail``.
+        mode: ``rowtide.large.records``.
         largest: ``max.request.size``.
         topic_limits: looks up ``max.message.bytes`` of topics; those that may not be described are missing.
         folder: of the values, with ``claim-check``.
-        dead_letter_topic: with ``dead-letter``.
-        connector: the connector's name.
-        context: ``errors.deadletterqueue.context.headers.enable``.
+        dead_letters: the topic of dead letters, if there is one.
     """
 
     def __init__(
@@ -50,18 +60,17 @@ class LargeRecords:
         topic_limits: Callable[[Sequence[str]], Mapping[str, str]],
         *,
         folder: ClaimCheckFolder | None = None,
-        dead_letter_topic: str = "",
-        connector: str = "",
-        context: bool = False,
+        dead_letters: DeadLetters | None = None,
     ) -> None:
         self._largest = largest
         self._topic_limits = topic_limits
         self._limits: dict[str, int] = {}
         self._folder = folder
-        self._dead_letter_topic = dead_letter_topic
-        self._connector = connector
-        self._context = context
+        self._dead_letters = dead_letters
+        self._place: SourceOffset | None = None
+        self._equal = Counter[str]()  # dead letters at this position
         self._replacement = {
+            Mode.FAIL: self._none,
             Mode.CLAIM_CHECK: self._claim_check,
             Mode.WITHOUT_BEFORE: self._without_before,
             Mode.DEAD_LETTER: self._dead_letter,
@@ -95,8 +104,11 @@ class LargeRecords:
 
     def _fitting(self, batch: Batch) -> Iterator[Batch]:
         limit = self._limits[batch.topic]
-        replacement = self._parts if batch.topic == self._dead_letter_topic else self._replacement
-        if batch.size <= limit // 2:  # leaves enough room for headers
+        if self._dead_letters is not None and batch.topic == self._dead_letters.topic:
+            letters = [part for letter in batch.messages for part in self._parts(batch.offset, letter, limit)]
+            yield batch._replace(messages=letters, size=message_bytes(letters))
+            return
+        if batch.size <= limit // 2 and not any(headers for _, _, headers in batch.messages):
             yield batch
             return
         messages: list[Message] = []
@@ -105,7 +117,7 @@ class LargeRecords:
             if self._fits(message, limit):
                 messages.append(message)
                 continue
-            replaced, batches = replacement(batch, message, limit)
+            replaced, batches = self._replacement(batch, message, limit)
             messages += replaced
             elsewhere += batches
         if messages:
@@ -141,24 +153,36 @@ class LargeRecords:
         return [smaller], []
 
     def _dead_letter(self, batch: Batch, message: Message, limit: int) -> tuple[list[Message], list[Batch]]:
+        assert self._dead_letters is not None, "there is no topic of dead letters"
         reason = Reason(
             "KAFKA_PRODUCE",
             "org.apache.kafka.common.errors.RecordTooLargeException",
             f"the record has {_size(message)} bytes, and topic {batch.topic} takes {limit}",
         )
-        letter, identity = dead_letter(batch, message, reason, connector=self._connector, context=self._context)
-        written = batch._replace(topic=self._dead_letter_topic, partition=0, messages=[letter], schemas=None)
-        log.warning(
-            "a record of topic %s before %s:%d is now dead letter %s in topic %s: %s",
-            batch.topic, batch.offset.file, batch.offset.pos, identity, self._dead_letter_topic, reason.message,
-        )  # fmt: skip
-        return [], list(self._fitting(written))
+        return [], list(self._fitting(self._dead_letters.letter(batch, message, reason)))
 
-    def _parts(self, _batch: Batch, letter: Message, limit: int) -> tuple[list[Message], list[Batch]]:
-        """A dead letter in as many parts as it needs."""
-        key, value, headers = letter
+    def _none(self, _batch: Batch, message: Message, _limit: int) -> tuple[list[Message], list[Batch]]:
+        return [message], []
+
+    def _parts(self, offset: SourceOffset, letter: Message, limit: int) -> Iterator[Message]:
+        """A dead letter in as many parts as it needs, with its id."""
+        if offset != self._place:
+            self._place = offset
+            self._equal.clear()
+        _, same = identified(letter, offset, 0)
+        named, identity = identified(letter, offset, self._equal[same])
+        self._equal[same] += 1
+        key, value, headers = named
+        given = dict(headers)
+        log.warning(
+            "a record of topic %s before %s:%d is now dead letter %s: %s",
+            text_of(given, TOPIC_HEADER), offset.file, offset.pos, identity, text_of(given, REASON_HEADER),
+        )  # fmt: skip
         room = limit - _size((key, b"", headers)) - _PART_HEADERS
-        return ([letter] if value is None or room <= 0 else list(parts(letter, room))), []
+        if value is None or room <= 0 or self._fits(named, limit):
+            yield named
+        else:
+            yield from parts(named, room)
 
 
 def _size(message: Message) -> int:

@@ -10,6 +10,7 @@ from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.engine.converters import converter, header_converter, json_settings
 from rowtide.connector.records.batch import Headers
 from rowtide.connector.records.codecs.python_values import python_conversion
+from rowtide.connector.records.dead_letters import DeadLetters
 from rowtide.connector.records.settings import LOSSLESS, MessageForm, PipelineSettings, Transforms
 from rowtide.envelope.column_converters import ColumnConverters
 from rowtide.envelope.legacy import LegacyEnvelope
@@ -103,8 +104,19 @@ def _transforms(config: Configuration, form: MessageForm | None) -> Transforms |
     if form is not None or (not chain.steps and plain and chosen.header is HeaderConverterClass.SIMPLE):
         return None
     return Transforms(
-        chain, converter(chosen.key), converter(chosen.value), header_converter(chosen.header), chosen.tolerant
+        chain,
+        converter(chosen.key),
+        converter(chosen.value),
+        header_converter(chosen.header),
+        chosen.tolerant,
+        dead_letters(config) if config.delivery.sink == "kafka" else None,
     )
+
+
+def dead_letters(config: Configuration) -> DeadLetters | None:
+    """The topic of dead letters, if there is one."""
+    letters = config.delivery.dead_letters
+    return None if letters is None else DeadLetters(letters.topic, config.name, letters.context)
 
 
 def _chain(config: Configuration) -> TransformChain:

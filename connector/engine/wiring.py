@@ -29,6 +29,7 @@ from rowtide.connector.delivery.offset_store import InMemoryOffsetStore, OffsetS
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.delivery.sinks import FileSink, HttpSink, RecordSink, RecordSinkDelivery, StreamSink
 from rowtide.connector.delivery.source_acknowledgements import SourceAcknowledgements
+from rowtide.connector.engine.pipeline_settings import dead_letters
 from rowtide.connector.engine.topic_guard import HangingTransactions, TopicGuard
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.source.connection import connect
@@ -42,6 +43,7 @@ from rowtide.schema_history.store.history_store import InMemorySchemaHistory, Sc
 from rowtide.schema_history.store.kafka import KafkaSchemaHistory
 from rowtide.topics.admin.missing_topics import MissingTopics
 from rowtide.topics.admin.topic_admin import TopicAdmin
+from rowtide.topics.errors import TopicError
 from rowtide.topics.internal import history_settings
 from rowtide.topics.watch import TopicWatch
 
@@ -153,27 +155,28 @@ def fitting_records(
     Raises:
         DeliveryError: the folder of claim checks cannot be opened.
     """
-    large = config.delivery.large_records
-    if large.mode is LargeRecordsMode.FAIL:
+    large, letters = config.delivery.large_records, config.delivery.dead_letters
+    if large.mode is LargeRecordsMode.FAIL and letters is None:
         return ensure_topics, _as_they_are
     records = LargeRecords(
         large.mode,
         int(config.kafka.producer.get("message.max.bytes", DEFAULTS["message.max.bytes"])),
         lambda topics: admins.records.topic_config("max.message.bytes", topics),
-        folder=open_folder(large.claim_check_url) if large.claim_check_url else None,
-        dead_letter_topic=large.dead_letter_topic or "",
-        connector=config.name,
-        context=large.context,
+        folder=open_folder(large.claim_check_url or "") if large.mode is LargeRecordsMode.CLAIM_CHECK else None,
+        dead_letters=dead_letters(config),
     )
-    letters = large.dead_letter_topic if large.mode is LargeRecordsMode.DEAD_LETTER else None
 
     def ensure(topics: Collection[str]) -> None:
+        if letters is not None:
+            admins.records.ensure(letters.topic, letters.settings)
+            policy = admins.records.topic_config("cleanup.policy", [letters.topic]).get(letters.topic, "")
+            if "compact" in policy:
+                raise TopicError(
+                    f"topic {letters.topic!r} of dead letters has cleanup.policy={policy}, which removes those with "
+                    "the same key: set it to delete"
+                )
         ensure_topics(topics)
-        if letters is None:
-            records.look_up(topics)
-            return
-        admins.records.ensure(letters, large.dead_letter_settings)
-        records.look_up({letters, *topics})
+        records.look_up(topics if letters is None else {letters.topic, *topics})
 
     return ensure, records.fitting
 

@@ -1,24 +1,36 @@
-"""Dead letters: records that could not be sent to their topic, whole or in parts, with the reason in headers.
+"""Dead letters: records that could not be written or sent, whole or in parts, with the reason in headers.
 
 The headers are those of Kafka Connect's ``DeadLetterQueueReporter``, and rowtide's own for what it has no name for.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
-from rowtide.connector.records.batch import Batch, Headers, Message
+from rowtide.connector.records.batch import Batch, Message
+from rowtide.connector.records.offset import SourceOffset
 
 CONNECT = "__connect.errors."
 ID_HEADER = "rowtide.dead.letter.id"
 TOPIC_HEADER = "rowtide.dead.letter.topic"
+PARTITION_HEADER = "rowtide.dead.letter.partition"
+STAGE_HEADER = "rowtide.dead.letter.stage"
 REASON_HEADER = "rowtide.dead.letter.reason"
 POSITION_HEADER = "rowtide.dead.letter.position"
 SIZE_HEADER = "rowtide.dead.letter.size"
 SHA256_HEADER = "rowtide.dead.letter.sha256"
 PART_HEADER = "rowtide.dead.letter.part"
 PARTS_HEADER = "rowtide.dead.letter.parts"
+REPLAYED_HEADER = "rowtide.dead.letter.replayed"
+"""The only header of a record that says that the dead letter with this id was replayed."""
+
+ADDED = "rowtide.dead.letter.", CONNECT
+"""How the names of the headers begin that a dead letter has in addition to those of its record."""
+
+Stage = Literal["TRANSFORMATION", "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER", "KAFKA_PRODUCE"]
+"""The step that rejected a record, as Kafka Connect names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,55 +38,87 @@ class Reason:
     """Why a record became a dead letter.
 
     Attributes:
-        stage: the step that rejected it, as Kafka Connect names it.
+        stage: the step that rejected it.
         kind: the name of the error.
         message: the error.
     """
 
-    stage: str
+    stage: Stage
     kind: str
     message: str
 
 
-def dead_letter(
-    batch: Batch, message: Message, reason: Reason, *, connector: str, context: bool
-) -> tuple[Message, str]:
-    """Return the dead letter of a record, and its id, which is the same when the record is read again.
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """The topic of dead letters, and what they say of their connector.
 
-    The key, the value and the headers stay as they are.
+    Attributes:
+        topic: ``errors.deadletterqueue.topic.name``.
+        connector: the connector's name.
+        context: ``errors.deadletterqueue.context.headers.enable``.
+    """
+
+    topic: str
+    connector: str = ""
+    context: bool = False
+
+    def letter(self, batch: Batch, message: Message, reason: Reason) -> Batch:
+        """Return the dead letter of a record as a batch, to be sent instead of the record; it has no id yet.
+
+        Its key, its value and its headers stay as they are.
+
+        Args:
+            batch: of the record.
+            message: the record.
+            reason: why it is one.
+        """
+        key, value, headers = message
+        content = value or b""
+        added: list[tuple[str, bytes | None]] = [
+            (TOPIC_HEADER, batch.topic.encode()),
+            (STAGE_HEADER, reason.stage.encode()),
+            (REASON_HEADER, reason.message.encode("utf-8", "backslashreplace")),
+            (POSITION_HEADER, f"{batch.offset.file}:{batch.offset.pos}".encode()),
+            (SIZE_HEADER, str(len(content)).encode()),
+            (SHA256_HEADER, hashlib.sha256(content).hexdigest().encode()),
+        ]
+        if batch.partition >= 0:
+            added.append((PARTITION_HEADER, str(batch.partition).encode()))
+        if self.context:
+            names = {
+                "topic": batch.topic,
+                "connector.name": self.connector,
+                "task.id": "0",
+                "stage": reason.stage,
+                "exception.class.name": reason.kind,
+                "exception.message": reason.message,
+            }
+            added += [(CONNECT + name, text.encode("utf-8", "backslashreplace")) for name, text in names.items()]
+        written = key, value, [*headers, *added]
+        return batch._replace(topic=self.topic, partition=0, messages=[written], schemas=None, pieces=())
+
+
+def identified(letter: Message, offset: SourceOffset, number: int) -> tuple[Message, str]:
+    """Return a dead letter with its id, and the id: it is the same if the same bytes are sent again.
 
     Args:
-        batch: of the record.
-        message: the record.
-        reason: why it is one.
-        connector: the connector's name.
-        context: whether to add the headers of Kafka Connect (``errors.deadletterqueue.context.headers.enable``).
+        letter: the dead letter.
+        offset: the position after its record.
+        number: how many equal dead letters precede it at this position. Without it, equal rows of a table without a key
+            would be one.
     """
-    key, value, headers = message
-    content = value or b""
-    sha256 = hashlib.sha256(content).hexdigest()
-    offset = batch.offset
-    of_record = json.dumps([batch.topic, offset.file, offset.pos, sha256, hashlib.sha256(key or b"").hexdigest()])
+    key, value, headers = letter
+    given = dict(headers)
+    topic, sha256 = (text_of(given, name) for name in (TOPIC_HEADER, SHA256_HEADER))
+    place = offset.file, offset.pos, offset.event, offset.row
+    of_record = json.dumps([topic, *place, sha256, hashlib.sha256(key or b"").hexdigest(), number])
     identity = hashlib.sha256(of_record.encode()).hexdigest()[:32]
-    added: list[tuple[str, bytes | None]] = [
-        (ID_HEADER, identity.encode()),
-        (TOPIC_HEADER, batch.topic.encode()),
-        (REASON_HEADER, reason.message.encode()),
-        (POSITION_HEADER, f"{offset.file}:{offset.pos}".encode()),
-        (SIZE_HEADER, str(len(content)).encode()),
-        (SHA256_HEADER, sha256.encode()),
-    ]
-    if context:
-        names = {
-            "topic": batch.topic,
-            "connector.name": connector,
-            "task.id": "0",
-            "stage": reason.stage,
-            "exception.class.name": reason.kind,
-            "exception.message": reason.message,
-        }
-        added += [(CONNECT + name, text.encode()) for name, text in names.items()]
-    return (key, value, [*headers, *added]), identity
+    return (key, value, [*headers, (ID_HEADER, identity.encode())]), identity
+
+
+def text_of(headers: dict[str, bytes | None], name: str) -> str:
+    """Return the text of a header; empty if it is missing."""
+    return (headers.get(name) or b"").decode(errors="replace")
 
 
 def parts(message: Message, most: int) -> Iterator[Message]:
@@ -90,32 +134,3 @@ def parts(message: Message, most: int) -> Iterator[Message]:
     for number in range(count):
         numbers = [(PART_HEADER, str(number).encode()), (PARTS_HEADER, str(count).encode())]
         yield key, value[number * most : (number + 1) * most], [*headers, *numbers]
-
-
-def part_number(headers: Headers) -> int:
-    """Return the number of a part, from 0."""
-    return int(dict(headers).get(PART_HEADER) or 0)
-
-
-def whole(found: Sequence[Message]) -> Message:
-    """Return the dead letter of its parts, without the headers of parts.
-
-    Args:
-        found: its parts in the order of their numbers, or the dead letter alone.
-
-    Raises:
-        ValueError: a part is missing, or the value is not that of the record.
-    """
-    key, _, headers = found[0]
-    given = dict(headers)
-    count = int(given.get(PARTS_HEADER) or 1)
-    if len(found) != count:
-        raise ValueError(f"the dead letter has {count} parts, and {len(found)} of them are in the topic")
-    value = found[0][1] if count == 1 else b"".join(part or b"" for _, part, _ in found)
-    if hashlib.sha256(value or b"").hexdigest().encode() != given.get(SHA256_HEADER):
-        raise ValueError("the value of the dead letter is not that of the record: its SHA-256 differs")
-    return key, value, _without(headers, PART_HEADER, PARTS_HEADER)
-
-
-def _without(headers: Headers, *names: str) -> Headers:
-    return [(name, text) for name, text in headers if name not in names]

@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 
 from rowtide.connector.records.batch import Batch, Headers
 from rowtide.connector.records.change import SourcePosition
+from rowtide.connector.records.dead_letters import DeadLetters
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.row_compiler import Column
 from rowtide.envelope.converters.converter import Converter
@@ -33,6 +34,7 @@ class Transforms:
         values: the converter of values.
         headers: the converter of headers.
         tolerant: ``errors.tolerance=all``: skip a record that a transform or converter rejects.
+        dead_letters: the topic where such a record is kept, if there is one.
     """
 
     chain: TransformChain
@@ -40,6 +42,7 @@ class Transforms:
     values: Converter
     headers: HeaderConverter = field(default_factory=SimpleHeaderConverter)
     tolerant: bool = False
+    dead_letters: DeadLetters | None = None
 
 
 class MessageForm(Protocol):

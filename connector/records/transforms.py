@@ -13,13 +13,16 @@ from decimal import Decimal
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import Batch, Headers, Message, Output, joined
 from rowtide.connector.records.codecs.debezium_messages import NEW_KEY, OLD_KEY
+from rowtide.connector.records.dead_letters import Reason, Stage
 from rowtide.connector.records.native.implementation import native
-from rowtide.connector.records.settings import Transforms
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import LOSSLESS, Transforms
 from rowtide.connector.rows.messages import message_bytes
 from rowtide.envelope.converters.converter import Added, Converter, Transcoding
 from rowtide.envelope.converters.headers import SimpleHeaderConverter
 from rowtide.envelope.json.headers import header_text
-from rowtide.envelope.json.reader import value_from_json
+from rowtide.envelope.json.reader import schema_from_json, value_from_json
+from rowtide.envelope.json.text import schema_text
 from rowtide.envelope.schema import STRING, Schema
 from rowtide.envelope.transforms import ConnectRecord, Header, TransformError
 from rowtide.envelope.transforms.record import SchemaCache, Side
@@ -30,9 +33,20 @@ log = logging.getLogger(__name__)
 class TransformFailed(ConnectorError):
     """A transform cannot process a record."""
 
+    stage: Stage = "TRANSFORMATION"
+
 
 class ConversionFailed(ConnectorError):
-    """A converter cannot write a record."""
+    """A converter cannot write a record.
+
+    Args:
+        message: the error.
+        stage: which converter.
+    """
+
+    def __init__(self, message: str, stage: Stage = "VALUE_CONVERTER") -> None:
+        super().__init__(message)
+        self.stage = stage
 
 
 class Transcoder:
@@ -114,7 +128,9 @@ def _simple_headers(headers: Headers, key_schema: Schema | None) -> Headers:
 
 
 def _failed(topic: str, side: Side, error: ValueError) -> ConversionFailed:
-    return ConversionFailed(f"{side}.converter: the {side} of a record of topic {topic} cannot be written: {error}")
+    stage: Stage = "KEY_CONVERTER" if side == "key" else "VALUE_CONVERTER"
+    text = f"{side}.converter: the {side} of a record of topic {topic} cannot be written: {error}"
+    return ConversionFailed(text, stage)
 
 
 class Transformer:
@@ -126,6 +142,7 @@ class Transformer:
         self._values = transforms.values
         self._headers = transforms.headers
         self._tolerant = transforms.tolerant
+        self._dead_letters = transforms.dead_letters
         plain = not transforms.chain.steps and isinstance(transforms.headers, SimpleHeaderConverter)
         self._transcoder = Transcoder(transforms.keys, transforms.values) if native is not None and plain else None
 
@@ -168,29 +185,38 @@ class Transformer:
         pieces: list[Batch] = []
         destination: tuple[str, int | None, int | None] | None = None
         messages: list[Message] = []
-        for record, message in self._made(batch):
-            if (record.topic, record.partition, record.timestamp) != destination:
-                destination = record.topic, record.partition, record.timestamp
-                messages = []
-                partition = -1 if record.partition is None else record.partition
-                pieces.append(
-                    Batch(record.topic, partition, messages, batch.offset, 0, batch.ts_ms, None, record.timestamp or 0)
-                )
-            messages.append(message)
-        return [piece._replace(size=message_bytes(piece.messages)) for piece in pieces]
-
-    def _made(self, batch: Batch) -> Iterator[tuple[ConnectRecord, Message]]:
-        """The records that the transforms make, each with its message."""
         for given in batch.messages:
             try:
                 made = [(record, self._message(record)) for record in self._transformed(batch, given)]
             except (TransformFailed, ConversionFailed) as error:
-                if not self._tolerant:
-                    raise
-                place = f"before {batch.offset.file}:{batch.offset.pos}"
-                log.warning("a record of topic %s %s is skipped (errors.tolerance=all): %s", batch.topic, place, error)
+                pieces += self._rejected(batch, given, error)
+                destination = None
                 continue
-            yield from made
+            for record, message in made:
+                if (record.topic, record.partition, record.timestamp) != destination:
+                    destination = record.topic, record.partition, record.timestamp
+                    messages = []
+                    partition, timestamp = -1 if record.partition is None else record.partition, record.timestamp or 0
+                    pieces.append(
+                        Batch(record.topic, partition, messages, batch.offset, 0, batch.ts_ms, None, timestamp)
+                    )
+                messages.append(message)
+        return [piece._replace(size=message_bytes(piece.messages)) for piece in pieces]
+
+    def _rejected(self, batch: Batch, message: Message, error: TransformFailed | ConversionFailed) -> list[Batch]:
+        """The dead letter of a record that a transform or a converter rejects.
+
+        Raises:
+            TransformFailed, ConversionFailed: the error, without ``errors.tolerance=all``.
+        """
+        if not self._tolerant:
+            raise error
+        if self._dead_letters is not None:
+            kind = f"{type(error).__module__}.{type(error).__name__}"
+            return [self._dead_letters.letter(batch, _enveloped(batch, message), Reason(error.stage, kind, str(error)))]
+        place = f"before {batch.offset.file}:{batch.offset.pos}"
+        log.warning("a record of topic %s %s is skipped (errors.tolerance=all): %s", batch.topic, place, error)
+        return []
 
     def _transformed(self, batch: Batch, message: Message) -> list[ConnectRecord]:
         try:
@@ -213,7 +239,8 @@ class Transformer:
                 found.append((name, self._headers.header(schema, value)))
             except ValueError as error:
                 raise ConversionFailed(
-                    f"header.converter: header {name} of a record of topic {record.topic} cannot be written: {error}"
+                    f"header.converter: header {name} of a record of topic {record.topic} cannot be written: {error}",
+                    "HEADER_CONVERTER",
                 ) from error
         return found
 
@@ -222,6 +249,53 @@ class Transformer:
             return converter.data(record, side, headers)
         except ValueError as error:
             raise _failed(record.topic, side, error) from error
+
+
+def _enveloped(batch: Batch, message: Message) -> Message:
+    """A message before the transforms, each of key and value with its schema."""
+    key_schema, value_schema = batch.schemas or (None, None)
+    key, value, headers = message
+    return _with_schema(key_schema, key), _with_schema(value_schema, value), headers
+
+
+_OPENING, _MIDDLE = '{"schema":', ',"payload":'
+
+
+def _with_schema(schema: Schema | None, data: bytes | None) -> bytes | None:
+    if data is None:
+        return None
+    text = "null" if schema is None else schema_text(schema, json_format=LOSSLESS.json_format)
+    return f"{_OPENING}{text}{_MIDDLE}".encode() + data + b"}"
+
+
+def untransformed(topic: str, partition: int, message: Message, offset: SourceOffset) -> Batch:
+    """Return the record of a dead letter that a transform or a converter rejected, as it was before the transforms.
+
+    Args:
+        topic: of the record.
+        partition: of the record, or -1.
+        message: the record as the dead letter has it.
+        offset: stands in for that of the record.
+
+    Raises:
+        ValueError: the key or the value is damaged.
+    """
+    key, value, headers = message
+    (key_schema, key_data), (value_schema, value_data) = _without_schema(key), _without_schema(value)
+    return Batch(topic, partition, [(key_data, value_data, headers)], offset, 0, 0, (key_schema, value_schema))
+
+
+def _without_schema(data: bytes | None) -> tuple[Schema | None, bytes | None]:
+    if data is None:
+        return None, None
+    text = data.decode()
+    document, end = _DECODER.raw_decode(text, len(_OPENING))
+    if not (text.startswith(_OPENING) and text.startswith(_MIDDLE, end) and text.endswith("}")):
+        raise ValueError("it is not a record before its transforms")
+    return None if document is None else schema_from_json(document), text[end + len(_MIDDLE) : -1].encode()
+
+
+_DECODER = json.JSONDecoder(parse_float=Decimal)
 
 
 def _record(batch: Batch, message: Message) -> ConnectRecord:

@@ -46,7 +46,7 @@ COMMANDS = {
         "Publish changes in the form of mysql-databus.",
     ),
     "deadletters": Command(
-        "rowtide.cli.dead_letters", "dead_letters", "connector", "Show records that are too large for their topic."
+        "rowtide.cli.dead_letters", "dead_letters", "connector", "Show and replay records that could not be sent."
     ),
     "mirror": Command("rowtide.cli.binlog.mirror", "mirror", "connector", "Copy a server's binlog files."),
     "peek": Command("rowtide.cli.peek", "peek", "connector", "Print records of a topic."),

@@ -1,16 +1,18 @@
-"""``rowtide deadletters``: shows the records in the topic of dead letters."""
+"""``rowtide deadletters``: shows the records in the topic of dead letters, and replays them."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
 from rowtide.cli.connectors import CONFIG, read_configuration
-from rowtide.connector.config import Configuration
-from rowtide.connector.records import dead_letters as letters
-from rowtide.connector.records.batch import Message
-from rowtide.schema_history.store.topic_reader import StoredRecord, TopicReader, TopicReadError
+from rowtide.connector.config.model import DeadLettersConfig
+from rowtide.connector.delivery.stored_dead_letters import Letter, letters_of, whole
+from rowtide.connector.engine.dead_letter_replay import DeadLetterReplay, NewerRecord
+from rowtide.errors import ConnectorError
+from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
+from rowtide.topics.errors import TopicError
 
 __all__ = ["dead_letters"]
 
@@ -21,6 +23,7 @@ _UNNEEDED = frozenset(
     }
 )
 _TIMEOUT = 15.0  # seconds without an answer of Kafka
+_ALL = "all"
 
 
 @click.command("deadletters")
@@ -31,95 +34,123 @@ _TIMEOUT = 15.0  # seconds without an answer of Kafka
     type=CONFIG,
     help="The configuration of the connector; repeat it for several files.",
 )
-@click.option("--value", "identity", metavar="ID", help="Print the value of one record, as it was to be sent.")
+@click.option("--value", "identity", metavar="ID", help="Print the value of one record, put together.")
+@click.option(
+    "--replay",
+    multiple=True,
+    metavar="ID",
+    help="Send a record to its topic; repeat it for several records, or give all for those that were not replayed.",
+)
+@click.option("--overwrite", is_flag=True, help="Replay also what replaces a newer record with the same key.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-def dead_letters(config: tuple[str, ...], identity: str | None, *, as_json: bool) -> None:
-    """Show the records that are in the topic of dead letters, because their own topic does not take them.
+def dead_letters(
+    config: tuple[str, ...], identity: str | None, replay: tuple[str, ...], *, overwrite: bool, as_json: bool
+) -> None:
+    """Show the records in the topic of dead letters, and replay them.
 
-    A record that is there several times or in several parts is shown once. The value of a record is put together and
-    compared with its hash. Records of other programs in the topic are omitted.
+    They are there because a transform or a converter rejected them, or because they are too large for their topic.
+    A record that is there several times or in several parts is shown once. Records of other programs are omitted.
+
+    Replay them after you have corrected the cause. Each is sent once, in the order of the topic, in a transaction with
+    the note that it was replayed. A record whose topic has a newer one with the same key stays.
 
     \b
     Examples:
       rowtide deadletters --config shop.properties
       rowtide deadletters --config shop.properties --value 3f2a9c81d04be6775a1c0f9e8b7d6a54 > value.json
+      rowtide deadletters --config shop.properties --replay all
     """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
-    if identity is not None and as_json:
-        raise click.UsageError("--value and --json exclude each other")
+    if (identity is not None) + bool(replay) + as_json > 1:
+        raise click.UsageError("--value, --replay and --json exclude each other")
+    if overwrite and not replay:
+        raise click.UsageError("--overwrite needs --replay")
     configuration = read_configuration(config, _UNNEEDED)
-    topic = configuration.delivery.large_records.dead_letter_topic
-    if topic is None:
+    letters = configuration.delivery.dead_letters
+    if letters is None:
         raise click.UsageError(f"{config[-1]} has no errors.deadletterqueue.topic.name")
-    try:
-        records = _records(configuration, topic)
-        if identity is not None:
-            click.get_binary_stream("stdout").write(value_of(records, identity))
-            return
-        for letter in summaries(records):
-            click.echo(json.dumps(letter, ensure_ascii=False) if as_json else _line(letter))
-    except (TopicReadError, ValueError) as error:
-        raise click.ClickException(f"topic {topic}: {error}") from None
-
-
-def _records(configuration: Configuration, topic: str) -> Iterator[StoredRecord]:
     reader = TopicReader(configuration.kafka.consumer, configuration.kafka.admin, timeout=_TIMEOUT)
-    extents = reader.extents(topic)
+    try:
+        records = _records(reader, letters)
+        if identity is not None:
+            click.get_binary_stream("stdout").write(whole(records, identity)[1] or b"")
+        elif replay:
+            chosen = _chosen(letters_of(records), replay)
+            with DeadLetterReplay(configuration, letters, reader) as sender:
+                _replay(sender, chosen, overwrite=overwrite)
+        else:
+            for letter in letters_of(records):
+                click.echo(json.dumps(_as_json(letter), ensure_ascii=False) if as_json else _lines(letter))
+    except (ConnectorError, TopicError, TopicReadError, ValueError) as error:
+        raise click.ClickException(f"topic {letters.topic}: {error}") from None
+
+
+def _records(reader: TopicReader, letters: DeadLettersConfig) -> Iterator[StoredRecord]:
+    extents = reader.extents(letters.topic)
     if extents is None:
-        raise click.ClickException(f"there is no topic {topic}: the connector creates it at its first start")
-    return reader.read(topic, extents)
+        raise click.ClickException(f"there is no topic {letters.topic}: the connector creates it with its first record")
+    return reader.read(letters.topic, {0: extents.get(0, Extent(0, 0))})
 
 
-def summaries(records: Iterable[StoredRecord]) -> list[dict[str, Any]]:
-    """Return what the headers say of each dead letter, in the order of the topic.
-
-    Args:
-        records: of the topic.
-    """
-    found: dict[str, dict[str, Any]] = {}
-    for record in records:
-        headers = {name: (text or b"").decode(errors="replace") for name, text in record.headers}
-        identity = headers.get(letters.ID_HEADER)
-        if identity is None:
+def _chosen(found: Sequence[Letter], replay: Sequence[str]) -> list[Letter]:
+    """The dead letters to replay, in the order of the topic."""
+    known = {letter.id: letter for letter in found}
+    for identity in replay:
+        if identity == _ALL:
             continue
-        letter = found.setdefault(
-            identity,
-            {
-                "id": identity,
-                "topic": headers[letters.TOPIC_HEADER],
-                "position": headers[letters.POSITION_HEADER],
-                "size": int(headers[letters.SIZE_HEADER]),
-                "parts": int(headers.get(letters.PARTS_HEADER, 1)),
-                "present": set(),
-                "key": None if record.key is None else record.key.decode(errors="replace"),
-                "reason": headers[letters.REASON_HEADER],
-            },
+        if identity not in known:
+            raise ValueError(f"there is no dead letter {identity}: rowtide deadletters without --replay lists them")
+        if known[identity].replayed:
+            raise ValueError(f"dead letter {identity} was replayed before")
+    return [letter for letter in found if not letter.replayed and ({_ALL, letter.id} & set(replay))]
+
+
+def _replay(sender: DeadLetterReplay, chosen: Sequence[Letter], *, overwrite: bool) -> None:
+    stayed = 0
+    for letter in chosen:
+        try:
+            topics = sender.replay(letter, overwrite=overwrite)
+        except NewerRecord as reason:
+            stayed += 1
+            click.echo(f"{letter.id}  not replayed: {reason}", err=True)
+        except (ConnectorError, ValueError) as error:
+            stayed += 1
+            click.echo(f"{letter.id}  not replayed: {error}", err=True)
+        else:
+            click.echo(f"{letter.id}  replayed to {', '.join(topics) or 'no topic: the transforms drop it'}")
+    if stayed:
+        raise click.ClickException(
+            f"{stayed} of {len(chosen)} dead letters stay. --overwrite replays those with a newer record, too"
         )
-        letter["present"].add(letters.part_number(record.headers))
-    return [{**letter, "present": len(letter["present"])} for letter in found.values()]
 
 
-def value_of(records: Iterable[StoredRecord], identity: str) -> bytes:
-    """Return the value of a dead letter.
-
-    Args:
-        records: of the topic.
-        identity: the id of the dead letter.
-
-    Raises:
-        ValueError: there is none, a part is missing, or the value is damaged.
-    """
-    found: dict[int, Message] = {}
-    for record in records:
-        if dict(record.headers).get(letters.ID_HEADER) == identity.encode():
-            found[letters.part_number(record.headers)] = (record.key, record.value, record.headers)
-    if not found:
-        raise ValueError(f"there is no dead letter {identity}: rowtide deadletters without --value lists them")
-    return letters.whole([found[number] for number in sorted(found)])[1] or b""
+_REMEDIES = {
+    "TRANSFORMATION": "correct the transforms, and replay it",
+    "KAFKA_PRODUCE": "raise max.message.bytes of the topic and producer.override.max.request.size, and replay it",
+}
 
 
-def _line(letter: dict[str, Any]) -> str:
-    missing = "" if letter["present"] == letter["parts"] else f"  {letter['parts'] - letter['present']} parts missing"
+def _lines(letter: Letter) -> str:
+    missing = letter.parts - len(letter.present)
+    place = f"before {letter.position}  {letter.size} bytes{f'  {missing} parts missing' if missing else ''}"
+    state = "replayed" if letter.replayed else _REMEDIES.get(letter.stage, "correct the converter, and replay it")
+    key = None if letter.key is None else letter.key.decode(errors="replace")
     return (
-        f"{letter['id']}  {letter['topic']}  before {letter['position']}  {letter['size']} bytes{missing}\n"
-        f"  key     {letter['key']}\n  reason  {letter['reason']}"
+        f"{letter.id}  {letter.topic}  {place}\n"
+        f"  key     {key}\n  stage   {letter.stage}\n  reason  {letter.reason}\n  state   {state}"
     )
+
+
+def _as_json(letter: Letter) -> dict[str, Any]:
+    return {
+        "id": letter.id,
+        "topic": letter.topic,
+        "position": letter.position,
+        "size": letter.size,
+        "parts": letter.parts,
+        "present": len(letter.present),
+        "key": None if letter.key is None else letter.key.decode(errors="replace"),
+        "stage": letter.stage,
+        "reason": letter.reason,
+        "ts_ms": letter.timestamp,
+        "replayed": letter.replayed,
+    }

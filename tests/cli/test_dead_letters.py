@@ -1,21 +1,27 @@
-"""``rowtide deadletters``: each record once, and its value as it was."""
+"""``rowtide deadletters``: shows each record once, its value as it was, and replays it."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 
 from rowtide.cli import main
-from rowtide.cli.dead_letters import summaries, value_of
-from rowtide.connector.records.batch import Batch
-from rowtide.connector.records.dead_letters import Reason, dead_letter, parts
+from rowtide.connector.records.batch import Batch, Message
+from rowtide.connector.records.dead_letters import DeadLetters, Reason, identified, parts
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.schema_history.store.topic_reader import StoredRecord
+from rowtide.connector.records.settings import Transforms
+from rowtide.connector.records.transforms import Transformer
+from rowtide.envelope.converters.json import JsonConverter
+from rowtide.envelope.converters.plain import ByteArrayConverter
+from rowtide.envelope.schema import INT32, struct
+from rowtide.envelope.settings import JsonSettings
+from rowtide.envelope.transforms import TransformChain
 from rowtide.topics.settings import TopicSettings
 from tests.support.configurations import PROPERTIES
 
@@ -23,60 +29,115 @@ if TYPE_CHECKING:
     from tests.support.kafka.topic_tools import Topics
 
 VALUE = bytes(range(250))
-BATCH = Batch("shop.a", -1, [], SourceOffset("b.000001", 4), 0, 0)
-LETTER, IDENTITY = dead_letter(BATCH, (b"k", VALUE, ()), Reason("s", "k", "too large"), connector="n", context=True)
-OTHER = StoredRecord(0, 0, -1, b"k", b"v", (("__connect.errors.topic", b"x"),))
+PLACE = SourceOffset("b.000001", 4)
+TOO_LARGE = Reason("KAFKA_PRODUCE", "k", "too large")
+PLAIN = JsonSettings(schemas_enable=False)
 
 
-def stored(most: int = 100) -> list[StoredRecord]:
-    return [StoredRecord(0, n, -1, *made[:2], tuple(made[2])) for n, made in enumerate(parts(LETTER, most))]
+def too_large(topic: str, key: bytes, value: bytes) -> tuple[Message, str]:
+    made = DeadLetters("x", "n", context=True).letter(Batch(topic, -1, [], PLACE, 0, 0), (key, value, ()), TOO_LARGE)
+    return identified(made.messages[0], PLACE, 0)
 
 
-def test_a_letter_that_was_sent_twice_is_shown_once() -> None:
-    assert summaries([OTHER, *stored(), *stored()]) == [
-        {
-            "id": IDENTITY,
-            "topic": "shop.a",
-            "position": "b.000001:4",
-            "size": 250,
-            "parts": 3,
-            "present": 3,
-            "key": "k",
-            "reason": "too large",
-        }
-    ]
-    assert value_of([*stored(), OTHER, *stored()[:2]], IDENTITY) == VALUE
+def rejected(topic: str) -> tuple[Message, str]:
+    """A record that the converter of values rejected."""
+    strict = Transforms(TransformChain(()), JsonConverter(PLAIN), ByteArrayConverter(), tolerant=True)
+    schemas = struct("Key", {"id": INT32}), struct("Value", {"id": INT32})
+    given = Batch(topic, -1, [(b'{"id":7}', b'{"id":7}', ())], PLACE, 0, 0, schemas)
+    made = Transformer(replace(strict, dead_letters=DeadLetters("x"))).batch(given)
+    return identified(made.messages[0], PLACE, 0)
 
 
-def test_a_missing_part_is_seen() -> None:
-    (letter,) = summaries(stored()[:2])
-    assert (letter["parts"], letter["present"]) == (3, 2)
-    with pytest.raises(ValueError, match="has 3 parts, and 2 of them"):
-        value_of(stored()[:2], IDENTITY)
-    with pytest.raises(ValueError, match="there is no dead letter x"):
-        value_of(stored(), "x")
+def configured(tmp_path: Path, more: dict[str, str]) -> Path:
+    config = tmp_path / "shop.json"
+    config.write_text(json.dumps({**PROPERTIES, "rowtide.large.records": "dead-letter", **more}))
+    return config
+
+
+def run(config: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["deadletters", "--config", str(config), *arguments])
 
 
 def test_a_configuration_without_dead_letters(tmp_path: Path) -> None:
-    config = tmp_path / "shop.json"
-    config.write_text(json.dumps(PROPERTIES))
-    result = CliRunner().invoke(main, ["deadletters", "--config", str(config)])
+    result = run(configured(tmp_path, {"rowtide.large.records": "fail"}))
     assert result.exit_code == 2
     assert "has no errors.deadletterqueue.topic.name" in result.output
 
 
-@pytest.mark.servers
-def test_the_value_of_a_letter_in_kafka_is_printed(topics: Topics, tmp_path: Path) -> None:
-    topic, config = topics.name(), tmp_path / "shop.json"
-    given = {"bootstrap.servers": topics.client["bootstrap.servers"], "errors.deadletterqueue.topic.name": topic}
-    config.write_text(json.dumps({**PROPERTIES, **given, "rowtide.large.records": "dead-letter"}))
-    arguments = ["deadletters", "--config", str(config)]
-    assert f"there is no topic {topic}" in CliRunner().invoke(main, arguments).output
-    topics.admin.ensure(topic, TopicSettings(1, 1))
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--value", "x", "--json"], "--value, --replay and --json exclude each other"),
+        (["--value", "x", "--replay", "all"], "--value, --replay and --json exclude each other"),
+        (["--overwrite"], "--overwrite needs --replay"),
+    ],
+)
+def test_options_that_contradict_each_other(tmp_path: Path, arguments: list[str], message: str) -> None:
+    result = run(configured(tmp_path, {}), *arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+@pytest.fixture
+def letters(topics: Topics, tmp_path: Path) -> Any:
+    """The configuration, the topic of the records, and what sends messages to the topic of dead letters or another."""
+    name = topics.name()
+    plain = {}
+    for side in ("key", "value"):
+        plain[f"{side}.converter"] = "org.apache.kafka.connect.json.JsonConverter"
+        plain[f"{side}.converter.schemas.enable"] = "false"
+    header = {"header.converter": "org.apache.kafka.connect.storage.StringConverter"}  # so that converters are used
+    given = {"bootstrap.servers": topics.client["bootstrap.servers"], "errors.deadletterqueue.topic.name": name}
+    config = configured(tmp_path, {**given, **plain, **header})
     producer = Producer(topics.client)
-    for key, value, headers in parts(LETTER, 100):
-        producer.produce(topic, value, key, headers=list(headers))
-    assert producer.flush(20) == 0
-    assert f"{IDENTITY}  shop.a  before b.000001:4  250 bytes\n" in CliRunner().invoke(main, arguments).output
-    assert CliRunner().invoke(main, [*arguments, "--value", IDENTITY]).stdout_bytes == VALUE
-    assert json.loads(CliRunner().invoke(main, [*arguments, "--json"]).output)["id"] == IDENTITY
+
+    def send(*messages: Message, topic: str = name) -> None:
+        for key, value, headers in messages:
+            producer.produce(topic, value, key, headers=list(headers), partition=0)
+        assert producer.flush(20) == 0
+
+    return config, name, send
+
+
+@pytest.mark.servers
+def test_dead_letters_are_shown_and_replayed_once(topics: Topics, letters: Any) -> None:
+    config, name, send = letters
+    assert f"there is no topic {name}" in run(config).output
+    topics.admin.ensure(name, TopicSettings(1, 1))
+    topic = topics.new()
+    (large, first), (small, second) = too_large(topic, b"k", VALUE), too_large(topic, b"o", b"old")
+    odd, third = rejected(topic)
+    send(*parts(large, 100), small, odd)
+    send((b"o", b"new", ()), topic=topic)
+    assert f"{first}  {topic}  before b.000001:4  250 bytes\n  key     k\n  stage   KAFKA_PRODUCE" in run(config).output
+    assert run(config, "--value", first).stdout_bytes == VALUE
+    assert [json.loads(line)["id"] for line in run(config, "--json").output.splitlines()] == [first, second, third]
+
+    result = run(config, "--replay", "all")
+    assert result.exit_code == 1
+    assert f"{first}  replayed to {topic}" in result.output
+    assert f"{second}  not replayed: topic {topic} has a record with the same key" in result.output
+    assert f"{third}  replayed to {topic}" in result.output
+    seen = [(one.key, one.value, one.headers) for one in topics.read(topic)]
+    assert seen == [(b"o", b"new", ()), (b"k", VALUE, ()), (b'{"id":7}', b'{"id":7}', ())]
+
+    assert f"dead letter {first} was replayed before" in run(config, "--replay", first).output
+    assert run(config, "--replay", "all", "--overwrite").output == f"{second}  replayed to {topic}\n"
+    assert run(config, "--replay", "all").output == ""
+    assert [one.value for one in topics.read(topic)][3:] == [b"old"]
+    assert [json.loads(line)["replayed"] for line in run(config, "--json").output.splitlines()] == [True] * 3
+
+
+@pytest.mark.servers
+def test_a_dead_letter_that_is_still_too_large_stays(topics: Topics, letters: Any) -> None:
+    config, name, send = letters
+    topics.admin.ensure(name, TopicSettings(1, 1))
+    topic = topics.new(1, {"max.message.bytes": "5000"})
+    (large, first), (small, second) = too_large(topic, b"k", bytes(10_000)), too_large(topic, b"o", b"v")
+    send(large, small)
+    result = run(config, "--replay", "all")
+    assert result.exit_code == 1
+    assert f"{first}  not replayed: Kafka refuses a message for topic" in result.output
+    assert f"{second}  replayed to {topic}" in result.output
+    assert [one.value for one in topics.read(topic)] == [b"v"]
+    assert [json.loads(line)["replayed"] for line in run(config, "--json").output.splitlines()] == [False, True]

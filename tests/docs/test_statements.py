@@ -31,7 +31,7 @@ FIELDS = {
     "header.h.value", "header.h.schema", "value.after.price", "value.before.id", "topic.expression",
     "group.min.session.timeout.ms",
     "rowtide.claim.check.url", "rowtide.claim.check.size", "rowtide.large.record",
-    "rowtide.dead.letter.id", "rowtide.dead.letter.topic", "rowtide.dead.letter.position",
+    "rowtide.dead.letter.id", "rowtide.dead.letter.topic", "rowtide.dead.letter.stage", "rowtide.dead.letter.position",
     "rowtide.dead.letter.size", "rowtide.dead.letter.part",
 }  # fmt: skip
 """Fields, headers, options of transforms, modules and a broker's setting, whose names look like properties."""

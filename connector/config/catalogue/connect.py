@@ -196,17 +196,16 @@ ERRORS_TOLERANCE = Property(
     "errors.tolerance",
     choice(ErrorsTolerance),
     ErrorsTolerance.NONE,
-    "Whether a record that a converter or transform rejects stops the connector (none) or is skipped with a warning "
-    "(all).",
+    "Whether a record that a converter or transform rejects stops the connector (none) or is skipped (all), with a "
+    "warning; with `errors.deadletterqueue.topic.name`, it is kept there.",
 )
 DEAD_LETTER_TOPIC = Property(
     "errors.deadletterqueue.topic.name",
     optional(text(_TOPIC, "is not a valid name of a topic")),
     None,
-    "The topic of records that are too large for their own, with `rowtide.large.records=dead-letter`. It has one "
-    "partition if the connector creates it. `rowtide deadletters` shows them.",
-    Status.PARTLY,
-    "records that are too large",
+    "The topic of records that a transform or converter rejects (with `errors.tolerance=all`) or that are too large "
+    "for their own (with `rowtide.large.records=dead-letter`). If the connector creates it, it has one partition and "
+    "keeps all records. `rowtide deadletters` shows and replays them.",
 )
 DEAD_LETTER_REPLICATION = Property(
     "errors.deadletterqueue.topic.replication.factor",

@@ -430,15 +430,24 @@ class LargeRecordsConfig:
     Attributes:
         mode: ``rowtide.large.records``.
         claim_check_url: ``rowtide.large.records.claim.check.url``.
-        dead_letter_topic: ``errors.deadletterqueue.topic.name``.
-        dead_letter_settings: of this topic if it is created.
-        context: ``errors.deadletterqueue.context.headers.enable``.
     """
 
     mode: LargeRecords
     claim_check_url: str | None
-    dead_letter_topic: str | None
-    dead_letter_settings: TopicSettings
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLettersConfig:
+    """The topic of records that cannot be written or sent.
+
+    Attributes:
+        topic: ``errors.deadletterqueue.topic.name``.
+        settings: of this topic if it is created.
+        context: ``errors.deadletterqueue.context.headers.enable``.
+    """
+
+    topic: str
+    settings: TopicSettings
     context: bool
 
 
@@ -456,6 +465,7 @@ class DeliveryConfig:
         boundary_interval_ms: length of a transaction with ``transaction.boundary=interval``.
         producer: ``rowtide.producer``.
         large_records: records that are too large for Kafka.
+        dead_letters: the topic of records that cannot be written or sent, if there is one.
     """
 
     sink: str
@@ -472,6 +482,7 @@ class DeliveryConfig:
     offset_flush_timeout_ms: int
     shutdown_timeout_ms: int
     large_records: LargeRecordsConfig
+    dead_letters: DeadLettersConfig | None
 
 
 @dataclass(frozen=True, slots=True)

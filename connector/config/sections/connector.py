@@ -127,13 +127,14 @@ def _flavors_agree(reader: PropertyReader) -> None:
 
 def _distinct_topics(reader: PropertyReader, configuration: Configuration) -> None:
     """The connector's own topics must differ from each other, because their records differ."""
-    naming = configuration.topics.naming
+    naming, letters = configuration.topics.naming, configuration.delivery.dead_letters
     used = {naming.schema_change: "schema changes (topic.prefix)"}
     own = [
         (topics.TRANSACTION.name, naming.transaction, "transaction metadata"),
         (topics.HEARTBEAT_PREFIX.name, naming.heartbeat, "heartbeats"),
         (connect.OFFSET_TOPIC.name, configuration.delivery.offset_topic, "positions"),
         (history.TOPIC.name, configuration.history.topic, "the schema history"),
+        (connect.DEAD_LETTER_TOPIC.name, None if letters is None else letters.topic, "dead letters"),
     ]
     for name, topic, purpose in own:
         if topic is not None and configuration.topics.prefix and used.setdefault(topic, purpose) != purpose:

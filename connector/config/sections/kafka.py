@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from rowtide.connector.config.catalogue import connect, converters, history
 from rowtide.connector.config.choices import (
     ConverterClass,
+    ErrorsTolerance,
     ExactlyOnce,
     ExactlyOnceSource,
     LargeRecords,
@@ -20,6 +21,7 @@ from rowtide.connector.config.kafka.producer_settings import (
     transactional_settings,
 )
 from rowtide.connector.config.model import (
+    DeadLettersConfig,
     DeliveryConfig,
     HistoryConfig,
     KafkaConfig,
@@ -27,8 +29,7 @@ from rowtide.connector.config.model import (
 )
 from rowtide.connector.config.secret import Secret
 from rowtide.connector.config.sections.property_reader import PropertyReader
-from rowtide.topics.internal import offsets_settings
-from rowtide.topics.settings import TopicSettings
+from rowtide.topics.internal import history_settings, offsets_settings
 
 _COMMON = re.compile(connect.CLIENTS.pattern)
 _PRODUCER = ("producer.", "producer.override.")
@@ -115,42 +116,58 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
         offset_flush_timeout_ms=reader[connect.OFFSET_FLUSH_TIMEOUT],
         shutdown_timeout_ms=reader[connect.SHUTDOWN_TIMEOUT],
         large_records=_large_records_config(reader),
+        dead_letters=_dead_letters_config(reader),
     )
 
 
 def _large_records_config(reader: PropertyReader) -> LargeRecordsConfig:
     """What to do with records that are too large."""
-    mode, name = reader[connect.LARGE_RECORDS], connect.LARGE_RECORDS.name
+    mode, name, url = reader[connect.LARGE_RECORDS], connect.LARGE_RECORDS.name, reader[connect.CLAIM_CHECK_URL]
     sink, needed = reader[connect.SINK], _NEEDED.get(mode)
     if mode is not LargeRecords.FAIL and sink != "kafka":
         reader.warnings.append(f"{name} has no effect with {connect.SINK.name}={sink} (--sink)")
     if needed is not None and not reader[needed]:
         reader.problem(needed.name, f"is required with {name}={mode.value}. {needed.doc}")
-    for one, of in (
-        (connect.CLAIM_CHECK_URL, LargeRecords.CLAIM_CHECK),
-        (connect.DEAD_LETTER_TOPIC, LargeRecords.DEAD_LETTER),
-    ):
-        if reader[one] and mode is not of:
-            reader.warnings.append(f"{one.name} has no effect without {name}={of.value}")
+    if url and mode is not LargeRecords.CLAIM_CHECK:
+        reader.warnings.append(
+            f"{connect.CLAIM_CHECK_URL.name} has no effect without {name}={LargeRecords.CLAIM_CHECK.value}"
+        )
+    elif url and "://" in url and re.search(r"[\s?#]|://[^/]*@", url):  # each record has it
+        reader.problem(
+            connect.CLAIM_CHECK_URL.name,
+            "must not have spaces, a query or credentials, because each record that points to a value has it. Give "
+            "credentials in the environment, as fsspec's package for such URLs documents it",
+        )
     converter = reader[converters.VALUE.converter]
     if mode is LargeRecords.WITHOUT_BEFORE and converter is not ConverterClass.JSON:
         reader.problem(
             name,
             f"{mode.value} needs {converters.VALUE.converter.name}={ConverterClass.JSON.value}. Or set claim-check",
         )
-    return LargeRecordsConfig(
-        mode=mode,
-        claim_check_url=reader[connect.CLAIM_CHECK_URL],
-        dead_letter_topic=reader[connect.DEAD_LETTER_TOPIC],
-        dead_letter_settings=TopicSettings(1, reader[connect.DEAD_LETTER_REPLICATION]),
-        context=reader[connect.DEAD_LETTER_CONTEXT],
-    )
+    return LargeRecordsConfig(mode=mode, claim_check_url=url)
 
 
 _NEEDED = {
     LargeRecords.CLAIM_CHECK: connect.CLAIM_CHECK_URL,
     LargeRecords.DEAD_LETTER: connect.DEAD_LETTER_TOPIC,
 }
+
+
+def _dead_letters_config(reader: PropertyReader) -> DeadLettersConfig | None:
+    """The topic of dead letters; its records are kept for ever, and in order."""
+    topic, name, sink = reader[connect.DEAD_LETTER_TOPIC], connect.DEAD_LETTER_TOPIC.name, reader[connect.SINK]
+    if not topic:
+        return None
+    tolerant = reader[connect.ERRORS_TOLERANCE] is ErrorsTolerance.ALL
+    if sink != "kafka":
+        reader.warnings.append(f"{name} has no effect with {connect.SINK.name}={sink} (--sink)")
+    elif not tolerant and reader[connect.LARGE_RECORDS] is not LargeRecords.DEAD_LETTER:
+        reader.warnings.append(
+            f"{name} has no effect without {connect.ERRORS_TOLERANCE.name}={ErrorsTolerance.ALL.value} or "
+            f"{connect.LARGE_RECORDS.name}={LargeRecords.DEAD_LETTER.value}"
+        )
+    settings = history_settings(reader[connect.DEAD_LETTER_REPLICATION])
+    return DeadLettersConfig(topic, settings, reader[connect.DEAD_LETTER_CONTEXT])
 
 
 def _property_of(properties: Mapping[str, str], setting: str) -> str:

@@ -1,13 +1,15 @@
 """Topics that cannot be looked up while the checks run."""
 
+from pathlib import Path
+
 import pytest
 from confluent_kafka.admin import ClusterMetadata
 
 from rowtide.connector.check.facts import TableFact
-from rowtide.connector.check.findings import CheckFailedError, Severity
+from rowtide.connector.check.findings import CheckFailedError, Finding, Severity
 from rowtide.connector.check.topic_checks import topic_findings
 from rowtide.connector.config import from_properties
-from rowtide.topics.admin.topic_admin import Overview, TopicAdmin
+from rowtide.topics.admin.topic_admin import Overview, TopicAdmin, TopicDescription
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from tests.support.configurations import PROPERTIES
 
@@ -74,3 +76,58 @@ def test_a_cluster_without_a_broker_that_is_ready_is_away(monkeypatch: pytest.Mo
     monkeypatch.setattr(admin, "_list", lambda _topic: ClusterMetadata())
     with pytest.raises(KafkaUnreachable, match="none is ready"):
         admin.overview()
+
+
+@pytest.mark.parametrize(
+    ("config", "severity", "message"),
+    [
+        ({"cleanup.policy": "compact,delete"}, Severity.ERROR, "removes dead letters with the same key: set it to"),
+        ({"cleanup.policy": "delete", "retention.ms": "604800000"}, Severity.WARNING, "removes old dead letters"),
+        ({"cleanup.policy": "delete", "retention.ms": "-1"}, None, ""),
+    ],
+)
+def test_a_topic_that_would_lose_dead_letters(
+    config: dict[str, str], severity: Severity | None, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": "letters",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+    }
+    found = _topics_of(given, {"letters": config}, monkeypatch)
+    assert [one.severity for one in found] == ([] if severity is None else [severity])
+    assert all(message in one.message and one.subject == "errors.deadletterqueue.topic.name" for one in found)
+
+
+def test_what_keeps_records_that_cannot_be_sent_is_checked_before_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {
+        "rowtide.large.records": "claim-check",
+        "rowtide.large.records.claim.check.url": str(tmp_path / "x"),
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": "letters",
+    }
+    found = _topics_of(given, {}, monkeypatch)
+    assert [(one.subject, one.severity) for one in found] == [
+        ("errors.deadletterqueue.topic.replication.factor", Severity.ERROR),
+        ("rowtide.large.records.claim.check.url", Severity.ERROR),
+    ]
+    (tmp_path / "x").mkdir()
+    assert len(_topics_of(given, {}, monkeypatch)) == 1
+
+
+def _topics_of(
+    given: dict[str, str], topics: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> list[Finding]:
+    """The findings with one broker that has some topics, by their settings."""
+    one = {"offset.storage.topic": "offsets", "offset.storage.replication.factor": "1"}
+    monkeypatch.setattr(TopicAdmin, "overview", lambda _admin: Overview(1, dict.fromkeys(topics, 1)))
+    monkeypatch.setattr(
+        TopicAdmin,
+        "describe",
+        lambda _admin, name: TopicDescription(name, 1, 1, topics[name]) if name in topics else None,
+    )
+    monkeypatch.setattr(TopicAdmin, "rejection", lambda *_: None)
+    monkeypatch.setattr("rowtide.connector.check.topic_checks.size_findings", lambda *_: ())
+    return topic_findings(from_properties({**PROPERTIES, **one, **given}), ())[0]

@@ -15,30 +15,33 @@ from rowtide.connector.delivery.errors import ClaimCheckUnavailable
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.delivery.large_records import LargeRecords
 from rowtide.connector.delivery.sink import InMemorySink
+from rowtide.connector.delivery.stored_dead_letters import letters_of, whole
 from rowtide.connector.kafka_producer.batches.python_records import estimated_size
 from rowtide.connector.records.batch import Batch, Message
-from rowtide.connector.records.dead_letters import whole
+from rowtide.connector.records.dead_letters import DeadLetters, Reason
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.envelope.claim_check import ClaimCheck
+from rowtide.schema_history.store.topic_reader import StoredRecord
 
 LIMIT = 2000
 TOPIC, LETTERS = "shop.a", "letters"
 LARGE = b"v" * (LIMIT + 1)
+DEAD_LETTERS = DeadLetters(LETTERS, "shop")
 
 
 def records(
     mode: Mode, *, folder: str | None = None, limits: dict[str, str] | None = None, largest: int = 10 * LIMIT
 ) -> LargeRecords:
     found = {TOPIC: str(LIMIT)} if limits is None else limits
+    letters = mode in (Mode.DEAD_LETTER, Mode.FAIL)
     made = LargeRecords(
         mode,
         largest,
         lambda _topics: found,
         folder=None if folder is None else open_folder(folder),
-        dead_letter_topic=LETTERS if mode is Mode.DEAD_LETTER else "",
-        connector="shop",
+        dead_letters=DEAD_LETTERS if letters else None,
     )
-    made.look_up([TOPIC, LETTERS] if mode is Mode.DEAD_LETTER else [TOPIC])
+    made.look_up([TOPIC, LETTERS] if letters else [TOPIC])
     return made
 
 
@@ -75,7 +78,7 @@ def test_a_claim_check_takes_the_place_of_its_record(
 
 
 def test_a_record_with_a_large_key_is_left_to_fail(tmp_path: Path) -> None:
-    given = [batch((LARGE, LARGE, ()))]
+    given = [batch((LARGE, LARGE, ()), (LARGE, None, ()))]
     assert records(Mode.CLAIM_CHECK, folder=str(tmp_path)).fitting(given) == given
     assert list(tmp_path.iterdir()) == []
 
@@ -105,9 +108,44 @@ def test_a_dead_letter_is_the_record_in_as_many_parts_as_needed(
         estimated_size((key, value, list(headers))) <= int(limits.get(LETTERS, 10 * LIMIT))
         for key, value, headers in letters.messages
     )
-    key, value, headers = whole(letters.messages)
-    assert (key, value, headers[0]) == (b"2", LARGE, ("h", b"x"))
-    assert "before b.000001:4 is now dead letter" in caplog.text
+    found = stored(letters)
+    (letter,) = letters_of(found)
+    assert whole(found, letter.id) == (b"2", LARGE, [("h", b"x")])
+    assert f"before b.000001:4 is now dead letter {letter.id}: the record has" in caplog.text
+
+
+def stored(*batches: Batch) -> list[StoredRecord]:
+    messages = [message for one in batches for message in one.messages]
+    return [StoredRecord(0, number, -1, *message[:2], tuple(message[2])) for number, message in enumerate(messages)]
+
+
+def test_equal_rows_of_a_table_without_a_key_are_dead_letters_each() -> None:
+    row = (None, LARGE, ())
+    given = [batch(row, row), batch(row), batch(row, pos=5)]
+    large = records(Mode.DEAD_LETTER)
+    found = stored(*large.fitting(given))
+    assert len(letters_of(found)) == 4
+    assert letters_of(stored(*records(Mode.DEAD_LETTER).fitting(given))) == letters_of(found), "also when sent again"
+
+
+def test_a_dead_letter_of_another_reason_gets_its_id_and_its_parts() -> None:
+    """Also with fail, where a record that is too large for its own topic is left to fail."""
+    reason = Reason("TRANSFORMATION", "E", "no")
+    given = DEAD_LETTERS.letter(batch(), (b"k", LARGE, ()), reason)
+    limits = {TOPIC: str(LIMIT), LETTERS: str(LIMIT)}
+    made, rest = records(Mode.FAIL, limits=limits).fitting([given, batch((b"k", LARGE, ()))])
+    assert len(made.messages) > 1
+    found = stored(made)
+    (letter,) = letters_of(found)
+    assert (letter.topic, letter.stage, letter.reason) == (TOPIC, "TRANSFORMATION", "no")
+    assert whole(found, letter.id) == (b"k", LARGE, [])
+    assert rest.messages == [(b"k", LARGE, ())]
+
+
+def test_headers_make_a_record_too_large() -> None:
+    given = [batch((b"k", b"v", [("h", b"x" * LIMIT)]))]
+    (made,) = records(Mode.DEAD_LETTER).fitting(given)
+    assert made.topic == LETTERS
 
 
 class FailingFolder:

@@ -16,6 +16,8 @@ from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.connector.engine.wiring import TopicAdmins, fitting_records, history_store, offset_store
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.topics.errors import TopicError
+from rowtide.topics.internal import history_settings
 from rowtide.topics.settings import TopicSettings
 from tests.support.configurations import PROPERTIES
 
@@ -59,11 +61,12 @@ def test_a_schema_history_in_another_kafka_has_an_admin_of_its_own() -> None:
 class _Admin:
     """Looks up no limit, and notes the topics that it creates."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: str = "delete") -> None:
+        self.policy = policy
         self.created: dict[str, TopicSettings] = {}
 
-    def topic_config(self, _name: str, topics: Sequence[str]) -> dict[str, str]:
-        return dict.fromkeys(topics, "1000")
+    def topic_config(self, name: str, topics: Sequence[str]) -> dict[str, str]:
+        return dict.fromkeys(topics, "1000" if name == "max.message.bytes" else self.policy)
 
     def ensure(self, topic: str, settings: TopicSettings) -> bool:
         self.created[topic] = settings
@@ -87,7 +90,15 @@ def test_records_that_are_too_large_are_replaced_as_configured(tmp_path: Path) -
         assert (made == given) is (more == {})
         assert {one.topic for one in made} == {topic}
         assert ensured == ["shop.a"]
-        assert admin.created == ({"letters": TopicSettings(1, 1)} if more == letters else {})
+        assert admin.created == ({"letters": history_settings(1)} if more == letters else {})
+
+
+def test_dead_letters_are_not_written_where_they_are_removed() -> None:
+    given = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "letters"}
+    admins = cast("TopicAdmins", SimpleNamespace(records=_Admin("compact,delete")))
+    ensure, _ = fitting_records(from_properties({**PROPERTIES, **given}), admins, lambda _topics: None)
+    with pytest.raises(TopicError, match=r"'letters' of dead letters has cleanup\.policy=compact,delete"):
+        ensure(["shop.a"])
 
 
 def test_a_missing_folder_of_claim_checks_ends_the_start(tmp_path: Path) -> None:

@@ -5,46 +5,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.connector.records.batch import Batch, Message
-from rowtide.connector.records.dead_letters import Reason, dead_letter, part_number, parts, whole
+from rowtide.connector.records.dead_letters import DeadLetters, Reason, identified, parts
 from rowtide.connector.records.offset import SourceOffset
 
 REASON = Reason("KAFKA_PRODUCE", "org.apache.kafka.common.errors.RecordTooLargeException", "too large")
+PLACE = SourceOffset("b.000001", 4)
 
 
-def letter(value: bytes | None, *, context: bool = False, pos: int = 4) -> tuple[Message, str]:
-    batch = Batch("shop.a", -1, [], SourceOffset("b.000001", pos), 0, 0)
-    return dead_letter(batch, (b"k", value, [("h", b"1")]), REASON, connector="shop", context=context)
+def letter(value: bytes | None, *, context: bool = False, partition: int = -1) -> Message:
+    batch = Batch("shop.a", partition, [], PLACE, 0, 7, timestamp=99)
+    made = DeadLetters("letters", "shop", context).letter(batch, (b"k", value, [("h", b"1")]), REASON)
+    assert (made.topic, made.partition, made.offset, made.ts_ms, made.timestamp) == ("letters", 0, PLACE, 7, 99)
+    (message,) = made.messages
+    return message
 
 
 @given(st.binary(min_size=1, max_size=40), st.integers(1, 50))
-def test_parts_are_put_together_again(value: bytes, most: int) -> None:
-    made, _ = letter(value)
+def test_parts_have_all_of_the_value_in_order(value: bytes, most: int) -> None:
+    made = letter(value)
     found = list(parts(made, most))
     assert all(len(part or b"") <= most for _, part, _ in found)
-    assert [part_number(headers) for _, _, headers in found] == list(range(len(found)))
-    assert whole(found) == made
-
-
-@pytest.mark.parametrize("value", [None, b"", b"v"])
-def test_an_undivided_letter_is_whole(value: bytes | None) -> None:
-    made, _ = letter(value)
-    assert whole([made])[:2] == (b"k", value)
-
-
-def test_a_missing_or_damaged_part_is_an_error() -> None:
-    found = list(parts(letter(b"abcdef")[0], 2))
-    with pytest.raises(ValueError, match="has 3 parts, and 2 of them"):
-        whole(found[:2])
-    with pytest.raises(ValueError, match="SHA-256 differs"):
-        whole([found[1], found[0], found[2]])
+    assert b"".join(part or b"" for _, part, _ in found) == value
+    numbers = [dict(headers)["rowtide.dead.letter.part"] for _, _, headers in found]
+    assert numbers == [str(number).encode() for number in range(len(found))]
+    assert {dict(headers)["rowtide.dead.letter.parts"] for _, _, headers in found} == {str(len(found)).encode()}
 
 
 def test_the_reason_stands_in_the_headers_of_kafka_connect() -> None:
-    (_, _, headers), identity = letter(b"v", context=True)
+    key, value, headers = letter(b"v", context=True, partition=3)
+    assert (key, value) == (b"k", b"v")
     found = dict(headers)
     assert found["h"] == b"1"
-    assert found["rowtide.dead.letter.id"] == identity.encode()
     assert found["rowtide.dead.letter.topic"] == b"shop.a"
+    assert found["rowtide.dead.letter.partition"] == b"3"
+    assert found["rowtide.dead.letter.stage"] == b"KAFKA_PRODUCE"
     assert found["rowtide.dead.letter.reason"] == b"too large"
     assert found["rowtide.dead.letter.position"] == b"b.000001:4"
     assert {name: text for name, text in found.items() if name.startswith("__connect.errors.")} == {
@@ -55,8 +49,29 @@ def test_the_reason_stands_in_the_headers_of_kafka_connect() -> None:
         "__connect.errors.exception.class.name": REASON.kind.encode(),
         "__connect.errors.exception.message": b"too large",
     }
+    assert not any(name.startswith("__connect") for name, _ in letter(b"v")[2])
 
 
 def test_the_id_is_that_of_the_same_record_only() -> None:
-    assert letter(b"v")[1] == letter(b"v", context=True)[1]
-    assert len({letter(b"v")[1], letter(b"w")[1], letter(b"v", pos=5)[1]}) == 3
+    one = letter(b"v")
+    (_, _, headers), identity = identified(one, PLACE, 0)
+    assert headers[-1] == ("rowtide.dead.letter.id", identity.encode())
+    assert identified(letter(b"v", context=True), PLACE, 0)[1] == identity
+    others = [
+        identified(letter(b"w"), PLACE, 0),
+        identified(one, SourceOffset("b.000001", 5), 0),
+        identified(one, SourceOffset("b.000001", 4, event=1, row=1), 0),
+        identified(one, PLACE, 1),
+    ]
+    assert len({identity, *(other for _, other in others)}) == 5
+
+
+def test_a_reason_with_any_text_can_be_written() -> None:
+    odd = Reason("TRANSFORMATION", "E", "\ud800")
+    made = DeadLetters("letters", "shop", context=True).letter(Batch("t", -1, [], PLACE, 0, 0), (None, None, ()), odd)
+    assert dict(made.messages[0][2])["rowtide.dead.letter.reason"] == b"\\ud800"
+
+
+@pytest.mark.parametrize("value", [None, b""])
+def test_a_record_without_a_value_keeps_that(value: bytes | None) -> None:
+    assert letter(value)[1] == value

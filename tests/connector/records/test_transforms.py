@@ -1,14 +1,16 @@
 """Transforms between the pipeline and the event store; the recorded cases ``transform-*`` replay whole streams."""
 
 import json
+import pickle
 from dataclasses import replace
 
 import pytest
 
 from rowtide.connector.records.batch import Batch, HistoryEntry, Message, joined
+from rowtide.connector.records.dead_letters import DeadLetters
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import Transforms
-from rowtide.connector.records.transforms import ConversionFailed, Transformer, TransformFailed
+from rowtide.connector.records.transforms import ConversionFailed, Transformer, TransformFailed, untransformed
 from rowtide.envelope.converters.json import JsonConverter
 from rowtide.envelope.converters.plain import ByteArrayConverter
 from rowtide.envelope.json.text import JsonFormat
@@ -165,3 +167,54 @@ def test_errors_tolerance_skips_what_a_transform_or_a_converter_rejects(caplog: 
     assert (made.messages, made.offset) == ((), BEHIND)
     assert caplog.text.count("is skipped (errors.tolerance=all)") == 2
     assert "before binlog.1:100" in caplog.text
+
+
+def test_a_rejected_record_is_kept_in_its_place_as_it_was_before_the_transforms() -> None:
+    rejecting = chain_from_properties(BY_VALUE | {"transforms.unwrap.add.fields": "op"})
+    strict = Transforms(rejecting, JsonConverter(PLAIN), ByteArrayConverter())
+    kept = replace(strict, tolerant=True, dead_letters=DeadLetters("letters"))
+    given = batch(created(1), created(2, "Zoë\ud800"))
+    made = Transformer(kept).batch(given)
+    assert [(piece.topic, piece.partition) for piece in made.destinations()] == [("letters", 0)] * 2
+    assert made.offset == BEHIND
+    for message, (key, value, headers) in zip(given.messages, made.messages, strict=True):
+        assert dict(headers)["rowtide.dead.letter.topic"] == b"t"
+        assert dict(headers)["rowtide.dead.letter.stage"] == b"VALUE_CONVERTER"
+        back = untransformed("t", -1, (key, value, (("h", b"x"),)), BEHIND)
+        assert back.messages == [message]
+        assert back.schemas == given.schemas
+        again = Transformer(Transforms(chain_from_properties(BY_VALUE), JsonConverter(PLAIN), JsonConverter(PLAIN)))
+        assert again.batch(back).topic in ("a", "Zoë\ud800")
+
+
+def test_a_rejected_record_between_others_keeps_their_order() -> None:
+    properties = UNWRAP | {
+        "transforms": "unwrap,cast",
+        "transforms.cast.type": "org.apache.kafka.connect.transforms.Cast$Value",
+        "transforms.cast.spec": "v:int32",
+    }
+    letters = DeadLetters("letters")
+    kept = Transforms(
+        chain_from_properties(properties),
+        JsonConverter(PLAIN),
+        JsonConverter(PLAIN),
+        tolerant=True,
+        dead_letters=letters,
+    )
+    deleted = b'{"id":9}', None, ()
+    made = Transformer(kept).batch(batch(created(1, "1"), created(2, "x"), created(3, "3"), deleted))
+    assert [(piece.topic, len(piece.messages)) for piece in made.destinations()] == [("t", 1), ("letters", 1), ("t", 1)]
+    headers = dict(made.messages[1][2])
+    assert headers["rowtide.dead.letter.stage"] == b"TRANSFORMATION"
+    assert b"transforms.cast" in (headers["rowtide.dead.letter.reason"] or b"")
+
+
+def test_a_failed_conversion_can_be_sent_between_processes() -> None:
+    failed = pickle.loads(pickle.dumps(ConversionFailed("no", "HEADER_CONVERTER")))
+    assert (str(failed), failed.stage) == ("no", "HEADER_CONVERTER")
+
+
+@pytest.mark.parametrize("value", [b"{}", b'{"schema":null}', b'{"payload":1,"schema":null}', b"x"])
+def test_a_damaged_dead_letter_is_an_error(value: bytes) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        untransformed("t", -1, (None, value, ()), BEHIND)

@@ -169,6 +169,15 @@ def test_exactly_once_without_kafka_names_the_way_out(valid: dict[str, str]) -> 
             "needs value.converter=org.apache.kafka.connect.json.JsonConverter",
         ),
         ({"rowtide.large.records": "skip"}, "rowtide.large.records", "must be one of fail, claim-check"),
+        *(
+            (
+                {"rowtide.large.records": "claim-check", "rowtide.large.records.claim.check.url": url},
+                "rowtide.large.records.claim.check.url",
+                "must not have spaces, a query or credentials",
+            )
+            for url in ("ftp://me:secret@host/large", "s3://bucket/my folder", "s3://bucket/large?versions=1")
+        ),
+        ({"errors.deadletterqueue.topic.name": "history"}, "errors.deadletterqueue.topic.name", "is already used for"),
     ],
 )
 def test_what_large_records_need(given: dict[str, str], name: str, reason: str, valid: dict[str, str]) -> None:
@@ -179,7 +188,9 @@ def test_settings_of_large_records_without_effect_are_named(valid: dict[str, str
     given = {"rowtide.large.records.claim.check.url": "/x", "errors.deadletterqueue.topic.name": "letters"}
     found = " ".join(from_properties(valid | given).warnings)
     assert "claim.check.url has no effect without rowtide.large.records=claim-check" in found
-    assert "topic.name has no effect without rowtide.large.records=dead-letter" in found
+    assert "topic.name has no effect without errors.tolerance=all or rowtide.large.records=dead-letter" in found
+    for effective in ({"errors.tolerance": "all"}, {"rowtide.large.records": "dead-letter"}):
+        assert not any("topic.name" in one for one in from_properties(valid | given | effective).warnings)
     elsewhere = from_properties(valid | given | {"rowtide.large.records": "claim-check", "rowtide.sink": "stdout"})
     assert any("rowtide.large.records has no effect with rowtide.sink=stdout" in one for one in elsewhere.warnings)
 

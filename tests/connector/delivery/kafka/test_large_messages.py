@@ -20,10 +20,12 @@ from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.producer import RecordProducer
 from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalSink
 from rowtide.connector.delivery.large_records import LargeRecords
+from rowtide.connector.delivery.stored_dead_letters import letters_of, whole
 from rowtide.connector.records.batch import Batch
-from rowtide.connector.records.dead_letters import whole
+from rowtide.connector.records.dead_letters import DeadLetters
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.envelope.claim_check import ClaimCheck
+from rowtide.schema_history.store.topic_reader import StoredRecord
 from rowtide.topics.internal import offsets_settings
 from tests.support.kafka.topic_tools import Topics
 
@@ -152,14 +154,15 @@ def test_a_crash_after_the_value_was_stored_leaves_one_file_and_one_record(topic
 
 def test_kafka_takes_every_part_of_a_dead_letter(topics: Topics, mode: str) -> None:
     topic, letters = (topics.new(1, {"max.message.bytes": "10000"}) for _ in range(2))
-    large = large_records(topics, Mode.DEAD_LETTER, dead_letter_topic=letters, connector="n", context=True)
+    large = large_records(topics, Mode.DEAD_LETTER, dead_letters=DeadLetters(letters, "n", context=True))
     large.look_up([letters])
     store = EventStore()
     with delivering(topics, mode, {"batch.size": "9000"}, store, large) as delivery:
         store.put([batch(topic, 10, 1), batch(topic, 70_000, 2), batch(topic, 30, 3)])
         assert delivery.stop(PATIENCE), delivery.failure
     assert sizes(topics, topic) == [10, 30]
-    found = topics.read(letters)
-    assert len(found) == 8
-    key, value, _ = whole([(one.key, one.value, one.headers) for one in found])
-    assert (key, value) == (b"k", bytes(70_000))
+    seen = topics.read(letters)
+    assert len(seen) == 8
+    found = [StoredRecord(0, number, -1, one.key, one.value, one.headers) for number, one in enumerate(seen)]
+    (letter,) = letters_of(found)
+    assert whole(found, letter.id) == (b"k", bytes(70_000), [])

@@ -1,0 +1,111 @@
+"""Dead letters as they are in their topic: each once, and its record put together."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rowtide.connector.records import dead_letters as letters
+from rowtide.connector.records.batch import Message
+from rowtide.schema_history.store.topic_reader import StoredRecord
+
+
+@dataclass(slots=True)
+class Letter:
+    """A dead letter in its topic, as its headers describe it.
+
+    Attributes:
+        id: its id.
+        topic: the topic of its record.
+        partition: the partition of its record, or -1.
+        stage: the step that rejected the record.
+        reason: the error.
+        position: the resume position after the record, ``<file>:<position>``.
+        size: of the value in bytes.
+        key: of the record.
+        timestamp: when it was sent (milliseconds since the epoch).
+        parts: how many records it has.
+        present: those of its parts that are in the topic.
+        first: the offset of the first record.
+        last: the offset of the last one.
+        replayed: whether it was replayed.
+    """
+
+    id: str
+    topic: str
+    partition: int
+    stage: str
+    reason: str
+    position: str
+    size: int
+    key: bytes | None
+    timestamp: int
+    parts: int
+    present: set[int]
+    first: int
+    last: int
+    replayed: bool = False
+
+
+def letters_of(records: Iterable[StoredRecord]) -> list[Letter]:
+    """Return the dead letters of a topic, each once, in the order of their first records.
+
+    Records of other programs are omitted.
+    """
+    found: dict[str, Letter] = {}
+    for record in records:
+        given = dict(record.headers)
+        replayed, identity = letters.text_of(given, letters.REPLAYED_HEADER), letters.text_of(given, letters.ID_HEADER)
+        if replayed in found:
+            found[replayed].replayed = True
+        if not identity:
+            continue
+        letter = found.setdefault(
+            identity,
+            Letter(
+                identity,
+                letters.text_of(given, letters.TOPIC_HEADER),
+                int(letters.text_of(given, letters.PARTITION_HEADER) or -1),
+                letters.text_of(given, letters.STAGE_HEADER),
+                letters.text_of(given, letters.REASON_HEADER),
+                letters.text_of(given, letters.POSITION_HEADER),
+                int(letters.text_of(given, letters.SIZE_HEADER)),
+                record.key,
+                record.timestamp,
+                int(letters.text_of(given, letters.PARTS_HEADER) or 1),
+                set(),
+                record.offset,
+                record.offset,
+            ),
+        )
+        letter.present.add(int(letters.text_of(given, letters.PART_HEADER) or 0))
+        letter.last = record.offset
+    return list(found.values())
+
+
+def whole(records: Iterable[StoredRecord], identity: str) -> Message:
+    """Return the record of a dead letter, put together and compared with its hash, without the headers that were added.
+
+    Args:
+        records: of the topic, or from the first record of the dead letter to its last one.
+        identity: the id of the dead letter.
+
+    Raises:
+        ValueError: there is none, a part is missing, or the value is damaged.
+    """
+    found: dict[int, StoredRecord] = {}
+    for record in records:
+        given = dict(record.headers)
+        if letters.text_of(given, letters.ID_HEADER) == identity:
+            found[int(letters.text_of(given, letters.PART_HEADER) or 0)] = record
+    if not found:
+        raise ValueError(f"there is no dead letter {identity}: rowtide deadletters without --value lists them")
+    pieces = [found[number] for number in sorted(found)]
+    given = dict(pieces[0].headers)
+    count = int(letters.text_of(given, letters.PARTS_HEADER) or 1)
+    if len(pieces) != count:
+        raise ValueError(f"dead letter {identity} has {count} parts, and {len(pieces)} of them are in the topic")
+    value = pieces[0].value if count == 1 else b"".join(piece.value or b"" for piece in pieces)
+    if hashlib.sha256(value or b"").hexdigest() != letters.text_of(given, letters.SHA256_HEADER):
+        raise ValueError(f"the value of dead letter {identity} is not that of the record: its SHA-256 differs")
+    headers = [(name, text) for name, text in pieces[0].headers if not name.startswith(letters.ADDED)]
+    return pieces[0].key, value, headers
