@@ -174,10 +174,15 @@ class LargeRecords:
         self._equal[same] += 1
         key, value, headers = named
         given = dict(headers)
+        topic = text_of(given, TOPIC_HEADER)
         log.warning(
-            "a record of topic %s before %s:%d is now dead letter %s: %s",
-            text_of(given, TOPIC_HEADER), offset.file, offset.pos, identity, text_of(given, REASON_HEADER),
-        )  # fmt: skip
+            "%s before %s:%d is now dead letter %s: %s",
+            f"a record of topic {topic}" if topic else "an event",
+            offset.file,
+            offset.pos,
+            identity,
+            text_of(given, REASON_HEADER),
+        )
         room = limit - _size((key, b"", headers)) - _PART_HEADERS
         if value is None or room <= 0 or self._fits(named, limit):
             yield named

@@ -94,6 +94,11 @@ class DeadLetterReplay:
         """
         extents = {0: Extent(letter.first, letter.last + 1)}
         message = whole(self._reader.read(self._topic, extents), letter.id)
+        if letter.stage == "TASK_POLL":
+            raise ValueError(
+                f"dead letter {letter.id} is an event of the binlog, whose rows are not known. Read its table "
+                "again, after an update of rowtide if it could not decode the event: rowtide signal execute-snapshot"
+            )
         if letter.stage == "KAFKA_PRODUCE":
             made = Batch(letter.topic, letter.partition, [message], _NOWHERE, 0, 0)
         elif self._transformer is None:

@@ -86,6 +86,7 @@ def pipeline_settings(
         look_up_unparseable_ddl=config.history.look_up_unparseable_ddl,
         inconsistent_schema=config.failure.inconsistent_schema.value,
         processing_failure=config.failure.event_processing.value,
+        dead_letters=None if changes or form is not None else dead_letters(config),
         show_values=config.failure.show_values,
         headers=context_headers(config, run),
         notification_topic=None if changes else config.topics.notification_topic,
@@ -109,14 +110,18 @@ def _transforms(config: Configuration, form: MessageForm | None) -> Transforms |
         converter(chosen.value),
         header_converter(chosen.header),
         chosen.tolerant,
-        dead_letters(config) if config.delivery.sink == "kafka" else None,
+        dead_letters(config),
     )
 
 
 def dead_letters(config: Configuration) -> DeadLetters | None:
-    """The topic of dead letters, if there is one."""
+    """The topic of dead letters, if records go to Kafka and there is one."""
     letters = config.delivery.dead_letters
-    return None if letters is None else DeadLetters(letters.topic, config.name, letters.context)
+    return (
+        None
+        if letters is None or config.delivery.sink != "kafka"
+        else DeadLetters(letters.topic, config.name, letters.context)
+    )
 
 
 def _chain(config: Configuration) -> TransformChain:

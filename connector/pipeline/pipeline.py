@@ -37,6 +37,7 @@ from rowtide.connector.protocol.events.classes import Event, RowsKind
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES
 from rowtide.connector.records.batch import Batch, Message, Output, Schemas
+from rowtide.connector.records.dead_letters import Reason
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
@@ -117,6 +118,8 @@ class Pipeline:
         self._clock = clock
         self._captured = CapturedTables(settings, tables, clock) if captured is None else captured
         self._table_ids: dict[int, TableStructure] = {}
+        self._packet = b""  # of the current event
+        self._left_out: ProtocolError | None = None  # why the current event is left out
         self.gtids = ExecutedGtids(start, settings.connector)
         self._start_statement = False, (start.file, start.pos, start.gtids and self.gtids.text, start.event)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
@@ -186,16 +189,21 @@ class Pipeline:
 
     def receive_settled(self, packet: bytes) -> Iterable[Sequence[Output]]:
         """Process one event of a transaction that is not rolled back; see :meth:`receive`."""
+        self._packet = packet
         try:
             event = self.decoder.decode(packet)
         except ProtocolError as error:
             if ROWS_TYPES.isdisjoint(packet[4:5]):
                 raise
             leave_out(error, self._settings.processing_failure)
-            if not self.progress.skipping:
+            self._out = out = list[Output]()
+            skipping = self.progress.skipping
+            if not skipping:
                 self.progress.rows_to_skip()  # they were rows of this event, not of the next one
             self.progress.completed()
-            return ()
+            if not skipping:
+                self._keep(error)
+            return (out,)
         return self._payload(event) if isinstance(event, events.TransactionPayload) else self._steps(event)
 
     def receive_next(self, packets: list[bytes], at: int) -> tuple[Iterable[Sequence[Output]], int]:
@@ -246,10 +254,22 @@ class Pipeline:
             rest = self._handle(event, rest)
             if rest is None:
                 self.progress.completed()  # also if it was omitted: offsets count it
+                if self._left_out is not None:
+                    self._keep(self._left_out)
+                    self._left_out = None
             return (out if self._transformer is None else list(self._transformer.outputs(out))), rest
         except Exception:
             before.restore()
             raise
+
+    def _keep(self, problem: ProtocolError) -> None:
+        """Keep an event that is left out as a dead letter, if there is a topic for them."""
+        letters = self._settings.dead_letters
+        if letters is None or self.progress.filtered:
+            return
+        place = Batch("", -1, (), self._batch_offset(), 0, self.progress.change_micros() // 1000)
+        kind = f"{type(problem).__module__}.{type(problem).__name__}"
+        self._put(letters.letter(place, (None, self._packet, ()), Reason("TASK_POLL", kind, str(problem))))
 
     def continue_within(self, maps: Iterable[bytes]) -> None:
         """Continue at a position that :attr:`progress` was given; ``maps`` are the TABLE_MAPs of its transaction."""
@@ -280,6 +300,7 @@ class Pipeline:
             problem.location = problem.location or self.progress.place
             if isinstance(event, events.Rows | events.Incident):
                 leave_out(problem, self._settings.processing_failure)
+                self._left_out = problem
                 return None
             if problem is error:
                 raise

@@ -11,6 +11,7 @@ from typing import Literal
 
 from rowtide.connector.records.batch import Batch, Message
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.rows.messages import message_bytes
 
 CONNECT = "__connect.errors."
 ID_HEADER = "rowtide.dead.letter.id"
@@ -29,7 +30,7 @@ REPLAYED_HEADER = "rowtide.dead.letter.replayed"
 ADDED = "rowtide.dead.letter.", CONNECT
 """How the names of the headers begin that a dead letter has in addition to those of its record."""
 
-Stage = Literal["TRANSFORMATION", "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER", "KAFKA_PRODUCE"]
+Stage = Literal["TASK_POLL", "TRANSFORMATION", "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER", "KAFKA_PRODUCE"]
 """The step that rejected a record, as Kafka Connect names it."""
 
 
@@ -68,8 +69,8 @@ class DeadLetters:
         Its key, its value and its headers stay as they are.
 
         Args:
-            batch: of the record.
-            message: the record.
+            batch: of the record; without a topic for an event of the binlog.
+            message: the record, or the bytes of the event.
             reason: why it is one.
         """
         key, value, headers = message
@@ -95,7 +96,8 @@ class DeadLetters:
             }
             added += [(CONNECT + name, text.encode("utf-8", "backslashreplace")) for name, text in names.items()]
         written = key, value, [*headers, *added]
-        return batch._replace(topic=self.topic, partition=0, messages=[written], schemas=None, pieces=())
+        size = message_bytes([written])
+        return batch._replace(topic=self.topic, partition=0, messages=[written], size=size, schemas=None, pieces=())
 
 
 def identified(letter: Message, offset: SourceOffset, number: int) -> tuple[Message, str]:

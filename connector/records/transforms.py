@@ -171,6 +171,8 @@ class Transformer:
         return joined(pieces)._replace(offset=batch.offset)
 
     def _converted(self, batch: Batch) -> list[Batch]:
+        if self._dead_letters is not None and batch.topic == self._dead_letters.topic:  # of an event
+            return [batch]
         transcoded = None
         if self._transcoder is not None and batch.messages:
             try:

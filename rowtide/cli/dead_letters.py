@@ -124,6 +124,7 @@ def _replay(sender: DeadLetterReplay, chosen: Sequence[Letter], *, overwrite: bo
 
 
 _REMEDIES = {
+    "TASK_POLL": "read the table again by an incremental snapshot: rowtide signal",
     "TRANSFORMATION": "correct the transforms, and replay it",
     "KAFKA_PRODUCE": "raise max.message.bytes of the topic and producer.override.max.request.size, and replay it",
 }
@@ -135,7 +136,7 @@ def _lines(letter: Letter) -> str:
     state = "replayed" if letter.replayed else _REMEDIES.get(letter.stage, "correct the converter, and replay it")
     key = None if letter.key is None else letter.key.decode(errors="replace")
     return (
-        f"{letter.id}  {letter.topic}  {place}\n"
+        f"{letter.id}  {letter.topic or 'an event of the binlog'}  {place}\n"
         f"  key     {key}\n  stage   {letter.stage}\n  reason  {letter.reason}\n  state   {state}"
     )
 

@@ -203,8 +203,9 @@ DEAD_LETTER_TOPIC = Property(
     "errors.deadletterqueue.topic.name",
     optional(text(_TOPIC, "is not a valid name of a topic")),
     None,
-    "The topic of records that a transform or converter rejects (with `errors.tolerance=all`) or that are too large "
-    "for their own (with `rowtide.large.records=dead-letter`). If the connector creates it, it has one partition and "
+    "The topic of records that a transform or converter rejects (with `errors.tolerance=all`), of those that are too "
+    "large for their own topic (with `rowtide.large.records=dead-letter`), and of events that cannot be decoded (with "
+    "`event.processing.failure.handling.mode=warn` or `skip`). If the connector creates it, it has one partition and "
     "keeps all records. `rowtide deadletters` shows and replays them.",
 )
 DEAD_LETTER_REPLICATION = Property(

@@ -224,7 +224,8 @@ EVENT_FAILURE = Property(
     "event.processing.failure.handling.mode",
     failure_handling(),
     FailureHandling.FAIL,
-    "When an event cannot be processed: stop (fail), or skip it with a warning (warn) or silently (skip).",
+    "When an event cannot be processed: stop (fail), or skip it with a warning (warn) or silently (skip); with "
+    "`errors.deadletterqueue.topic.name`, row events are kept there.",
 )
 EVENT_FAILURE_OLD = Property(
     "event.deserialization.failure.handling.mode",

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Mapping
 
-from rowtide.connector.config.catalogue import connect, converters, history
+from rowtide.connector.config.catalogue import connect, converters, history, values
 from rowtide.connector.config.choices import (
     ConverterClass,
     ErrorsTolerance,
     ExactlyOnce,
     ExactlyOnceSource,
+    FailureHandling,
     LargeRecords,
     ProducerKind,
     TransactionBoundary,
@@ -29,6 +30,7 @@ from rowtide.connector.config.model import (
 )
 from rowtide.connector.config.secret import Secret
 from rowtide.connector.config.sections.property_reader import PropertyReader
+from rowtide.connector.config.sections.source import event_failure
 from rowtide.topics.internal import history_settings, offsets_settings
 
 _COMMON = re.compile(connect.CLIENTS.pattern)
@@ -158,13 +160,16 @@ def _dead_letters_config(reader: PropertyReader) -> DeadLettersConfig | None:
     topic, name, sink = reader[connect.DEAD_LETTER_TOPIC], connect.DEAD_LETTER_TOPIC.name, reader[connect.SINK]
     if not topic:
         return None
-    tolerant = reader[connect.ERRORS_TOLERANCE] is ErrorsTolerance.ALL
     if sink != "kafka":
         reader.warnings.append(f"{name} has no effect with {connect.SINK.name}={sink} (--sink)")
-    elif not tolerant and reader[connect.LARGE_RECORDS] is not LargeRecords.DEAD_LETTER:
+    elif (
+        reader[connect.ERRORS_TOLERANCE] is ErrorsTolerance.NONE
+        and reader[connect.LARGE_RECORDS] is not LargeRecords.DEAD_LETTER
+        and event_failure(reader) is FailureHandling.FAIL
+    ):
         reader.warnings.append(
-            f"{name} has no effect without {connect.ERRORS_TOLERANCE.name}={ErrorsTolerance.ALL.value} or "
-            f"{connect.LARGE_RECORDS.name}={LargeRecords.DEAD_LETTER.value}"
+            f"{name} has no effect without {connect.ERRORS_TOLERANCE.name}=all, {connect.LARGE_RECORDS.name}="
+            f"dead-letter or {values.EVENT_FAILURE.name}=warn"
         )
     settings = history_settings(reader[connect.DEAD_LETTER_REPLICATION])
     return DeadLettersConfig(topic, settings, reader[connect.DEAD_LETTER_CONTEXT])

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from rowtide.connector.config.catalogue import capture, connect, connection, running, snapshot, values
 from rowtide.connector.config.catalogue.property import Flavor, Property
-from rowtide.connector.config.choices import MirrorRead, SslMode
+from rowtide.connector.config.choices import FailureHandling, MirrorRead, SslMode
 from rowtide.connector.config.model import (
     CaptureConfig,
     FailureConfig,
@@ -203,11 +203,15 @@ def _rules(reader: PropertyReader) -> ColumnRules:
     return ColumnRules.parse(valid)
 
 
+def event_failure(reader: PropertyReader) -> FailureHandling:
+    """What to do with an event that cannot be processed, by the new or the former name of the property."""
+    event = reader[values.EVENT_FAILURE]
+    return event if reader.is_set(values.EVENT_FAILURE) else reader[values.EVENT_FAILURE_OLD] or event
+
+
 def failure_config(reader: PropertyReader) -> FailureConfig:
     """How failures are handled and reported."""
-    event = reader[values.EVENT_FAILURE]
-    if not reader.is_set(values.EVENT_FAILURE):
-        event = reader[values.EVENT_FAILURE_OLD] or event
+    event = event_failure(reader)
     return FailureConfig(
         event_processing=event,
         event_converting=reader[values.CONVERTING_FAILURE],

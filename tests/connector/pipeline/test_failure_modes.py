@@ -15,6 +15,7 @@ from rowtide.connector.errors import ColumnCountMismatch, ProtocolError, SchemaE
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.header import EventType
+from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
@@ -143,6 +144,33 @@ def test_a_damaged_row_event_is_left_out(mode: str, tmp_path: Path, caplog: pyte
     lost = {topic: len(messages) - len(found.get(topic, [])) for topic, messages in whole.items()}
     assert max(lost.values()) == sum(lost.values()) > 0  # of one table
     assert any(f"skipped because of {PROCESSING}=warn" in message for message in caplog.messages) == (mode == "warn")
+
+
+UNWRAP = {"transforms": "u", "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState"}
+
+
+@pytest.mark.parametrize("more", [{}, UNWRAP])
+@pytest.mark.parametrize("columns", [0xFF, 8])  # neither decoded, nor does it fit its TABLE_MAP
+def test_a_row_event_that_is_left_out_is_a_dead_letter(more: dict[str, str], columns: int, tmp_path: Path) -> None:
+    letters = {PROCESSING: "warn", "errors.deadletterqueue.topic.name": "letters", **more}
+    case = Case("keys")
+    outputs = list(replay(damaged(case, tmp_path, columns), settings_of("keys", **letters), case.start))
+    pieces = [piece for one in outputs if isinstance(one, Batch) for piece in one.destinations()]
+    (letter,) = (piece for piece in pieces if piece.topic == "letters")
+    ((key, value, headers),) = letter.messages
+    with gzip.open(tmp_path / "binlog.000001.gz") as stream:
+        *_, event = (packet for packet in binlog_packets(stream, "x") if packet[4] == EventType.WRITE_ROWS)
+    assert (key, value) == (None, event)
+    assert dict(headers)["rowtide.dead.letter.stage"] == b"TASK_POLL"
+    assert dict(headers)["rowtide.dead.letter.topic"] == b""
+    assert b"columns" in (dict(headers)["rowtide.dead.letter.reason"] or b"")
+    assert letter.size == len(event)
+    before = [one for one in outputs if isinstance(one, Batch)]
+    place = before.index(next(one for one in before if letter in one.destinations()))
+    assert letter.offset.event > before[place - 1].offset.event or letter.offset.pos != before[place - 1].offset.pos
+    others = by_topic(written([one for one in outputs if one is not before[place]]))
+    del letters["errors.deadletterqueue.topic.name"]
+    assert others == replayed("keys", tmp_path, **letters)
 
 
 CONVERTING = "event.converting.failure.handling.mode"

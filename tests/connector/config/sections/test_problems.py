@@ -188,8 +188,12 @@ def test_settings_of_large_records_without_effect_are_named(valid: dict[str, str
     given = {"rowtide.large.records.claim.check.url": "/x", "errors.deadletterqueue.topic.name": "letters"}
     found = " ".join(from_properties(valid | given).warnings)
     assert "claim.check.url has no effect without rowtide.large.records=claim-check" in found
-    assert "topic.name has no effect without errors.tolerance=all or rowtide.large.records=dead-letter" in found
-    for effective in ({"errors.tolerance": "all"}, {"rowtide.large.records": "dead-letter"}):
+    assert "topic.name has no effect without errors.tolerance=all, rowtide.large.records=dead-letter or event" in found
+    for effective in (
+        {"errors.tolerance": "all"},
+        {"rowtide.large.records": "dead-letter"},
+        {"event.deserialization.failure.handling.mode": "warn"},
+    ):
         assert not any("topic.name" in one for one in from_properties(valid | given | effective).warnings)
     elsewhere = from_properties(valid | given | {"rowtide.large.records": "claim-check", "rowtide.sink": "stdout"})
     assert any("rowtide.large.records has no effect with rowtide.sink=stdout" in one for one in elsewhere.warnings)
