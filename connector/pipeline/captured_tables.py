@@ -116,6 +116,7 @@ class CapturedTables:
         self._unchanged: dict[int, CapturedTable] = {}  # by id of the structure: since the last change of any table
         self._changes = tables.changes
         self._ignored: RecentlyUsed[_Name, bool] = RecentlyUsed(_MAX_IGNORED)
+        self._problem: SchemaError | None = None
         self._helper_names: set[_Name] = set()
         self._reported: RecentlyUsed[_Name, bool] = RecentlyUsed(_MAX_REPORTED)
 
@@ -166,7 +167,13 @@ class CapturedTables:
                 raise
             if settings.inconsistent_schema == "warn":
                 log.warning("rows are skipped: %s (at %s:%d)", error, progress.file, progress.pos)
+            self._problem = error
             return None  # not cached: a later statement may make the table known
+
+    def take_problem(self) -> SchemaError | None:
+        """Return why :meth:`find` has left out rows whose structure is inconsistent, once."""
+        problem, self._problem = self._problem, None
+        return problem
 
     def cached(self, structure: TableStructure) -> CapturedTable | None:
         """What :meth:`find` returns, if it needs nothing but the cache for it."""

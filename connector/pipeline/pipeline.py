@@ -119,7 +119,7 @@ class Pipeline:
         self._captured = CapturedTables(settings, tables, clock) if captured is None else captured
         self._table_ids: dict[int, TableStructure] = {}
         self._packet = b""  # of the current event
-        self._left_out: ProtocolError | None = None  # why the current event is left out
+        self._left_out: ProtocolError | SchemaError | None = None  # why the current event is left out
         self.gtids = ExecutedGtids(start, settings.connector)
         self._start_statement = False, (start.file, start.pos, start.gtids and self.gtids.text, start.event)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
@@ -262,7 +262,7 @@ class Pipeline:
             before.restore()
             raise
 
-    def _keep(self, problem: ProtocolError) -> None:
+    def _keep(self, problem: ProtocolError | SchemaError) -> None:
         """Keep an event that is left out as a dead letter, if there is a topic for them."""
         letters = self._settings.dead_letters
         if letters is None or self.progress.filtered:
@@ -454,6 +454,7 @@ class Pipeline:
             return None
         captured = self._captured.find(structure, self.progress, self._plain_offset, self._out)
         if captured is None:
+            self._left_out = self._captured.take_problem()
             return None
         if signals is not None:
             self._out += signals.rows(event, captured, skip, self.progress, self._batch_offset, in_xa=self.xa.is_open)

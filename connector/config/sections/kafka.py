@@ -165,7 +165,7 @@ def _dead_letters_config(reader: PropertyReader) -> DeadLettersConfig | None:
     elif (
         reader[connect.ERRORS_TOLERANCE] is ErrorsTolerance.NONE
         and reader[connect.LARGE_RECORDS] is not LargeRecords.DEAD_LETTER
-        and event_failure(reader) is FailureHandling.FAIL
+        and event_failure(reader) is reader[values.INCONSISTENT_SCHEMA] is FailureHandling.FAIL
     ):
         reader.warnings.append(
             f"{name} has no effect without {connect.ERRORS_TOLERANCE.name}=all, {connect.LARGE_RECORDS.name}="

@@ -15,7 +15,7 @@ from rowtide.connector.errors import ColumnCountMismatch, ProtocolError, SchemaE
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.header import EventType
-from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
@@ -35,16 +35,21 @@ def replayed(name: str, folder: Path | None = None, **more: str) -> dict[str, li
 
 
 def streamed(settings: PipelineSettings, tables: Tables) -> dict[str, list[Written]]:
+    """The stream of the case ``keys``, with given structures, by topic."""
+    return by_topic(written(stream_outputs(settings, tables)))
+
+
+def stream_outputs(settings: PipelineSettings, tables: Tables) -> list[Output]:
     """The stream of the case ``keys``, with given structures."""
     case = Case("keys")
     assert case.start is not None
     pipeline = Pipeline(settings, tables, case.start, lambda: 1)
-    outputs = []
+    outputs: list[Output] = []
     with gzip.open(case.binlog / "binlog.000001.gz") as stream:
         for place, packet in enumerate(binlog_packets(stream, "binlog.000001")):
             if place == 0 or int.from_bytes(packet[13:17], "little") > case.start.pos:
                 outputs += received(pipeline, packet)
-    return by_topic(written(outputs))
+    return outputs
 
 
 def known_tables(*statements: str) -> Tables:
@@ -147,6 +152,19 @@ def test_a_damaged_row_event_is_left_out(mode: str, tmp_path: Path, caplog: pyte
 
 
 UNWRAP = {"transforms": "u", "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState"}
+
+
+@pytest.mark.parametrize("mode", ["warn", "skip"])
+@pytest.mark.parametrize("known", [(FUNC,), ()])
+def test_rows_that_do_not_fit_the_structure_are_dead_letters(mode: str, known: tuple[str, ...]) -> None:
+    given = {INCONSISTENT: mode, "errors.deadletterqueue.topic.name": "letters"}
+    outputs = stream_outputs(settings_of("keys", **ONLY_UNIQUE, **given), known_tables(*known))
+    batches = [one for one in outputs if isinstance(one, Batch)]
+    assert "keys.k.func" not in {batch.topic for batch in batches}
+    letters = [batch for batch in batches if batch.topic == "letters"]
+    assert len(letters) == 2  # an INSERT and an UPDATE
+    for letter in letters:
+        assert b"k.func" in (dict(letter.messages[0][2])["rowtide.dead.letter.reason"] or b"")
 
 
 @pytest.mark.parametrize("more", [{}, UNWRAP])
