@@ -155,7 +155,7 @@ class TableBatch:
                 raise NotAnEnvelopeError(
                     f"topic {self.outcome.name.topic}, partition {group.partition}, offset {group.first}: "
                     + ("the value of the record is not in Kafka, but in a folder of claim checks "
-                       "(rowtide.large.records=claim-check), which rowtide tables does not read"
+                       "(rowtide.large.records=claim-check): name it with --claim-checks"
                        if group.op == CLAIM_CHECK
                        else "the record has no op: it is not a change event of a table" if group.op is None
                        else f"unknown operation {group.op!r}")

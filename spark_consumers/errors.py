@@ -36,6 +36,10 @@ class NotAnEnvelopeError(TablesError):
     """The records of a topic are not change events of a table."""
 
 
+class ClaimCheckError(TablesError):
+    """The value that a record points to cannot be read."""
+
+
 class SchemaMissingError(TablesError):
     """Messages have no schemas, and the schema of a field was not supplied either."""
 

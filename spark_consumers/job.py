@@ -24,6 +24,7 @@ from rowtide.spark_consumers.formats import FORMATS
 from rowtide.spark_consumers.jvm.driver import text_with_causes
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import fit_session, is_small, own_session
+from rowtide.spark_consumers.kafka.claim_checks import ClaimCheckSource
 from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_name, table_topics
 from rowtide.spark_consumers.kafka.offsets import Ranges, before, count, ends, new_ranges, require, require_topic
 from rowtide.spark_consumers.kafka.source import Message, RecordSource
@@ -104,6 +105,8 @@ def table_jobs(spark: SparkSession, source: RecordSource, settings: Settings, to
         compile_java(pattern)
     except InvalidPatternError as error:
         raise SettingsError(f"--topics is not a regular expression: {error}") from error
+    if settings.claim_checks is not None:
+        source = ClaimCheckSource(source, settings.claim_checks)
     found = source.topics(pattern)
     if not found:
         raise SettingsError(f"no topic matches {pattern}: has the connector written anything yet?")

@@ -44,6 +44,7 @@ class Settings:
         schemas: Connect schemas of topics whose messages have none: ``{topic: {"key": ..., "value": ...}}``.
         unavailable_placeholder: ``unavailable.value.placeholder`` of the connector, in bytes.
         parallel: number of tables that are updated at the same time.
+        claim_checks: the folder of values that are too large for Kafka; ``None`` refuses their records.
     """
 
     output: str
@@ -56,3 +57,4 @@ class Settings:
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     unavailable_placeholder: bytes = DEFAULT_PLACEHOLDER
     parallel: int = 2
+    claim_checks: str | None = None

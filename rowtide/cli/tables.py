@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -28,7 +29,8 @@ _DECIMALS = "value.converter.decimal.format"
 _PLACEHOLDER = "unavailable.value.placeholder"
 _MINIMAL = "binlog.row.image.minimal.allowed"
 _UNNEEDED = frozenset({"database.hostname", "database.user", "database.password", "database.server.id"})
-_NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL)
+_CLAIM_CHECKS = "rowtide.large.records.claim.check.url"
+_NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL, _CLAIM_CHECKS)
 
 
 @click.command("tables", short_help="Update Spark tables from the topics.")
@@ -86,6 +88,12 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
     metavar="TEXT",
     help="unavailable.value.placeholder of the connector; hex:... for bytes.  [default: that of --config, else "
     "__debezium_unavailable_value]",
+)
+@click.option(
+    "--claim-checks",
+    metavar="URL",
+    help="The folder of values that are too large for Kafka, as Spark names it.  [default: that of --config, with s3a: "
+    "for s3:]",
 )
 @click.option(
     "--kafka-property",
@@ -222,6 +230,7 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
     properties = {**(_configured(options["config"], given) if options["config"] else {}), **given}
     prefix = properties.pop("topic.prefix", None)
     numeric = properties.pop(_DECIMALS, "").upper() == "NUMERIC"
+    folder = re.sub("^s3:", "s3a:", properties.pop(_CLAIM_CHECKS, ""))
     configured = properties.pop(_PLACEHOLDER, None)
     placeholder = options["unavailable_placeholder"] or configured
     if properties.pop(_MINIMAL, "").strip().lower() == "true":
@@ -247,6 +256,7 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
         schemas=_schemas(options["schemas"], options["config"]),
         unavailable_placeholder=DEFAULT_PLACEHOLDER if placeholder is None else _bytes(placeholder),
         parallel=options["parallel"],
+        claim_checks=options["claim_checks"] or folder or None,
     )
 
 

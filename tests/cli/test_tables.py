@@ -55,6 +55,7 @@ def options(file: Path | None = None, **given: object) -> dict[str, object]:
         "kafka_properties": (),
         "output": "/nowhere", "state": None, "table_format": "delta", "keyless": "apply", "max_records": None,
         "numeric_decimals": False, "schemas": None, "unavailable_placeholder": None, "parallel": 2,
+        "claim_checks": None,
     }  # fmt: skip
     return {**usual, **given}
 
@@ -74,6 +75,25 @@ def test_a_connectors_configuration_has_the_addresses_of_kafka(tmp_path: Path, n
     assert (properties, found.prefix) == ({"bootstrap.servers": "a:1,b:2"}, "p")
     properties, found = run_settings(options(file, topic_prefix="q", bootstrap_servers="c:3"))
     assert (properties, found.prefix) == ({"bootstrap.servers": "c:3"}, "q")
+
+
+@pytest.mark.parametrize(
+    ("url", "given", "expected"),
+    [
+        ("s3://bucket/large", None, "s3a://bucket/large"),
+        ("/data/s3:", None, "/data/s3:"),
+        ("s3://bucket/large", "hdfs://n/large", "hdfs://n/large"),
+        ("", None, None),
+    ],
+)
+def test_the_folder_of_claim_checks_is_that_of_the_connector(
+    tmp_path: Path, url: str, given: str | None, expected: str | None
+) -> None:
+    file = tmp_path / "c.properties"
+    file.write_text(f"topic.prefix=p\nbootstrap.servers=a:1\nrowtide.large.records.claim.check.url={url}\n")
+    properties, found = run_settings(options(file, claim_checks=given))
+    assert properties == {"bootstrap.servers": "a:1"}
+    assert found.claim_checks == expected
 
 
 def test_the_environment_counts_as_it_does_for_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Consecutive and overlapping runs: new records, crashes, repeated and reordered records, deleted records."""
 
 import dataclasses
+import hashlib
 import os
 from pathlib import Path
 
@@ -203,6 +204,7 @@ def test_an_error_of_one_table_does_not_stop_the_others(run, rows_of, tmp_path) 
     assert "--topics" in str(first["p.d.other"].error)
     assert "unknown operation 'x'" in str(first["p.d.odd"].error)
     assert "p.d.large, partition 0, offset 1: the value of the record is not in Kafka" in str(first["p.d.large"].error)
+    assert "--claim-checks" in str(first["p.d.large"].error)
     assert "p.d.bare: the keys are values of type int32" in str(first["p.d.bare"].error)
 
     for number in range(2, 5):
@@ -372,3 +374,37 @@ def test_a_table_can_be_built_again(spark, frame_of, run, rows_of, tmp_path) -> 
     assert not (tmp_path / "p.d.t").exists()
     assert run(topic.records)["p.d.t"].records == 1
     assert rows_of(str(tmp_path / "p.d.t")) == [{"id": 1}]
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_values_in_a_folder_are_read_from_there(run, rows_of, tmp_path, partitions) -> None:
+    folder = tmp_path / "claims"
+    (folder / "p.d.t").mkdir(parents=True)
+    topic = Topic("p.d.t", [ID, TEXT], key=["id"])
+    for number in range(4):
+        row = {"id": number, "text": f"n{number}"}
+        record = topic.change("c", None, row, 10 + number, partition=number % partitions)
+        if number in (1, 2):
+            value = record.value.encode()
+            digest = hashlib.sha256(value).hexdigest()
+            (folder / "p.d.t" / digest).write_bytes(value)
+            record.value = ClaimCheck(f"s3://elsewhere/p.d.t/{digest}", digest, len(value)).record_value().decode()
+    assert run(topic.records, claim_checks=str(folder))["p.d.t"].error is None
+    rows = sorted((row["id"], row["text"]) for row in rows_of(str(tmp_path / "p.d.t")))
+    assert rows == [(number, f"n{number}") for number in range(4)]
+
+
+@pytest.mark.parametrize("damage", ["missing", "changed"])
+def test_a_value_that_cannot_be_read_stops_its_table(run, tmp_path, damage) -> None:
+    folder = tmp_path / "claims"
+    (folder / "p.d.t").mkdir(parents=True)
+    topic = Topic("p.d.t", [ID], key=["id"])
+    digest = "0" * 64
+    topic.change("c", None, {"id": 1}, 10).value = (
+        ClaimCheck(f"s3://elsewhere/p.d.t/{digest}", digest, 9).record_value().decode()
+    )
+    if damage == "changed":
+        (folder / "p.d.t" / digest).write_bytes(b"123456789")
+    error = str(run(topic.records, claim_checks=str(folder))["p.d.t"].error)
+    assert digest in error
+    assert ("was changed or damaged" in error) == (damage == "changed")
