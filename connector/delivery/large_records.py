@@ -7,7 +7,6 @@ in the thread of delivery, before a record is sent: what follows a record in its
 
 import hashlib
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rowtide.connector.config.choices import LargeRecords as Mode
@@ -35,6 +34,13 @@ WITHOUT_BEFORE_HEADER = "rowtide.large.record"
 
 _PART_HEADERS = 100
 """Bytes that a part of a dead letter has more at most: two headers."""
+
+
+_MOST_LENGTHS = 10
+"""Bytes of the lengths of a key and of a value."""
+
+_Replacement = Callable[[Batch, Message, int], tuple[list[Message], list[Batch]]]
+"""The messages and batches to send instead of a message of a batch, which may have so many bytes."""
 
 
 class LargeRecords:
@@ -68,9 +74,9 @@ class LargeRecords:
         self._folder = folder
         self._dead_letters = dead_letters
         self._place: SourceOffset | None = None
-        self._equal = Counter[str]()  # dead letters at this position
-        self._replacement = {
-            Mode.FAIL: self._none,
+        self._letters = 0  # at this position
+        self._replacement: _Replacement | None = {
+            Mode.FAIL: None,
             Mode.CLAIM_CHECK: self._claim_check,
             Mode.WITHOUT_BEFORE: self._without_before,
             Mode.DEAD_LETTER: self._dead_letter,
@@ -108,13 +114,15 @@ class LargeRecords:
             letters = [part for letter in batch.messages for part in self._parts(batch.offset, letter, limit)]
             yield batch._replace(messages=letters, size=message_bytes(letters))
             return
-        if batch.size <= limit // 2 and not any(headers for _, _, headers in batch.messages):
+        overhead = _most_overhead(batch)
+        if self._replacement is None or batch.size + overhead <= limit:
             yield batch
             return
         messages: list[Message] = []
         elsewhere: list[Batch] = []
         for message in batch.messages:
-            if self._fits(message, limit):
+            key, value, _ = message
+            if len(key or b"") + len(value or b"") + overhead <= limit or self._fits(message, limit):
                 messages.append(message)
                 continue
             replaced, batches = self._replacement(batch, message, limit)
@@ -161,17 +169,11 @@ class LargeRecords:
         )
         return [], list(self._fitting(self._dead_letters.letter(batch, message, reason)))
 
-    def _none(self, _batch: Batch, message: Message, _limit: int) -> tuple[list[Message], list[Batch]]:
-        return [message], []
-
     def _parts(self, offset: SourceOffset, letter: Message, limit: int) -> Iterator[Message]:
         """A dead letter in as many parts as it needs, with its id."""
-        if offset != self._place:
-            self._place = offset
-            self._equal.clear()
-        _, same = identified(letter, offset, 0)
-        named, identity = identified(letter, offset, self._equal[same])
-        self._equal[same] += 1
+        self._letters = self._letters + 1 if offset == self._place else 0
+        self._place = offset
+        named, identity = identified(letter, offset, self._letters)
         key, value, headers = named
         given = dict(headers)
         topic = text_of(given, TOPIC_HEADER)
@@ -188,6 +190,13 @@ class LargeRecords:
             yield named
         else:
             yield from parts(named, room)
+
+
+def _most_overhead(batch: Batch) -> int:
+    """The most bytes of a record of a batch beyond its key and its value."""
+    # The records of an event share their headers.
+    different = {id(headers): headers for _, _, headers in batch.messages}.values()
+    return max((_size((None, None, headers)) for headers in different), default=0) + _MOST_LENGTHS
 
 
 def _size(message: Message) -> int:

@@ -30,6 +30,9 @@ REPLAYED_HEADER = "rowtide.dead.letter.replayed"
 ADDED = "rowtide.dead.letter.", CONNECT
 """How the names of the headers begin that a dead letter has in addition to those of its record."""
 
+_MOST_REASON = 2000
+"""Characters of an error that a dead letter has: an error may show a value, and headers cannot be divided."""
+
 Stage = Literal["TASK_POLL", "TRANSFORMATION", "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER", "KAFKA_PRODUCE"]
 """The step that rejected a record, as Kafka Connect names it."""
 
@@ -74,11 +77,11 @@ class DeadLetters:
             reason: why it is one.
         """
         key, value, headers = message
-        content = value or b""
+        content, text = value or b"", reason.message[:_MOST_REASON].encode("utf-8", "backslashreplace")
         added: list[tuple[str, bytes | None]] = [
             (TOPIC_HEADER, batch.topic.encode()),
             (STAGE_HEADER, reason.stage.encode()),
-            (REASON_HEADER, reason.message.encode("utf-8", "backslashreplace")),
+            (REASON_HEADER, text),
             (POSITION_HEADER, f"{batch.offset.file}:{batch.offset.pos}".encode()),
             (SIZE_HEADER, str(len(content)).encode()),
             (SHA256_HEADER, hashlib.sha256(content).hexdigest().encode()),
@@ -86,15 +89,14 @@ class DeadLetters:
         if batch.partition >= 0:
             added.append((PARTITION_HEADER, str(batch.partition).encode()))
         if self.context:
-            names = {
-                "topic": batch.topic,
-                "connector.name": self.connector,
-                "task.id": "0",
-                "stage": reason.stage,
-                "exception.class.name": reason.kind,
-                "exception.message": reason.message,
-            }
-            added += [(CONNECT + name, text.encode("utf-8", "backslashreplace")) for name, text in names.items()]
+            added += [
+                (f"{CONNECT}topic", batch.topic.encode()),
+                (f"{CONNECT}connector.name", self.connector.encode()),
+                (f"{CONNECT}task.id", b"0"),
+                (f"{CONNECT}stage", reason.stage.encode()),
+                (f"{CONNECT}exception.class.name", reason.kind.encode()),
+                (f"{CONNECT}exception.message", text),
+            ]
         written = key, value, [*headers, *added]
         size = message_bytes([written])
         return batch._replace(topic=self.topic, partition=0, messages=[written], size=size, schemas=None, pieces=())
@@ -106,8 +108,8 @@ def identified(letter: Message, offset: SourceOffset, number: int) -> tuple[Mess
     Args:
         letter: the dead letter.
         offset: the position after its record.
-        number: how many equal dead letters precede it at this position. Without it, equal rows of a table without a key
-            would be one.
+        number: how many dead letters precede it at this position. Without it, equal rows of a table without a key would
+            be one.
     """
     key, value, headers = letter
     given = dict(headers)

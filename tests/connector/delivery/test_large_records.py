@@ -142,6 +142,13 @@ def test_a_dead_letter_of_another_reason_gets_its_id_and_its_parts() -> None:
     assert rest.messages == [(b"k", LARGE, ())]
 
 
+def test_only_what_is_too_large_alone_is_replaced() -> None:
+    headers = [("h", b"x" * 100)]
+    message = b"k", b"v" * (LIMIT - 300), headers
+    given = [batch(*[message] * 5)]
+    assert records(Mode.DEAD_LETTER).fitting(given) == given
+
+
 def test_headers_make_a_record_too_large() -> None:
     given = [batch((b"k", b"v", [("h", b"x" * LIMIT)]))]
     (made,) = records(Mode.DEAD_LETTER).fitting(given)

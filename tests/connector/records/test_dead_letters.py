@@ -70,6 +70,9 @@ def test_a_reason_with_any_text_can_be_written() -> None:
     odd = Reason("TRANSFORMATION", "E", "\ud800")
     made = DeadLetters("letters", "shop", context=True).letter(Batch("t", -1, [], PLACE, 0, 0), (None, None, ()), odd)
     assert dict(made.messages[0][2])["rowtide.dead.letter.reason"] == b"\\ud800"
+    long = Reason("TRANSFORMATION", "E", "x" * 100_000)
+    made = DeadLetters("letters", "shop", context=True).letter(Batch("t", -1, [], PLACE, 0, 0), (None, None, ()), long)
+    assert made.size + sum(len(text or b"") for _, text in made.messages[0][2]) < 5000
 
 
 @pytest.mark.parametrize("value", [None, b""])
