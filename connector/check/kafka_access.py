@@ -15,6 +15,7 @@ from rowtide.connector.check.broker import connection_settings
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.topic_checks import CapturedTable
 from rowtide.connector.config import Configuration
+from rowtide.connector.config.catalogue import connect
 from rowtide.connector.config.kafka.producer_settings import transactional_id
 from rowtide.topics.admin.errors import acl_command
 
@@ -43,10 +44,13 @@ def access_findings(
         data = []
     kafka, history, offsets = config.kafka, config.history, config.delivery.offset_topic
     own = [offsets] if offsets is not None else []
+    letters = [one.topic] if (one := config.delivery.dead_letters) and config.delivery.sink == "kafka" else []
     rights = [
         (kafka.producer, AclOperation.WRITE, [*data, *own], "producer.override"),
         (kafka.consumer, AclOperation.READ, own, "offset.storage.topic"),
         (kafka.admin, AclOperation.DESCRIBE_CONFIGS, own, "offset.storage.topic"),
+        (kafka.producer, AclOperation.WRITE, letters, connect.DEAD_LETTER_TOPIC.name),
+        (kafka.admin, AclOperation.DESCRIBE_CONFIGS, letters, connect.DEAD_LETTER_TOPIC.name),
     ]
     if history.topic is not None:
         rights.append((history.producer, AclOperation.WRITE, [history.topic], "schema.history.internal.producer"))
@@ -61,8 +65,9 @@ def access_findings(
             command = _command(settings, (tool_name,), "topic", denied)
             message = f"the account may not {verb} {_listed(denied)}: grant it {operation.name}: {command}"
             yield Finding(Severity.ERROR, subject, message)
-    if config.topics.creation.enabled or own:
-        new = [topic for topic in (*(data if config.topics.creation.enabled else ()), *own) if topic not in existing]
+    if config.topics.creation.enabled or own or letters:
+        wanted = [*(data if config.topics.creation.enabled else ()), *own, *letters]
+        new = [topic for topic in wanted if topic not in existing]
         if denied := _not_creatable(kafka.admin, new, timeout):
             command = _command(kafka.admin, ("Create", "Describe", "Write"), "topic", denied)
             message = (

@@ -57,7 +57,7 @@ class GuardedKafka(Kafka):
 def guarded() -> Iterator[GuardedKafka]:
     with GuardedKafka() as kafka:
         admin = TopicAdmin(kafka.client("admin"))
-        for topic in ("shop.d.allowed", "shop.d.read_only", "offsets", "history"):
+        for topic in ("shop.d.allowed", "shop.d.read_only", "offsets", "history", "letters"):
             admin.ensure(topic, TopicSettings(1, 1))
         yield kafka
 
@@ -71,6 +71,8 @@ def config(kafka: GuardedKafka, password: str = "app") -> Configuration:
         "offset.storage.topic": "offsets",
         "exactly.once.source.support": "enabled",
         "exactly.once.support": "required",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": "letters",
     }
     return from_properties({**PROPERTIES, **more})
 
@@ -104,12 +106,14 @@ def test_rights_that_are_missing_and_then_granted(guarded: GuardedKafka) -> None
     topic, group = ResourceType.TOPIC, "connect-cluster"
     read, write, describe = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
     grant(guarded, (topic, "shop.d.allowed", write), (topic, "shop.d.read_only", read), (topic, "history", describe))
-    grant(guarded, (topic, "offsets", write))
-    wrong_texts = texts(guarded, errors=8)
+    grant(guarded, (topic, "offsets", write), (topic, "letters", describe))
+    wrong_texts = texts(guarded, errors=10)
     expected = [
         "producer.override: the account may not write to the topic shop.d.read_only: grant it WRITE",
         "offset.storage.topic: the account may not read the topic offsets: grant it READ",
         "offset.storage.topic: the account may not describe the configuration of the topic offsets",
+        "errors.deadletterqueue.topic.name: the account may not write to the topic letters: grant it WRITE",
+        "errors.deadletterqueue.topic.name: the account may not describe the configuration of the topic letters",
         "schema.history.internal.producer: the account may not write to the topic history: grant it WRITE",
         "schema.history.internal.consumer: the account may not read the topic history: grant it READ",
         "schema.history.internal.producer: the account may not describe the configuration of the topic history",
@@ -122,7 +126,7 @@ def test_rights_that_are_missing_and_then_granted(guarded: GuardedKafka) -> None
     assert f"{command}DescribeConfigs --topic offsets" in wrong_texts[2]
     assert f"{command}Write --operation Describe --transactional-id {group}-inventory-0" in wrong_texts[-1]
     configs = AclOperation.DESCRIBE_CONFIGS
-    grant(guarded, (topic, "offsets", configs), (topic, "history", configs))
+    grant(guarded, *((topic, name, configs) for name in ("offsets", "history", "letters")), (topic, "letters", write))
     grant(guarded, (topic, "shop.d.read_only", write), (topic, "offsets", read), (topic, "history", read))
     grant(guarded, (topic, "history", write), (topic, "shop.d.new", AclOperation.CREATE))
     name = f"{group}-inventory-0-check"
