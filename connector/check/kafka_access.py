@@ -44,7 +44,7 @@ def access_findings(
         data = []
     kafka, history, offsets = config.kafka, config.history, config.delivery.offset_topic
     own = [offsets] if offsets is not None else []
-    letters = [one.topic] if (one := config.delivery.dead_letters) and config.delivery.sink == "kafka" else []
+    letters = [one.topic] if (one := config.delivery.dead_letters) and one.used else []
     rights = [
         (kafka.producer, AclOperation.WRITE, [*data, *own], "producer.override"),
         (kafka.consumer, AclOperation.READ, own, "offset.storage.topic"),

@@ -128,8 +128,8 @@ def _replication_factors(
     factors.append(
         ("offset.storage", delivery.offset_topic_settings.replication_factor, delivery.offset_topic in overview.topics)
     )
-    if delivery.dead_letters is not None and delivery.sink == "kafka":
-        letters = delivery.dead_letters
+    letters = delivery.dead_letters
+    if letters is not None and letters.used:
         factors.append(
             ("errors.deadletterqueue.topic", letters.settings.replication_factor, letters.topic in overview.topics)
         )
@@ -182,7 +182,7 @@ def _offsets(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
 def _dead_letters(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
     """Settings of an existing topic of dead letters with which it would lose some."""
     letters = config.delivery.dead_letters
-    found = None if letters is None else admin.describe(letters.topic)
+    found = admin.describe(letters.topic) if letters is not None and letters.used else None
     if letters is None or found is None:
         return
     name, wrong = connect.DEAD_LETTER_TOPIC.name, wrong_history_config(found.config)

@@ -115,7 +115,7 @@ def _transforms(config: Configuration, form: MessageForm | None) -> Transforms |
 
 
 def dead_letters(config: Configuration) -> DeadLetters | None:
-    """The topic of dead letters, if records go to Kafka and there is one."""
+    """The topic of dead letters, if records can go there."""
     letters = config.delivery.dead_letters
     return (
         None

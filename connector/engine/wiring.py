@@ -156,6 +156,8 @@ def fitting_records(
         DeliveryError: the folder of claim checks cannot be opened.
     """
     large, letters = config.delivery.large_records, config.delivery.dead_letters
+    if letters is not None and not letters.used:
+        letters = None
     if large.mode is LargeRecordsMode.FAIL and letters is None:
         return ensure_topics, _as_they_are
     records = LargeRecords(

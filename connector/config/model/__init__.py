@@ -444,11 +444,13 @@ class DeadLettersConfig:
         topic: ``errors.deadletterqueue.topic.name``.
         settings: of this topic if it is created.
         context: ``errors.deadletterqueue.context.headers.enable``.
+        used: whether a record can go there.
     """
 
     topic: str
     settings: TopicSettings
     context: bool
+    used: bool
 
 
 @dataclass(frozen=True, slots=True)

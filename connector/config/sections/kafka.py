@@ -160,19 +160,21 @@ def _dead_letters_config(reader: PropertyReader) -> DeadLettersConfig | None:
     topic, name, sink = reader[connect.DEAD_LETTER_TOPIC], connect.DEAD_LETTER_TOPIC.name, reader[connect.SINK]
     if not topic:
         return None
+    used = (
+        reader[connect.ERRORS_TOLERANCE] is ErrorsTolerance.ALL
+        or reader[connect.LARGE_RECORDS] is LargeRecords.DEAD_LETTER
+        or event_failure(reader) is not FailureHandling.FAIL
+        or reader[values.INCONSISTENT_SCHEMA] is not FailureHandling.FAIL
+    )
     if sink != "kafka":
         reader.warnings.append(f"{name} has no effect with {connect.SINK.name}={sink} (--sink)")
-    elif (
-        reader[connect.ERRORS_TOLERANCE] is ErrorsTolerance.NONE
-        and reader[connect.LARGE_RECORDS] is not LargeRecords.DEAD_LETTER
-        and event_failure(reader) is reader[values.INCONSISTENT_SCHEMA] is FailureHandling.FAIL
-    ):
+    elif not used:
         reader.warnings.append(
             f"{name} has no effect without {connect.ERRORS_TOLERANCE.name}=all, {connect.LARGE_RECORDS.name}="
             f"dead-letter or {values.EVENT_FAILURE.name}=warn"
         )
     settings = history_settings(reader[connect.DEAD_LETTER_REPLICATION])
-    return DeadLettersConfig(topic, settings, reader[connect.DEAD_LETTER_CONTEXT])
+    return DeadLettersConfig(topic, settings, reader[connect.DEAD_LETTER_CONTEXT], used and sink == "kafka")
 
 
 def _property_of(properties: Mapping[str, str], setting: str) -> str:

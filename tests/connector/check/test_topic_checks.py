@@ -115,6 +115,7 @@ def test_what_keeps_records_that_cannot_be_sent_is_checked_before_the_first(
     ]
     (tmp_path / "x").mkdir()
     assert len(_topics_of(given, {}, monkeypatch)) == 1
+    assert _topics_of({**given, "errors.tolerance": "none"}, {}, monkeypatch) == [], "no record goes there"
 
 
 def _topics_of(
