@@ -30,7 +30,7 @@ from rowtide.spark_consumers.kafka.offsets import Ranges, before, count, ends, n
 from rowtide.spark_consumers.kafka.source import Message, RecordSource
 from rowtide.spark_consumers.messages.earlier import Earlier, level
 from rowtide.spark_consumers.messages.records import connector_prefix
-from rowtide.spark_consumers.messages.registered import undecodable
+from rowtide.spark_consumers.messages.registered import RegisteredSource, undecodable
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Batch, StateStore, StoredState
@@ -107,6 +107,8 @@ def table_jobs(spark: SparkSession, source: RecordSource, settings: Settings, to
         raise SettingsError(f"--topics is not a regular expression: {error}") from error
     if settings.claim_checks is not None:
         source = ClaimCheckSource(source, settings.claim_checks)
+    if settings.registry is not None:
+        source = RegisteredSource(source, settings.registry, settings.schemas)
     found = source.topics(pattern)
     if not found:
         raise SettingsError(f"no topic matches {pattern}: has the connector written anything yet?")

@@ -1,11 +1,14 @@
 """The settings of a run of ``rowtide tables``."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
+
+SchemaOf = Callable[[int | bytes], tuple[str, str]]
+"""From the id of a schema, or its global id, to its kind (``AVRO``, ``PROTOBUF``) and its text."""
 
 
 class Keyless(StrEnum):
@@ -45,6 +48,8 @@ class Settings:
         unavailable_placeholder: ``unavailable.value.placeholder`` of the connector, in bytes.
         parallel: number of tables that are updated at the same time.
         claim_checks: the folder of values that are too large for Kafka; ``None`` refuses their records.
+        registry: the schema registry of messages in Avro and Protobuf; raises ``RegistryError``. The source must then
+            have the headers of records.
     """
 
     output: str
@@ -58,3 +63,4 @@ class Settings:
     unavailable_placeholder: bytes = DEFAULT_PLACEHOLDER
     parallel: int = 2
     claim_checks: str | None = None
+    registry: SchemaOf | None = None

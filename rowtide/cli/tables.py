@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
@@ -151,14 +152,13 @@ def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
 
 def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dict[str, Any]) -> bool:
     properties, settings = run_settings(options)
-    registry = _registry(options["registry"] or "", options["config"])
+    settings = replace(settings, registry=_registry(options["registry"] or "", options["config"]))
     # PySpark is an extra and slow to import, so wrong options are reported first.
     try:
         from rowtide.cli.tables_report import Bars, line, print_report  # noqa: PLC0415
         from rowtide.spark_consumers.job import restart_tables, update_tables  # noqa: PLC0415
         from rowtide.spark_consumers.jvm.session import build_session  # noqa: PLC0415
-        from rowtide.spark_consumers.kafka.source import KafkaSource, RecordSource  # noqa: PLC0415
-        from rowtide.spark_consumers.messages.registered import RegisteredSource  # noqa: PLC0415
+        from rowtide.spark_consumers.kafka.source import KafkaSource  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise SettingsError(f"{error.name} is missing: pip install 'rowtide[spark]'") from error
     # The report has a line for each table; Spark's progress bar would overwrite it.
@@ -168,7 +168,7 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
     with _spark_output(shown=options["verbose"]) as output, console.status("starting Spark"):
         spark = build_session(
             delta=settings.format == "delta",
-            avro=registry is not None,
+            avro=settings.registry is not None,
             master=options["master"],
             jars=options["jars"],
             packages=options["packages"],
@@ -177,9 +177,7 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
         )
     signal.signal(signal.SIGINT, _interrupted)  # PySpark's handler would call Spark in the middle of another call
     spark.sparkContext.setLogLevel("ERROR")
-    source: RecordSource = KafkaSource(spark, properties, headers=registry is not None)
-    if registry is not None:
-        source = RegisteredSource(source, registry, settings.schemas)
+    source = KafkaSource(spark, properties, headers=settings.registry is not None)
     restart_tables(spark, source, settings, restart, options["topics"])
     outcomes = []
     with Bars(console) as bars:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.envelope.claim_check import OPENING, ClaimCheck, InvalidClaimCheck
 from rowtide.spark_consumers.errors import ClaimCheckError
@@ -61,13 +62,9 @@ class ClaimCheckSource:
         except (InvalidClaimCheck, PySparkException, Py4JJavaError) as error:
             raise ClaimCheckError(f"topic {topic}: a claim check cannot be read from {self.folder}: {error}") from error
         stored = files.selectExpr("regexp_extract(path, '[0-9a-f]{64}$', 0) AS sha256", "content")
-        pointers = raw.where(_IS_CLAIM_CHECK).selectExpr("partition", "offset", "key", f"{_SHA256} AS sha256")
-        claimed = pointers.join(stored, "sha256", "left").selectExpr(
-            "partition",
-            "offset",
-            "key",
-            f"IF(sha2(content, 256) = sha256, content, CAST(raise_error({_DAMAGED}) AS binary)) AS value",
-        )
+        pointers = raw.where(_IS_CLAIM_CHECK).withColumn("sha256", F.expr(_SHA256))
+        content = F.expr(f"IF(sha2(content, 256) = sha256, content, CAST(raise_error({_DAMAGED}) AS binary))")
+        claimed = pointers.join(stored, "sha256", "left").withColumn("value", content).select(*raw.columns)
         return raw.where(f"NOT {_IS_CLAIM_CHECK}").unionAll(claimed)
 
     def sample(self, topic: str, parts: Iterable[Ranges]) -> Iterable[Message]:

@@ -21,9 +21,7 @@ from rowtide.spark_consumers.columns.spark_types import literal
 from rowtide.spark_consumers.errors import RegistryError, SchemaMissingError, UndecodableError
 from rowtide.spark_consumers.kafka.offsets import Ranges
 from rowtide.spark_consumers.kafka.source import Message, RecordSource
-
-SchemaOf = Callable[[int | bytes], tuple[str, str]]
-"""From the id of a schema, or its global id, to its kind (``AVRO``, ``PROTOBUF``) and its text."""
+from rowtide.spark_consumers.settings import SchemaOf
 
 _SIDES: tuple[Side, Side] = ("key", "value")
 _ID_BYTES, _GUID_BYTES = 4, 16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 from collections.abc import Collection
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from rowtide.envelope.avro.schemas import AvroFormat
+from rowtide.envelope.claim_check import ClaimCheck
 from rowtide.envelope.converters.avro import AvroConverter
 from rowtide.envelope.converters.protobuf import ProtobufConverter
 from rowtide.envelope.converters.registry import RegisteredSchema, SchemaIds, SchemaKind
@@ -73,18 +75,16 @@ def tables(spark, tmp_path: Path):
 
     from rowtide.spark_consumers.job import update_tables
     from rowtide.spark_consumers.kafka.source import FrameSource
-    from rowtide.spark_consumers.messages.registered import RegisteredSource
     from rowtide.spark_consumers.settings import Settings
 
     header = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     kinds = [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
     schema = pa.schema([*kinds, ("key", pa.binary()), ("value", pa.binary()), ("headers", header)])
 
-    def make(rows: list[Row], registry: Registry, schemas: dict[str, Any] | None = None) -> dict[str, Any]:
+    def make(rows: list[Row], registry: Registry, schemas: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
         frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema))
-        source = RegisteredSource(FrameSource(frame), registry, schemas)
-        settings = Settings(str(tmp_path), str(tmp_path / "_rowtide"), schemas=schemas or {})
-        return {one.name.topic: one for one in update_tables(spark, source, settings, ".*")}
+        settings = Settings(str(tmp_path), str(tmp_path / "_rowtide"), schemas=schemas or {}, registry=registry, **more)
+        return {one.name.topic: one for one in update_tables(spark, FrameSource(frame), settings, ".*")}
 
     return make
 
@@ -143,7 +143,9 @@ def test_a_topic_may_have_records_in_every_form(tables, rows_of, tmp_path: Path)
     for record in records[4:]:
         key, value = (text.encode() for text in (record.key or "", record.value or ""))
         rows.append({"topic": "p.d.t", "partition": 0, "offset": record.offset, "key": key, "value": value})
-    [found] = tables(rows, registry).values()
+    for row in rows[1:5]:
+        row["value"] = claim_check(tmp_path / "claims", row["value"])
+    [found] = tables(rows, registry, claim_checks=str(tmp_path / "claims")).values()
     assert found.error is None
     same_rows(rows_of(str(tmp_path / found.name.path)), [{"id": number, "text": "v" * number} for number in range(6)])
 
@@ -180,6 +182,14 @@ def test_null_that_cannot_be_told_from_an_empty_text_is_an_error(tables) -> None
     [found] = tables(written(records, ProtobufConverter(registry)), registry, {"p.d.t": described(records)}).values()
     assert "NULL in column text cannot be told from zero or an empty text" in found.error
     assert "value.converter.optional.for.nullables=true" in found.error
+
+
+def claim_check(folder: Path, value: bytes) -> bytes:
+    """Put a value into the folder of claim checks, and return what is in Kafka instead."""
+    digest = hashlib.sha256(value).hexdigest()
+    (folder / "p.d.t").mkdir(parents=True, exist_ok=True)
+    (folder / "p.d.t" / digest).write_bytes(value)
+    return ClaimCheck(f"s3://elsewhere/p.d.t/{digest}", digest, len(value)).record_value()
 
 
 def row_of(number: int, text: str, topic: str = "p.d.t") -> Recorded:
