@@ -65,7 +65,8 @@ class Server:
         if self._plugin == b"caching_sha2_password":
             peer.send(b"\x01\x04")  # the hash is not known: send the password
             answer = peer.read()
-        if answer.endswith((b"\x01", b"\x02")) or self._insists:
+        # An encrypted password may end in the byte of a request, so its length counts, which the first packet has.
+        if answer in (b"\x01", b"\x02") or answer.endswith(b"\x01\x01") or self._insists:
             peer.send(b"\x01" + pem(self._key))
             answer = peer.read()
         self._decrypt(answer)
