@@ -185,13 +185,17 @@ class EventDecoder:
 
     def unpack(self, event: TransactionPayload) -> Iterator[Event]:
         """Yield the events inside a TRANSACTION_PAYLOAD, decompressing on demand. Raises as `decode` does."""
+        return (inner for _, inner in self.unpack_packets(event))
+
+    def unpack_packets(self, event: TransactionPayload) -> Iterator[tuple[bytes, Event]]:
+        """Yield the events as :meth:`unpack` does, each with its bytes, which have no checksum."""
         state = self._checksum, self.position
         try:
             for packet in inner_packets(event):
                 self._checksum = False
                 inner = self.decode(packet)
                 self._checksum, self.position = state
-                yield inner
+                yield packet, inner
         except ProtocolError as error:
             self._checksum, self.position = state
             error.location = f"{self.file}:{event.header.start}"

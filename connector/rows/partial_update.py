@@ -23,7 +23,14 @@ _DIFF_MARKER = 0xFF  # not a type of binary JSON
 
 
 def expand_images(
-    data: bytes, start: int, end: int, layouts: Sequence[ColumnLayout], before: Sequence[bool], after: Sequence[bool]
+    data: bytes,
+    start: int,
+    end: int,
+    layouts: Sequence[ColumnLayout],
+    before: Sequence[bool],
+    after: Sequence[bool],
+    *,
+    needs_documents: bool = True,
 ) -> bytes:
     """Return the pairs of images without value options and partial bits.
 
@@ -34,6 +41,7 @@ def expand_images(
         layouts: all columns of the table.
         before: for each column, whether before images hold it.
         after: for each column, whether after images hold it.
+        needs_documents: refuse differences of a document that the before image lacks; otherwise it is empty.
 
     Raises:
         RemoteProtocolError: the before image lacks the document that differences apply to.
@@ -50,7 +58,7 @@ def expand_images(
         at = reader.pos
         for index, value in _values(reader, layouts, after):
             if index in partial:
-                document = documents.get(index)
+                document = documents.get(index, None if needs_documents else b"")
                 if document is None:
                     raise RemoteProtocolError(
                         f"column {index + 1} has differences of a JSON document, and the before image lacks it: a "
@@ -100,7 +108,15 @@ def with_json_diffs(columns: Sequence[Column], style: JsonStyle = STREAM) -> lis
 
 def json_text_with_diffs(value: bytes, style: JsonStyle = STREAM) -> str | None:
     """The text of a JSON value that may be a document with differences; ``None`` for no bytes."""
-    if value[:1] != bytes((_DIFF_MARKER,)):
+    parts = split_differences(value)
+    if parts is None:
         return json_text(value, style) if value else None
+    return patched_json_text(*parts, style)
+
+
+def split_differences(value: bytes) -> tuple[bytes, bytes] | None:
+    """Return a document of the before image and its differences; ``None`` for a value without differences."""
+    if value[:1] != bytes((_DIFF_MARKER,)):
+        return None
     end = 5 + int.from_bytes(value[1:5], "little")
-    return patched_json_text(value[5:end], value[end:], style)
+    return value[5:end], value[end:]

@@ -21,6 +21,7 @@ from pymysql.constants import ER
 from rowtide.connector.config.choices import Acknowledge
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import ConnectorError, PositionPurged, RemoteProtocolError
+from rowtide.connector.protocol.replication.commands import NON_BLOCK
 from rowtide.connector.protocol.replication.request import Replica, StreamRequest
 from rowtide.connector.protocol.replication.semi_sync import Acknowledgement
 from rowtide.connector.protocol.replication.session import (
@@ -126,7 +127,8 @@ class BinlogStream:
     def events(self) -> Generator[list[bytes], None, None]:
         """Yield lists of events, each as its bytes, as they arrive; an empty list while there is nothing new.
 
-        Ends only with an exception or after :meth:`close`.
+        Ends only with an exception or after :meth:`close`; with the dump flag ``NON_BLOCK`` also when the server has
+        sent everything that its binlog had.
 
         Raises:
             StreamBroken: the connection cannot be established, broke, or is silent; retry from the resume position.
@@ -153,6 +155,8 @@ class BinlogStream:
                     self._acknowledge(session, sock)
                     yield events
         except (ServerError, ServerIdInUse, StreamEnded, RemoteProtocolError) as error:
+            if isinstance(error, StreamEnded) and self._config.replica.dump_flags & NON_BLOCK:
+                return
             raise self._failed(error) from None
         except OSError as error:
             if self._closed:

@@ -31,6 +31,14 @@ _RETRY_LOOKUP_NS = 30 * 1_000_000_000
 """How long a failed lookup on the server is not repeated: there may be a great many rows that are omitted."""
 _FAILED_LOOKUPS = 1000
 """How many failed lookups are kept."""
+_UNKNOWN_WAY_OUT = (
+    "Restart with snapshot.mode=recovery to read all structures again, or set inconsistent.schema.handling.mode=warn "
+    "to leave such rows out"
+)
+_WRONG_WAY_OUT = (
+    "Restart with snapshot.mode=recovery if no structure has changed since this place, else once with "
+    "snapshot.mode=always for a new snapshot. Or set inconsistent.schema.handling.mode=warn to leave such rows out"
+)
 
 
 class StructureUncertain(Exception):
@@ -72,6 +80,7 @@ class Structures:
         tables: the structures of the schema history; repaired structures are put there.
         clock: nanoseconds since the epoch.
         current: the server, if there is one.
+        way_out: what to do about rows without a structure, for messages; by default for a connector.
     """
 
     def __init__(
@@ -80,7 +89,9 @@ class Structures:
         tables: Tables,
         clock: Callable[[], int],
         current: CurrentStructures | None = None,
+        way_out: str | None = None,
     ) -> None:
+        self._way_out = way_out
         self._settings = settings
         self._tables = tables
         self._clock = clock
@@ -127,7 +138,7 @@ class Structures:
                 )  # fmt: skip
                 return self._recorded(repair, offset())
         if table is None or not all(contradiction.harmless for contradiction in found):
-            raise _error(structure, table, wrong, reasons)
+            raise _error(structure, table, wrong, reasons, self._way_out)
         log.warning(
             "the structure of %s differs from that of its rows (%s), but decodes them correctly (at %s:%d)",
             table.id, wrong, position.file, position.pos,
@@ -188,21 +199,19 @@ def _fitting(structure: TableStructure, repair: Repair) -> Repair:
     return repair
 
 
-def _error(structure: TableStructure, table: Table | None, wrong: str, reasons: Sequence[str]) -> SchemaError:
+def _error(
+    structure: TableStructure, table: Table | None, wrong: str, reasons: Sequence[str], way_out: str | None
+) -> SchemaError:
     name = f"{structure.database}.{structure.table}"
     why = "".join(f" {reason[0].upper()}{reason[1:]}." for reason in reasons)
     if table is None:
         return UnknownTable(
-            f"rows of table {name}, which is not in the schema history.{why} Restart with "
-            "snapshot.mode=recovery to read all structures again, or set inconsistent.schema.handling.mode=warn to "
-            "leave such rows out"
+            f"rows of table {name}, which is not in the schema history.{why} {way_out or _UNKNOWN_WAY_OUT}"
         )
     out = (
         f"The row events have {structure_text(structure)}, the schema history {table_text(table)}. The table was "
         "changed without a trace in the binlog (SET sql_log_bin=0?), or the schema history is incomplete."
-        f"{why} Restart with snapshot.mode=recovery if no structure has changed since this place, else once with "
-        "snapshot.mode=always for a new snapshot. Or set inconsistent.schema.handling.mode=warn to leave such rows "
-        "out"
+        f"{why} {way_out or _WRONG_WAY_OUT}"
     )
     if not structure.full:
         out += ". With binlog_row_metadata=FULL on the server, the structure could be taken from the row events"

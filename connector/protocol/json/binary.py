@@ -11,7 +11,7 @@ import struct
 from base64 import b64encode
 from collections.abc import Callable
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
 from rowtide.connector.protocol.json import values
@@ -21,6 +21,7 @@ from rowtide.connector.protocol.json.values import DECIMAL_TYPES, TEMPORAL_TYPES
 _LARGE_OBJECT, _LARGE_ARRAY = 1, 3  # the small ones are 0 and 2
 _LITERAL, _DOUBLE, _STRING, _OPAQUE = 0x04, 0x0B, 0x0C, 0x0F
 _LITERALS = {0: "null", 1: "true", 2: "false"}
+_LITERAL_VALUES = {0: None, 1: True, 2: False}
 _NUMBERS = {
     0x05: struct.Struct("<h"),
     0x06: struct.Struct("<H"),
@@ -110,6 +111,26 @@ def server_text(data: bytes) -> str | None:
     return json_text(data, SERVER) if data else None
 
 
+def json_value(data: bytes, opaque: Callable[[int, bytes], Any]) -> Any:
+    """Return the value as Python objects: ``dict``, ``list``, ``int``, ``float``, ``bool``, ``None``.
+
+    Args:
+        data: the binary JSON value.
+        opaque: converts an opaque value (a decimal, a date ...), from its column type and bytes.
+
+    Returns:
+        The value; keys and strings are bytes in UTF-8.
+
+    Raises:
+        RemoteProtocolError: the bytes are not valid binary JSON.
+        UnsupportedEvent: an unknown type.
+    """
+    try:
+        return _value(opaque, data, data[0], 1, _Space(len(data)))
+    except _DAMAGED as error:
+        raise RemoteProtocolError(f"a JSON value of {len(data)} bytes is damaged: {_reason(error)}") from None
+
+
 def patched_json_text(data: bytes, diffs: bytes, style: JsonStyle = STREAM) -> str:
     """The text of a JSON value after the differences of a PARTIAL_UPDATE_ROWS event.
 
@@ -169,6 +190,28 @@ def _text(style: JsonStyle, data: bytes, kind: int, pos: int, space: _Space) -> 
     string, colon = style.string, style.colon
     pairs = [string(key.decode()) + colon + text for key, text in zip(keys, texts, strict=True)]
     return "{" + style.comma.join(pairs) + "}"
+
+
+def _value(opaque: Callable[[int, bytes], Any], data: bytes, kind: int, pos: int, space: _Space) -> Any:
+    if kind <= _LARGE_ARRAY:
+        keys, values = _members(data, kind, pos, space)
+        found = [_value(opaque, data, value_kind, offset, space) for value_kind, offset in values]
+        return found if kind > _LARGE_OBJECT else dict(zip(keys, found, strict=True))
+    number = _NUMBERS.get(kind)
+    if number is not None:
+        return number.unpack_from(data, pos)[0]
+    if kind == _STRING:
+        size, pos = _size(data, pos)
+        return _take(data, pos, size, space)
+    if kind == _LITERAL:
+        return _LITERAL_VALUES[data[pos]]
+    if kind == _DOUBLE:
+        space.take(_F64.size)
+        return _F64.unpack_from(data, pos)[0]
+    if kind == _OPAQUE:
+        size, start = _size(data, pos + 1)
+        return opaque(data[pos], _take(data, start, size, space))
+    raise UnsupportedEvent(f"a JSON value of unknown type 0x{kind:02x}")
 
 
 def _scalar(style: JsonStyle, data: bytes, kind: int, pos: int, space: _Space) -> str:

@@ -5,7 +5,7 @@ A difference is an operation, a path and, except for REMOVE, a value.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias, Union
 
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
@@ -61,12 +61,11 @@ def parse_path(text: str) -> _Path:
     return tuple(legs)
 
 
-def apply_diffs(root: Node, diffs: bytes, parse_value: Callable[[bytes], Node]) -> Node:
-    """Return the document after all differences; ``root`` is modified.
+def read_diffs(diffs: bytes) -> Iterator[tuple[int, bytes, bytes | None]]:
+    """Yield operation (0 replace, 1 insert, 2 remove), path and binary JSON value of each difference.
 
     Raises:
-        RemoteProtocolError: a difference does not apply to the document.
-        UnsupportedEvent: an unknown operation or path.
+        UnsupportedEvent: an unknown operation.
     """
     reader = ByteReader(diffs, 0, len(diffs))
     while reader.remaining():
@@ -75,8 +74,18 @@ def apply_diffs(root: Node, diffs: bytes, parse_value: Callable[[bytes], Node]) 
             raise UnsupportedEvent(
                 f"a JSON difference with unknown operation {operation}; known: 0 replace, 1 insert, 2 remove"
             )
-        path = reader.packed_string().decode()
-        value = None if operation == _REMOVE else parse_value(reader.packed_string())
+        yield operation, reader.packed_string(), None if operation == _REMOVE else reader.packed_string()
+
+
+def apply_diffs(root: Node, diffs: bytes, parse_value: Callable[[bytes], Node]) -> Node:
+    """Return the document after all differences; ``root`` is modified.
+
+    Raises:
+        RemoteProtocolError: a difference does not apply to the document.
+        UnsupportedEvent: an unknown operation or path.
+    """
+    for operation, name, stored in read_diffs(diffs):
+        path, value = name.decode(), None if stored is None else parse_value(stored)
         try:
             root = _change(root, parse_path(path), operation, value)
         except (KeyError, IndexError):

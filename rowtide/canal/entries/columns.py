@@ -16,6 +16,7 @@ from rowtide.connector.protocol import charset
 from rowtide.connector.protocol.events.table_structure import MappedColumn
 from rowtide.connector.protocol.json import binary, values
 from rowtide.connector.rows import layouts
+from rowtide.connector.rows.column_kinds import column_kind
 from rowtide.connector.rows.column_output import ColumnOutput
 from rowtide.connector.rows.layouts import ColumnDecoding, column_layout
 from rowtide.connector.rows.row_compiler import Column as CompiledColumn
@@ -35,7 +36,6 @@ _BIT, _TINYINT, _BIGINT, _CHAR, _DECIMAL, _INTEGER, _SMALLINT, _REAL, _DOUBLE = 
 _VARCHAR, _DATE, _TIME, _TIMESTAMP, _OTHER, _BLOB, _CLOB = 12, 91, 92, 93, 1111, 2004, 2005
 """Numbers of java.sql.Types."""
 
-_BYTE_TYPES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _TEXT_TYPES = frozenset({"tinytext", "text", "mediumtext", "longtext"})
 _UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8"})
 _INTEGER_TYPES = {
@@ -132,32 +132,6 @@ _BINLOG_TYPES = {
     "float": layouts.FLOAT,
     "double": layouts.DOUBLE,
 }
-
-
-def column_kind(column: model.Column) -> Kind:
-    """The kind of a column's values."""
-    name = column.data_type
-    kind = _KINDS.get(name)
-    if kind is not None:
-        return kind
-    return "bytes" if name in _BYTE_TYPES else "text"
-
-
-_KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), "int"),
-    **dict.fromkeys(("float", "double"), "float"),
-    **dict.fromkeys(("inet4", "inet6"), "inet"),
-    **dict.fromkeys(
-        (
-            "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
-            "geomcollection", "geometrycollection",
-        ),
-        "geometry",
-    ),
-    "decimal": "decimal", "bit": "bit", "year": "year", "date": "date", "datetime": "datetime",
-    "timestamp": "timestamp", "time": "time", "enum": "enum", "set": "set", "uuid": "uuid", "vector": "vector",
-    "json": "json",
-}  # fmt: skip
 
 
 def _described(index: int, column: model.Column, kind: Kind, binlog_type: int, *, key: bool) -> Column:
