@@ -81,6 +81,7 @@ class Structures:
         clock: nanoseconds since the epoch.
         current: the server, if there is one.
         way_out: what to do about rows without a structure, for messages; by default for a connector.
+        looks_up: whether tables are usually unknown before their first rows, which is then not worth a warning.
     """
 
     def __init__(
@@ -90,8 +91,11 @@ class Structures:
         clock: Callable[[], int],
         current: CurrentStructures | None = None,
         way_out: str | None = None,
+        *,
+        looks_up: bool = False,
     ) -> None:
         self._way_out = way_out
+        self._unknown_level = logging.DEBUG if looks_up else logging.WARNING
         self._settings = settings
         self._tables = tables
         self._clock = clock
@@ -130,7 +134,8 @@ class Structures:
                 reasons.append(f"{source} cannot replace it: {error}")
                 continue
             if repair is not None:
-                log.warning(
+                log.log(
+                    logging.WARNING if found else self._unknown_level,
                     "the structure of %s %s and is taken from %s; %s (at %s:%d)",
                     repair.table.id, f"did not fit its rows ({wrong})" if found else "is not known here", source,
                     "the table was changed without a trace in the binlog" if found else "the schema history lacks it",
