@@ -11,6 +11,8 @@ from typing import Any
 
 from pymysql.protocol import MysqlPacket
 from pymysqlreplication.column import Column
+from pymysqlreplication.constants.CHARSET import charset_by_name
+from pymysqlreplication.event import NotImplementedEvent, PreviousGtidsEvent, QueryEvent, RowsQueryLogEvent
 from pymysqlreplication.packet import BinLogPacketWrapper
 from pymysqlreplication.row_event import (
     DeleteRowsEvent,
@@ -24,7 +26,8 @@ from pymysqlreplication.table import Table as EventTable
 
 from rowtide.connector.errors import ProtocolError
 from rowtide.connector.protocol.byte_reader import ByteReader
-from rowtide.connector.protocol.events.classes import Query, Rows, RowsKind, TableMap
+from rowtide.connector.protocol.events.classes import PreviousGtids, Query, Rows, RowsKind, RowsQuery, TableMap
+from rowtide.connector.protocol.events.query_status import QueryStatus
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.connector.protocol.header import HEADER, HEADER_LENGTH, EventType
 from rowtide.mysql_replication.rows import EventRows
@@ -42,6 +45,8 @@ _UNCOMPRESSED: dict[int, int] = {
     EventType.MARIADB_DELETE_ROWS_COMPRESSED: EventType.DELETE_ROWS,
 }
 """The types that mysql-replication knows in place of MariaDB's compressed ones."""
+_CLASSES: dict[int, type] = BinLogPacketWrapper._BinLogPacketWrapper__event_map  # noqa: SLF001
+"""mysql-replication's classes of events by type."""
 _LAST_METADATA = 12
 """The last optional metadata field that mysql-replication knows; the dimensions of a VECTOR follow it."""
 
@@ -121,6 +126,8 @@ class EventFactory:
 
     def other(self, packet: EventPacket) -> Any:
         """Make an event that holds neither rows nor a table; ``None`` if it is not wanted."""
+        if _CLASSES.get(packet.data[4], NotImplementedEvent) not in self.allowed:
+            return None
         data = packet.with_checksum()
         options = self._options
         wrapper = BinLogPacketWrapper(
@@ -144,17 +151,41 @@ class EventFactory:
         return wrapper.event
 
     def query(self, packet: EventPacket, event: Query) -> Any:
-        """Make the event of a statement, which MariaDB may have compressed."""
-        data = packet.data
-        if data[4] == EventType.MARIADB_QUERY_COMPRESSED:
-            start = HEADER_LENGTH + 13
-            status = int.from_bytes(data[HEADER_LENGTH + 11 : start], "little")
-            body = data[HEADER_LENGTH : start + status + data[HEADER_LENGTH + 8] + 1] + event.statement
-            timestamp, _, server_id, _, log_pos, flags = HEADER.unpack_from(data)
-            size = HEADER_LENGTH + len(body)
-            head = HEADER.pack(timestamp, EventType.QUERY, server_id, size, log_pos, flags)
-            packet = EventPacket(head + body, checksum=False, log_pos=packet.log_pos)
-        return self.other(packet)
+        """Make the event of a statement; ``None`` if it is not wanted.
+
+        mysql-replication's own constructor refuses status variables of newer servers.
+        """
+        database, data = event.database.encode(), packet.data
+        return self._event(
+            QueryEvent,
+            packet,
+            slave_proxy_id=event.thread_id,
+            execution_time=event.execution_time,
+            schema_length=len(database),
+            error_code=event.error_code,
+            status_vars_length=int.from_bytes(data[HEADER_LENGTH + 11 : HEADER_LENGTH + 13], "little"),
+            schema=database,
+            query=event.statement.decode("utf-8", "backslashreplace"),
+            **_status(event.status, mariadb=self._connection.dbms == "mariadb"),
+        )
+
+    def rows_query(self, packet: EventPacket, event: RowsQuery) -> Any:
+        """Make the event of a statement with its rows; ``None`` if it is not wanted."""
+        if packet.data[4] != EventType.ROWS_QUERY:
+            return self.other(packet)
+        return self._event(RowsQueryLogEvent, packet, query=event.text)
+
+    def previous_gtids(self, packet: EventPacket, event: PreviousGtids) -> Any:
+        """Make the event of the GTIDs of earlier files, which may have tags; ``None`` if it is not wanted."""
+        text = str(event.gtids)
+        return self._event(PreviousGtidsEvent, packet, _gtids=text.split(",") if text else [], _previous_gtids=text)
+
+    def _event(self, kind: type, packet: EventPacket, **attributes: Any) -> Any:
+        if kind not in self.allowed:
+            return None
+        made = self._new(kind, self._wrapper(packet, _uncompressed(packet.data[4])))
+        made.__dict__.update(attributes)
+        return made
 
     def table(self, packet: EventPacket, event: TableMap, known: model.Table) -> Any:
         """Make the event of a TABLE_MAP; ``None`` if the schema is frozen and the table is known."""
@@ -277,6 +308,41 @@ class EventFactory:
         return self.table_map[table_id]
 
 
+def _status(status: QueryStatus, *, mariadb: bool) -> dict[str, Any]:
+    """The status variables of a statement, as mysql-replication names them."""
+    increment, offset = status.auto_increment or (None, None)
+    client, connection, server = status.charset or (None, None, None)
+    user, host = status.invoker or (None, None)
+    found = {
+        "flags2": status.flags2,
+        "sql_mode": status.sql_mode,
+        "catalog_nz_code": _bytes(status.catalog),
+        "auto_increment_increment": increment,
+        "auto_increment_offset": offset,
+        "character_set_client": client,
+        "collation_connection": connection,
+        "collation_server": server,
+        "time_zone": _bytes(status.time_zone),
+        "lc_time_names_number": status.lc_time_names,
+        "charset_database_number": status.charset_database,
+        "table_map_for_update": status.table_map_for_update,
+        "user": _bytes(user),
+        "host": _bytes(host),
+        "mts_accessed_db_names": [name.encode() for name in status.updated_databases or ()] or None,
+        "hrnow" if mariadb else "microseconds": status.microseconds,
+        "explicit_defaults_ts": status.explicit_defaults_for_timestamp,
+        "xid" if mariadb else "ddl_xid": status.xid,
+        "default_collation_for_utf8mb4_number": status.default_collation_for_utf8mb4,
+        "sql_require_primary_key": status.sql_require_primary_key,
+        "default_table_encryption": status.default_table_encryption,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return text.encode() if text else None
+
+
 def _uncompressed(code: int) -> int:
     return _UNCOMPRESSED.get(code, code)
 
@@ -335,17 +401,19 @@ def _extra_data(event: Rows) -> dict[str, Any]:
 
 def _column(mapped: MappedColumn, column: model.Column, table: model.Table, dbms: str) -> Any:
     """A column as mysql-replication describes it."""
-    charset_name, collation_name = column.charset, column.collation
+    encoding, collation = column.charset, column.collation
     if mapped.collation is not None:
-        charset_name, collation_name, _ = find_charset(str(mapped.collation), dbms=dbms)
+        encoding, collation, _ = find_charset(str(mapped.collation), dbms=dbms)
+    elif encoding is not None and (known := charset_by_name(encoding, dbms)) is not None:
+        encoding = known.encoding
     return Column(
         type=int(mapped.type),
         name=column.name,
         unsigned=column.unsigned if mapped.unsigned is None else mapped.unsigned,
         is_primary=column.name in table.primary_key,
         charset_id=None,
-        character_set_name=charset_name,
-        collation_name=collation_name,
+        character_set_name=encoding,
+        collation_name=collation,
         enum_values=["", *column.labels] if mapped.type == ColumnType.ENUM else None,
         set_values=list(column.labels) if mapped.type == ColumnType.SET else None,
         visibility=bool(mapped.visible),

@@ -1,6 +1,7 @@
 """Edge: mysql-replication's ``BinLogStreamReader``, which reads the stream with rowtide."""
 
 import logging
+import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,11 @@ from rowtide.schema_history.store.history_store import SchemaHistoryStore
 log = logging.getLogger(__name__)
 
 _FIRST_POSITION = 4
+_MOST_FAILURES = 3
+"""Attempts in succession to open a lost stream again."""
+_STABLE_S = 10.0
+"""A stream that lasted so long does not count as a failure, although it may have been idle."""
+_WAIT_S = 0.5
 _LONGEST_HEARTBEAT_S = 4294967
 
 _DEFAULT_EVENTS = (
@@ -324,7 +330,7 @@ class BinLogStreamReader:
         if history is None:
             return Tables(server)
         store: SchemaHistoryStore = (
-            history_store(from_properties(history))
+            history_store(from_properties({**history, "rowtide.sink": "python"}))
             if isinstance(history, Mapping)
             else FileSchemaHistory(Path(history))
         )
@@ -347,20 +353,25 @@ class BinLogStreamReader:
     def _read(self) -> Generator[Any, None, None]:
         """Yield the events that are wanted."""
         assert self.dbms is not None
+        failures = 0
         while True:
-            start = self._progress.offset(None)
+            time.sleep(_WAIT_S if failures else 0)
+            opened, start = time.monotonic(), self._progress.offset(None)
             self._begin_at(start)
             annotate = self.is_mariadb and self._annotate
             mariadb = self.dbms == "mariadb"
             stream = BinlogStream(self._config.database, start, mariadb=mariadb, send_annotations=annotate)
-            self._stream, received = stream, False
+            self._stream = stream
             try:
                 for packets in stream.events():
-                    received = received or bool(packets)
                     for packet in packets:
                         yield from self._packet(packet)
+                        if self.is_past_end_log_pos:
+                            return
             except StreamBroken as error:
-                if not received:
+                progressed = self._progress.offset(None) != start or time.monotonic() - opened > _STABLE_S
+                failures = 0 if progressed else failures + 1
+                if failures == _MOST_FAILURES:
                     raise
                 log.warning("%s; resuming after %s:%s", error, self.log_file, self.log_pos)
             else:
@@ -375,12 +386,12 @@ class BinLogStreamReader:
             checksum = header.size > HEADER_LENGTH + 8 + len(event.next_file.encode())
         else:
             checksum = isinstance(event, events.FormatDescription) or self._has_checksum()
+        end = header.log_pos
         if not isinstance(event, events.TransactionPayload):
-            if header.type_code not in HEARTBEATS and (header.log_pos or not header.artificial):
-                progress.at_event(decoder.position - header.size, decoder.position, header.server_id, header.timestamp)
-            packet = EventPacket(data, checksum, 0 if header.artificial else decoder.position)
-            return self._one(event, packet, decoder.position)
-        end = decoder.position
+            if header.type_code not in HEARTBEATS:
+                progress.advance(header)
+            # MariaDB's events inside a transaction have no position: that of the transaction is one to resume at.
+            return self._one(event, EventPacket(data, checksum, 0 if header.artificial else end or progress.end))
         progress.at_payload(end - header.size, end, header.server_id, header.timestamp)
         return self._payload(event, end)
 
@@ -392,10 +403,10 @@ class BinLogStreamReader:
         for data, event in self._decoder.unpack_packets(payload):
             done = isinstance(event, events.Xid)
             place = end if done else payload.header.start
-            yield from self._one(event, EventPacket(data, checksum=False, log_pos=place), place)
+            yield from self._one(event, EventPacket(data, checksum=False, log_pos=place))
         self._progress.completed()
 
-    def _one(self, event: Event, packet: EventPacket, position: int) -> Iterator[Any]:
+    def _one(self, event: Event, packet: EventPacket) -> Iterator[Any]:
         """Process an event, and yield it if it is wanted."""
         progress, factory = self._progress, self._factory
         assert factory is not None
@@ -404,8 +415,8 @@ class BinLogStreamReader:
         if isinstance(event, events.Rotate):
             factory.forget_tables()
             self.log_file, self.log_pos = event.next_file, event.next_position
-        elif packet.log_pos or packet.data[4] in HEARTBEATS:
-            self.log_pos = position
+        elif packet.log_pos or event.header.log_pos:
+            self.log_pos = packet.log_pos or event.header.log_pos
         if self.end_log_pos and (self.log_pos or 0) >= self.end_log_pos:
             self.is_past_end_log_pos = True
         made = None
@@ -434,6 +445,10 @@ class BinLogStreamReader:
             return factory.table(packet, event, table)
         if isinstance(event, events.Query):
             return factory.query(packet, event)
+        if isinstance(event, events.RowsQuery):
+            return factory.rows_query(packet, event)
+        if isinstance(event, events.PreviousGtids):
+            return factory.previous_gtids(packet, event)
         if isinstance(event, events.FormatDescription):
             factory.mysql_version = _version(event.server_version)
         return factory.other(packet)

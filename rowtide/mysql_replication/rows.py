@@ -7,6 +7,7 @@ from pymysqlreplication.constants import NONE_SOURCE
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.protocol.events.table_structure import TableStructure
+from rowtide.connector.records.codecs.recently_used import MAX_DECODERS, RecentlyUsed
 from rowtide.connector.records.codecs.row_images import Decoder, RowImages
 from rowtide.connector.rows.partial_update import expand_images
 from rowtide.connector.rows.row_compiler import Column
@@ -33,6 +34,7 @@ class EventRows(RowImages[Values]):
     def __init__(self, structure: TableStructure, table: Table) -> None:
         super().__init__(table.id, value_columns(structure.columns, table), ())
         self.names = tuple(column.name for column in table.row_columns)
+        self._naming_of: RecentlyUsed[bytes, Callable[[Values], _Named]] = RecentlyUsed(MAX_DECODERS)
         self._names = {place: name for place, name in enumerate(self.names) if may_be_none(self._columns[place])}
 
     def compiled(self, columns: Sequence[Column], *layouts: Sequence[bool], carry: bool) -> Decoder[Values]:
@@ -71,6 +73,13 @@ class EventRows(RowImages[Values]):
 
     def _naming(self, present: bytes) -> Callable[[Values], _Named]:
         """The function that names the values of images with these columns."""
+        found = self._naming_of.get(present)
+        if found is None:
+            found = self._new_naming(present)
+            self._naming_of.put(present, found)
+        return found
+
+    def _new_naming(self, present: bytes) -> Callable[[Values], _Named]:
         names = self.names
         places = dict(self._names)
         for place, held in enumerate(self.present_columns(present)):

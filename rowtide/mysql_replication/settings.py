@@ -11,7 +11,7 @@ from rowtide.connector.errors import EngineTypeError
 _WITHOUT_EFFECT = frozenset(
     {
         "autocommit", "binary_prefix", "charset", "client_flag", "collation", "compress", "conv", "cursorclass",
-        "database", "db", "defer_connect", "infile", "local_infile", "max_allowed_packet", "program_name", "sql_mode",
+        "database", "db", "defer_connect", "local_infile", "max_allowed_packet", "program_name", "sql_mode",
         "use_unicode", "write_timeout",
     }
 )  # fmt: skip
@@ -29,7 +29,6 @@ _REFUSED = {
     "read_default_file": "set host, port, user and password here",
 }
 _PEM = "write certificate and key into one PEM file, and name it as cert"
-_MARIADB_SSL = {"disabled": "disable", "preferred": "trust", "verify_ca": "verify-ca", "verify_identity": "verify-full"}
 
 
 def configuration(settings: Mapping[str, Any], server_id: int, *, mariadb: bool) -> Configuration:
@@ -56,15 +55,17 @@ def configuration(settings: Mapping[str, Any], server_id: int, *, mariadb: bool)
         "database.user": str(settings.get("user") or getpass.getuser()),
         "database.password": password.decode() if isinstance(password, bytes) else str(password),
         "database.server.id": str(server_id),
-        "database.ssl.mode": _MARIADB_SSL[ssl_mode] if mariadb else ssl_mode,
+        **({} if mariadb else {"database.ssl.mode": ssl_mode, **files}),
         "driver.allowPublicKeyRetrieval": "true",  # as PyMySQL does
         "connect.timeout.ms": str(int(1000 * settings.get("connect_timeout", 10))),
         "rowtide.sink": "python",
         "schema.history.internal": "io.debezium.relational.history.MemorySchemaHistory",
         "offset.storage": "org.apache.kafka.connect.storage.MemoryOffsetBackingStore",
-        **files,
     }
     config = from_properties(properties)
+    if mariadb:  # whose modes of TLS lack "preferred"
+        tls = configuration(settings, server_id, mariadb=False).database.tls
+        config = replace(config, database=replace(config.database, tls=tls))
     if init := settings.get("init_command"):
         config = replace(config, database=replace(config.database, initial_statements=(str(init),)))
     return config

@@ -1,4 +1,4 @@
-"""Rows as Python values: ``rowtide.Engine`` beside mysql-replication's ``BinLogStreamReader``, on one server.
+"""Rows as Python values: ``rowtide.Engine`` and both ``BinLogStreamReader``, rowtide's and mysql-replication's.
 
     python -m tests.bench.python_values [--rows THOUSANDS] [--rounds N]
 
@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "docker"))
 
 from tests.bench.load import Load  # noqa: E402 - after the path
 
-READERS = ("rowtide", "mysql-replication")
+READERS = ("rowtide", "rowtide.mysql_replication", "mysql-replication")
 
 
 def images(load: Load) -> int:
@@ -70,8 +70,11 @@ def _place(offsets: str, request: dict[str, Any], properties: dict[str, str]) ->
 
 
 def mysql_replication_rows(request: dict[str, Any]) -> Iterator[int]:
-    """Read with mysql-replication; yields the number of row images of each event."""
-    from pymysqlreplication import BinLogStreamReader
+    """Read with one of the two ``BinLogStreamReader``; yields the number of row images of each event."""
+    if request["reader"] == "mysql-replication":
+        from pymysqlreplication import BinLogStreamReader
+    else:
+        from rowtide.mysql_replication import BinLogStreamReader
     from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
     stream = BinLogStreamReader(
@@ -160,7 +163,8 @@ def main() -> None:
     best = {
         reader: max(one["rows"] / one["seconds"] for one in figures if one["reader"] == reader) for reader in READERS
     }
-    print(f"\nrowtide reads {best['rowtide'] / best['mysql-replication']:.1f} times as many rows a second")
+    for reader in READERS[:-1]:
+        print(f"\n{reader} reads {best[reader] / best['mysql-replication']:.1f} times as many rows a second")
 
 
 if __name__ == "__main__":
