@@ -5,6 +5,15 @@ follows the stream, ``structures`` knows the tables at every position, ``rows`` 
 ``events`` makes the events, ``settings`` translates the settings of the connection.
 """
 
-from rowtide.mysql_replication.reader import BinLogStreamReader
+try:
+    from rowtide.mysql_replication.reader import BinLogStreamReader
+except ModuleNotFoundError as error:
+    if (error.name or "").startswith("rowtide"):
+        raise
+    raise ModuleNotFoundError(
+        f"rowtide.mysql_replication needs the package {error.name}, which is not installed: "
+        "pip install 'rowtide[mysql-replication]'",
+        name=error.name,
+    ) from error
 
 __all__ = ["BinLogStreamReader"]

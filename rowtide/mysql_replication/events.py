@@ -30,6 +30,7 @@ from rowtide.connector.protocol.events.classes import PreviousGtids, Query, Rows
 from rowtide.connector.protocol.events.query_status import QueryStatus
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.connector.protocol.header import HEADER, HEADER_LENGTH, EventType
+from rowtide.connector.rows.column_kinds import column_kind
 from rowtide.mysql_replication.rows import EventRows
 from rowtide.schema_history import model
 
@@ -404,6 +405,8 @@ def _column(mapped: MappedColumn, column: model.Column, table: model.Table, dbms
     encoding, collation = column.charset, column.collation
     if mapped.collation is not None:
         encoding, collation, _ = find_charset(str(mapped.collation), dbms=dbms)
+    elif column_kind(column) == "bytes":
+        encoding = collation = "binary"
     elif encoding is not None and (known := charset_by_name(encoding, dbms)) is not None:
         encoding = known.encoding
     return Column(

@@ -25,6 +25,7 @@ from pymysqlreplication.row_event import DeleteRowsEvent, TableMapEvent, UpdateR
 import rowtide
 from rowtide.mysql_replication import BinLogStreamReader
 from tests.support.connector_properties import connector_properties
+from tests.support.pages import blocks
 
 if TYPE_CHECKING:
     from rowtide_stack import Database
@@ -245,3 +246,12 @@ def test_other_events_have_their_attributes(mysql_db: Database) -> None:
     for event in events:
         event.dump()
         assert event.to_dict()["log_pos"] == event.packet.log_pos
+
+
+def test_the_example_in_the_documentation_prints_rows(mysql_db: Database, capsys: pytest.CaptureFixture[str]) -> None:
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (5)")
+    server = mysql_db.server
+    text = blocks("mysql-replication", "python")[0].replace('"port": 3306', f'"port": {server.port}')
+    text = text.replace('"127.0.0.1"', repr(server.host)).replace('"root"', repr(server.user))
+    exec(text.replace('"secret"', repr(server.password)), {})
+    assert f"{mysql_db.name} t [{{'values': {{'id': 5}}, 'none_sources': {{}}}}]" in capsys.readouterr().out

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from typing import Any
 
 import pymysql
@@ -106,3 +108,10 @@ def test_the_kinds_of_events_are_those_of_mysql_replication() -> None:
                 assert ours._allowed_event_list(only, ignored, filtered) == expected
     assert HeartbeatLogEvent not in ours._allowed
     assert HeartbeatLogEvent in BinLogStreamReader({}, 1, slave_heartbeat=1)._allowed
+
+
+def test_a_missing_package_is_named_with_its_extra() -> None:
+    code = "import sys; sys.modules['pymysqlreplication'] = None\nimport rowtide.mysql_replication"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "needs the package pymysqlreplication" in done.stderr
+    assert "pip install 'rowtide[mysql-replication]'" in done.stderr
