@@ -196,7 +196,8 @@ def test_a_blocking_stream_waits_and_yields_heartbeats(mysql_db: Database) -> No
     writer.start()
     event = next(event for event in stream if isinstance(event, WriteRowsEvent))
     writer.join()
-    stream.close()
+    threading.Timer(0.2, stream.close).start()
+    assert all(isinstance(other, HeartbeatLogEvent) for other in stream)  # until it is closed
     assert event.rows[0]["values"] == {"id": 7}
 
 
