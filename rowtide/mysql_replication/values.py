@@ -7,6 +7,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+import orjson
 from pymysqlreplication.constants import NONE_SOURCE
 from pymysqlreplication.json_binary import JsonDiff, JsonDiffOperation
 
@@ -20,6 +21,7 @@ from rowtide.connector.records.codecs.python_values import python_conversion
 from rowtide.connector.rows.column_kinds import column_kind
 from rowtide.connector.rows.column_output import ColumnOutput
 from rowtide.connector.rows.layouts import JSON, KINDS, ColumnDecoding, column_layout
+from rowtide.connector.rows.native.implementation import native
 from rowtide.connector.rows.partial_update import split_differences
 from rowtide.connector.rows.row_compiler import Column
 from rowtide.envelope.json.text import JsonFormat
@@ -153,7 +155,25 @@ def _members(text: str) -> set[str] | NoneSource:
 
 
 def _document(stored: bytes) -> Any:
-    return json_value(stored, _opaque) if stored else None
+    """The document; ``None`` for no bytes, which a row has that is older than its column."""
+    if not stored:
+        return None
+    if native is not None:
+        # In the server's style, which tells a DOUBLE from a whole number
+        text = native.json_text(stored, True, True)
+        if text is not None:
+            return _in_bytes(orjson.loads(text))
+    return json_value(stored, _opaque)
+
+
+def _in_bytes(value: Any) -> Any:
+    """A document with its texts as bytes."""
+    kind = value.__class__
+    if kind is str:
+        return value.encode()
+    if kind is dict:
+        return {key.encode(): _in_bytes(one) for key, one in value.items()}
+    return list(map(_in_bytes, value)) if kind is list else value
 
 
 def _document_or_differences(stored: bytes) -> Any:

@@ -335,7 +335,8 @@ Result decode(const Column *column, const byte *data, size_t size, Value *value,
         return DONE;
     case BINARY_JSON:
     case SERVER_JSON:
-        result = write_json(data, size, column->stored == SERVER_JSON ? SERVER_STYLE : STREAM_STYLE, made);
+        result = write_json(data, size, column->stored == SERVER_JSON ? SERVER_STYLE : STREAM_STYLE, false,
+                            made);
         value->bytes = (const byte *)made->data;
         value->size = made->size;
         return result;

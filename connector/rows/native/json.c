@@ -20,6 +20,7 @@ typedef struct {
     size_t size;
     size_t left; /* bytes that no value has taken yet, see _Space in the Python path */
     JsonStyle style;
+    bool plain; /* without values of types that JSON lacks, which are left to Python */
     Output *out;
 } Document;
 
@@ -274,7 +275,7 @@ static Result write_scalar(Document *document, byte kind, size_t pos) {
         }
         return write_text(document, document->data + pos, size);
     case OPAQUE:
-        return write_opaque(document, pos);
+        return document->plain ? IN_PYTHON : write_opaque(document, pos);
     default:
         return IN_PYTHON;
     }
@@ -336,10 +337,10 @@ static Result write_json_value(Document *document, byte kind, size_t pos, int de
     return kind > LARGE_ARRAY ? write_scalar(document, kind, pos) : write_container(document, kind, pos, depth);
 }
 
-Result write_json(const byte *data, size_t size, JsonStyle style, Output *out) {
+Result write_json(const byte *data, size_t size, JsonStyle style, bool plain, Output *out) {
     if (size == 0) {
         return IN_PYTHON; /* no document: the row is older than its column */
     }
-    Document document = {.data = data, .size = size, .left = size, .style = style, .out = out};
+    Document document = {.data = data, .size = size, .left = size, .style = style, .plain = plain, .out = out};
     return write_json_value(&document, data[0], 1, 1);
 }

@@ -8,14 +8,14 @@
 /* For columns whose values only Python makes, such as Engine's JsonText. */
 static PyObject *json_text(PyObject *module, PyObject *arguments) {
     PyObject *stored;
-    int server;
-    if (!PyArg_ParseTuple(arguments, "Sp", &stored, &server)) {
+    int server, plain = 0;
+    if (!PyArg_ParseTuple(arguments, "Sp|p", &stored, &server, &plain)) {
         return NULL;
     }
     Output text;
     output_init(&text);
     Result result = write_json((const byte *)PyBytes_AS_STRING(stored), (size_t)PyBytes_GET_SIZE(stored),
-                               server ? SERVER_STYLE : STREAM_STYLE, &text);
+                               server ? SERVER_STYLE : STREAM_STYLE, plain, &text);
     PyObject *found = result == DONE ? output_unicode(&text, 0) : result == FAILED ? NULL : Py_NewRef(Py_None);
     output_free(&text);
     return found;

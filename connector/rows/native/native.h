@@ -129,8 +129,9 @@ int64_t days_from_civil(int year, int month, int day);
 /* Debezium's style of streamed records, and the server's. */
 typedef enum { STREAM_STYLE, SERVER_STYLE } JsonStyle;
 
-/* The text of a document of MySQL's binary JSON; `out` is undefined unless DONE. */
-Result write_json(const byte *data, size_t size, JsonStyle style, Output *out);
+/* The text of a document of MySQL's binary JSON; `out` is undefined unless DONE. A plain one has no dates, decimals or
+ * bytes: IN_PYTHON if it has. */
+Result write_json(const byte *data, size_t size, JsonStyle style, bool plain, Output *out);
 
 /* --- forms.c ------------------------------------------------------------------------------------------------------- */
 
