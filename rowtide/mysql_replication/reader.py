@@ -91,7 +91,7 @@ class BinLogStreamReader:
     Args:
         connection_settings: the arguments of ``pymysql.connect`` for the server.
         server_id: the server id, which no other replica may have.
-        ctl_connection_settings: the same for the connection that looks up structures, if it is another one.
+        ctl_connection_settings: the same for looking up structures, with another account of the same server.
         resume_stream: begin at ``log_pos``, or at the end of the binlog without it; otherwise at the begin of the file.
         blocking: wait for events at the end of the binlog, instead of ending the iteration.
         only_events: the classes of events to yield.
@@ -278,9 +278,15 @@ class BinLogStreamReader:
         self.dbms = "mariadb" if mariadb else "mysql"
         with Session(self._config.database, mariadb=mariadb) as session:
             self._start = self._start_position(session)
+            identity = server_queries.server_identity(session.client, mariadb=mariadb)
         self.log_file, self.log_pos = self._start.file or None, self._start.pos
         control = configuration(self._ctl_settings, self._server_id, mariadb=mariadb)
         with Session(control.database, mariadb=mariadb) as session:
+            if server_queries.server_identity(session.client, mariadb=mariadb) != identity:
+                raise EngineTypeError(
+                    "ctl_connection_settings lead to another server than connection_settings, whose binlog does not "
+                    "show whether a structure is that of the rows. Give another account or address of the same server"
+                )
             server = server_queries.server(session)
             databases = [
                 Database(name, found.charset, found.collation)
@@ -512,6 +518,12 @@ class BinLogStreamReader:
                     progress.began(None)
             case events.PreviousGtids() | events.MariadbGtidList() if not event.header.artificial:
                 self._gtids.start_of_file(event)
+            case events.Incident():
+                raise ProtocolError(
+                    f"the server reports that changes are missing in its binlog (INCIDENT {event.number}: "
+                    f"{event.message}). Copy the tables anew, and begin after this event",
+                    progress.place,
+                )
             case events.Rotate():
                 progress.rotated(event.next_file, event.next_position)
                 self._maps.clear()

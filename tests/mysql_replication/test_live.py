@@ -23,6 +23,8 @@ from pymysqlreplication.event import (
 from pymysqlreplication.row_event import DeleteRowsEvent, TableMapEvent, UpdateRowsEvent, WriteRowsEvent
 
 import rowtide
+from rowtide.connector.errors import EngineTypeError
+from rowtide.connector.source import server_queries
 from rowtide.mysql_replication import BinLogStreamReader
 from tests.support.connector_properties import connector_properties
 from tests.support.pages import blocks
@@ -247,6 +249,14 @@ def test_other_events_have_their_attributes(mysql_db: Database) -> None:
     for event in events:
         event.dump()
         assert event.to_dict()["log_pos"] == event.packet.log_pos
+
+
+def test_structures_of_another_server_are_refused(mysql_db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    identities = iter(["one", "another"])
+    monkeypatch.setattr(server_queries, "server_identity", lambda _client, **_: next(identities))
+    stream = reader(mysql_db, position(mysql_db), ctl_connection_settings=settings(mysql_db))
+    with pytest.raises(EngineTypeError, match="ctl_connection_settings lead to another server"):
+        stream.fetchone()
 
 
 def test_the_example_in_the_documentation_prints_rows(mysql_db: Database, capsys: pytest.CaptureFixture[str]) -> None:

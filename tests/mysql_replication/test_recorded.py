@@ -12,14 +12,16 @@ from pymysqlreplication.event import QueryEvent
 from pymysqlreplication.json_binary import JsonDiff
 from pymysqlreplication.row_event import DeleteRowsEvent, RowsEvent, TableMapEvent, UpdateRowsEvent, WriteRowsEvent
 
-from rowtide.connector.errors import UnknownTable
+from rowtide.connector.errors import ProtocolError, UnknownTable
 from rowtide.connector.pipeline.structures.lookup import RowsPosition
+from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
-from rowtide.connector.protocol.header import ROWS_TYPES
+from rowtide.connector.protocol.header import ROWS_TYPES, EventHeader, EventType
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.mysql_replication import reader as reader_module
+from rowtide.mysql_replication.events import EventPacket
 from tests.support.mysql_replication import library_rows, recorded_events, recorded_reader
 from tests.support.recordings.golden import Case, cases
 
@@ -191,6 +193,14 @@ def test_a_table_without_a_structure_is_an_error_with_its_place() -> None:
     structures = recorded_reader(Case("transactions"))._structures
     with pytest.raises(UnknownTable, match=r"rows of table shop.orders,.* schema_history .*\(at binlog\.000001:4\)"):
         structures.rows(structure, RowsPosition("binlog.000001", 4, 0))
+
+
+def test_an_incident_is_an_error_with_its_place() -> None:
+    reader = recorded_reader(Case("transactions"))
+    reader._begin_at(SourceOffset("binlog.000001", 4))
+    event = events.Incident(EventHeader(1, EventType.INCIDENT, 1, 30, 120, 0), 1, "LOST_EVENTS")
+    with pytest.raises(ProtocolError, match=r"INCIDENT 1: LOST_EVENTS.*binlog\.000001"):
+        list(reader._one(event, EventPacket(bytes(30), checksum=True, log_pos=120)))
 
 
 def test_none_sources_name_the_reason() -> None:
