@@ -92,7 +92,7 @@ class BinLogStreamReader:
         connection_settings: the arguments of ``pymysql.connect`` for the server.
         server_id: the server id, which no other replica may have.
         ctl_connection_settings: the same for looking up structures, with another account of the same server.
-        resume_stream: begin at ``log_pos``, or at the end of the binlog without it; otherwise at the file's first event.
+        resume_stream: begin at ``log_pos`` (without it, at the end of the binlog), not at the file's first event.
         blocking: wait for events at the end of the binlog, instead of ending the iteration.
         only_events: the classes of events to yield.
         log_file: the binlog file to begin with.
