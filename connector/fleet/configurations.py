@@ -14,9 +14,11 @@ __all__ = [
     "BrokenRecord",
     "Configurations",
     "Connector",
+    "Level",
     "Restart",
     "Target",
     "connector_record",
+    "level_record",
     "restart_record",
     "target_record",
 ]
@@ -27,6 +29,7 @@ Record = tuple[bytes, bytes | None]
 _CONNECTOR = "connector-"
 _TARGET = "target-state-"
 _RESTART = "restart-connector-"
+_LEVEL = "logger-cluster-"
 
 
 class Target(enum.StrEnum):
@@ -69,6 +72,19 @@ class Restart:
     offset: int
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A request to set the level of a logger on all workers.
+
+    Attributes:
+        logger: its name.
+        level: the level.
+    """
+
+    logger: str
+    level: str
+
+
 class BrokenRecord(ValueError):
     """A record of the topic cannot be used. What was known before it stays valid."""
 
@@ -80,11 +96,11 @@ class Configurations:
         self._connectors: dict[str, Connector] = {}
         self._targets: dict[str, Target] = {}
 
-    def apply(self, key: bytes | None, value: bytes | None, offset: int) -> Restart | None:
+    def apply(self, key: bytes | None, value: bytes | None, offset: int) -> Restart | Level | None:
         """Apply the next record.
 
         Returns:
-            The request, if the record is one to restart a connector.
+            The request, if the record is one.
 
         Raises:
             BrokenRecord: it cannot be read.
@@ -93,6 +109,9 @@ class Configurations:
         if setting.startswith(_RESTART):
             name = setting.removeprefix(_RESTART)
             return None if value is None else Restart(name, _fields(value).get("only-failed") is True, offset)
+        if setting.startswith(_LEVEL):
+            level = None if value is None else _fields(value).get("level")
+            return Level(setting.removeprefix(_LEVEL), level) if isinstance(level, str) else None
         if setting.startswith(_TARGET):
             self._aim(setting.removeprefix(_TARGET), value)
         elif setting.startswith(_CONNECTOR):
@@ -151,6 +170,11 @@ def target_record(name: str, target: Target | None) -> Record:
 def restart_record(name: str, *, only_failed: bool) -> Record:
     """Return the record that requests a restart."""
     return f"{_RESTART}{name}".encode(), _json({"include-tasks": True, "only-failed": only_failed})
+
+
+def level_record(logger: str, level: str) -> Record:
+    """Return the record that requests a level."""
+    return f"{_LEVEL}{logger}".encode(), _json({"level": level})
 
 
 def _fields(value: bytes) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from mode import Service
 
-from rowtide.connector.config import Configuration, ConfigurationError
+from rowtide.connector.config import Configuration, ConfigurationError, Problem
 from rowtide.connector.config.secret import MASK, Sanitizer
 from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
 from rowtide.connector.errors import SignalError
@@ -21,22 +21,33 @@ from rowtide.connector.fleet.configurations import (
     BrokenRecord,
     Configurations,
     Connector,
+    Level,
     Record,
     Restart,
     Target,
     connector_record,
+    level_record,
     restart_record,
     target_record,
 )
 from rowtide.connector.fleet.lease import Lease
 from rowtide.connector.fleet.settings import FleetSettings, connector_configuration
-from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_records
+from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_records, topic_record
 from rowtide.connector.fleet.topic_log import TopicLog
 from rowtide.connector.kafka_producer.batches.partitions import murmur2
 from rowtide.connector.worker.connectors import Failure, with_share
 from rowtide.connector.worker.failures import StopTimeoutError, describe
+from rowtide.connector.worker.offsets import alter_offsets, offsets_of
 from rowtide.connector.worker.service import ConnectorService
-from rowtide.connector.worker.web.connect_rest import ConnectorState, Controlled, StoreUnavailable, connect_state
+from rowtide.connector.worker.validation import problems_of
+from rowtide.connector.worker.web import log_levels
+from rowtide.connector.worker.web.connect_rest import (
+    BadRequest,
+    ConnectorState,
+    Controlled,
+    StoreUnavailable,
+    connect_state,
+)
 from rowtide.schema_history.store.topic_writer import TopicWriteError
 
 log = logging.getLogger(__name__)
@@ -179,10 +190,27 @@ class Fleet(Service):
         await self.configure(*first, connector_record(name, given))
         await self._until(lambda: name in self.configurations.connectors)
 
+    @property
+    def kafka(self) -> Mapping[str, str]:
+        """Librdkafka's settings of an admin client."""
+        return self.settings.admin
+
+    def validate(self, properties: Mapping[str, str]) -> list[Problem]:
+        """Return what is wrong with the configuration of a connector; it may connect to the database."""
+
+        def build(given: Mapping[str, str], not_required: Collection[str]) -> Configuration:
+            return connector_configuration(self.settings, given.get("name", ""), given, not_required=not_required)
+
+        return problems_of(properties, build)
+
     async def delete(self, name: str) -> None:
         """Delete a connector; see ``Store.delete``."""
         await self.configure(connector_record(name, None), target_record(name, None))
         await self._until(lambda: name not in self.configurations.connectors)
+
+    async def set_level(self, logger: str, level: str) -> None:
+        """Set the level of a logger on all workers; see ``Store.set_level``."""
+        await self.configure(level_record(logger, level))
 
     async def configure(self, *records: Record) -> None:
         """Write records to the topic of configurations, and wait for their acknowledgement.
@@ -194,6 +222,19 @@ class Fleet(Service):
             await self._write(self.settings.config_topic, records)
         except TopicWriteError as error:
             raise StoreUnavailable(f"{self.settings.config_topic} cannot be written: {error}") from error
+
+    async def forget_topics(self, name: str) -> None:
+        """Forget the topics that a connector has sent records to.
+
+        Raises:
+            StoreUnavailable: that cannot be written.
+        """
+        try:
+            await self._write(
+                self.settings.status_topic, [topic_record(topic, name, None) for topic in self.statuses.topics(name)]
+            )
+        except TopicWriteError as error:
+            raise StoreUnavailable(f"{self.settings.status_topic} cannot be written: {error}") from error
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         """Wait until what was written is read here, for some seconds at most: then it will be read later."""
@@ -235,7 +276,7 @@ class Fleet(Service):
 
     def _apply(self, topic: str, key: bytes | None, value: bytes | None, offset: int) -> None:
         if topic == self.settings.status_topic:
-            self.statuses.apply(key, value)
+            self._apply_status(key, value)
             return
         try:
             request = self.configurations.apply(key, value, offset)
@@ -243,9 +284,18 @@ class Fleet(Service):
             name = (key or b"").decode("utf-8", "replace")
             log.warning("topic %s, offset %d: the record of %s is skipped: %s", topic, offset, name, error)
             return
-        if request is not None and self._caught_up:
+        if isinstance(request, Restart) and self._caught_up:
             self._request(request)
+        elif isinstance(request, Level) and self._caught_up:
+            log_levels.set_level(request.logger, request.level)
         self._changed.set()
+
+    def _apply_status(self, key: bytes | None, value: bytes | None) -> None:
+        before = {name: self.statuses.topics(name) for name in self.services} if value is None else {}
+        self.statuses.apply(key, value)
+        for name, topics in before.items():
+            if topics - self.statuses.topics(name):
+                self.add_future(self.services[name].reset_topics())
 
     def _request(self, request: Restart) -> None:
         run = self._runs.get(request.name)
@@ -294,9 +344,21 @@ class Fleet(Service):
         while not self.should_stop:
             try:
                 await self._say(self._news())
+                await self._say_topics()
             except TopicWriteError as error:
                 log.warning("the states of connectors cannot be written to %s: %s", self.settings.status_topic, error)
             await self.sleep(_TICK_S)
+
+    async def _say_topics(self) -> None:
+        """Write which topics the connectors of this worker have sent records to, those that are new."""
+        now = round(time.time() * 1000)
+        records = [
+            topic_record(topic, name, now)
+            for name, service in list(self.services.items())
+            for topic in set(await service.topics()) - self.statuses.topics(name)
+        ]
+        if records:
+            await self._write(self.settings.status_topic, records)
 
     def _news(self) -> dict[str, ConnectorStatus | None]:
         """The statuses that have changed; ``None`` for connectors that were deleted."""
@@ -365,13 +427,17 @@ class Fleet(Service):
         return _Run(connector, service)
 
     async def _stop_run(self, name: str) -> None:
-        run = self._runs.pop(name, None)
-        if run is None or run.service is None:
+        run = self._runs.get(name)
+        if run is None:
+            return
+        if run.service is None:
+            del self._runs[name]
             return
         await run.service.stop()
         # Two tasks of one connector must never run at the same time in one process.
         while not (run.service.connector.ended or run.service.connector.left_behind or self.should_stop):
             await self.sleep(_TICK_S)
+        del self._runs[name]
         self.services.pop(name, None)
         if self.should_stop and isinstance(run.service.failure, StopTimeoutError):
             self._late.append((name, run.service.failure))
@@ -402,11 +468,9 @@ class Fleet(Service):
         """What this worker says of a connector; ``None`` if it is not for this worker to say."""
         if not self._caught_up or not self.owns(name):
             return None
-        if connector.target is not Target.STARTED:
-            return self._status(connector.target.value)
         run = self._runs.get(name)
-        if run is None:
-            return None
+        if run is None:  # only now has a connector that is stopped stored its last position
+            return None if connector.target is Target.STARTED else self._status(connector.target.value)
         failure = self._failure_of(run)
         if failure is not None and not _is_fenced(failure):
             return self._status("FAILED", describe(failure))
@@ -454,6 +518,31 @@ class Member:
     async def connect_state(self) -> ConnectorState:
         """Return its state."""
         return self.fleet.state_of(self.name)
+
+    async def offsets(self) -> list[dict[str, Any]]:
+        """Return its stored position; see ``Controlled.offsets``."""
+        return await asyncio.to_thread(offsets_of, self._configuration())
+
+    async def alter_offsets(self, changes: list[Any] | None) -> None:
+        """Store another position while it is stopped; see ``Controlled.alter_offsets``."""
+        await asyncio.to_thread(alter_offsets, self._configuration(), changes)
+
+    def _configuration(self) -> Configuration:
+        connector = self.fleet.configurations.connectors.get(self.name)
+        try:
+            return connector_configuration(
+                self.fleet.settings, self.name, {} if connector is None else connector.properties
+            )
+        except ConfigurationError as error:
+            raise BadRequest(str(error)) from None
+
+    async def topics(self) -> list[str]:
+        """Return the topics that it has sent records to since the last reset."""
+        return sorted(self.fleet.statuses.topics(self.name))
+
+    async def reset_topics(self) -> None:
+        """Forget them."""
+        await self.fleet.forget_topics(self.name)
 
     async def hold(self, state: str) -> None:
         """Let it be ``PAUSED`` or ``STOPPED`` until it is resumed."""

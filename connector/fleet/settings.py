@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,7 +186,11 @@ def fleet_settings(paths: Paths, environ: Mapping[str, str] = os.environ) -> Fle
 
 
 def connector_configuration(
-    settings: FleetSettings, name: str, properties: Mapping[str, str], environ: Mapping[str, str] = os.environ
+    settings: FleetSettings,
+    name: str,
+    properties: Mapping[str, str],
+    environ: Mapping[str, str] = os.environ,
+    not_required: Collection[str] = (),
 ) -> Configuration:
     """Build the configuration of a connector of the fleet: its own properties over those of the worker.
 
@@ -198,6 +202,7 @@ def connector_configuration(
         name: of the connector.
         properties: its configuration.
         environ: the environment, for references.
+        not_required: names of properties that may be absent.
 
     Raises:
         ConfigurationError: with all problems.
@@ -211,7 +216,7 @@ def connector_configuration(
     given = {**defaults, **properties, **fleet}
     if given.get(connect.SINK.name, "kafka") != "kafka":
         raise ConfigurationError([Problem(connect.SINK.name, "must be kafka in a fleet: Kafka fences its connectors")])
-    return from_properties(given, environ)
+    return from_properties(given, environ, not_required)
 
 
 def _read(property_: Property[Any], properties: Mapping[str, str], problems: list[Problem]) -> Any:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 Record = tuple[bytes, bytes | None]
 
 _CONNECTOR = "status-connector-"
+_TOPIC, _OF_CONNECTOR = "status-topic-", ":connector-"
 _STATES = frozenset({"UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "STOPPED", "RESTARTING"})
 
 
@@ -31,14 +32,20 @@ class ConnectorStatus:
 
 
 class Statuses:
-    """The newest statuses by connector, from the records of the topic in their order."""
+    """The newest statuses and the topics of connectors, from the records of the topic in their order."""
 
     def __init__(self) -> None:
         self._found: dict[str, ConnectorStatus] = {}
+        self._topics: dict[str, set[str]] = {}
 
     def apply(self, key: bytes | None, value: bytes | None) -> None:
         """Apply the next record. One that cannot be read says nothing; the next one of its key will."""
         name = (key or b"").decode("utf-8", "replace")
+        if name.startswith(_TOPIC):
+            topic, _, connector = name.removeprefix(_TOPIC).partition(_OF_CONNECTOR)
+            known = self._topics.setdefault(connector, set())
+            (known.discard if value is None else known.add)(topic)
+            return
         if not name.startswith(_CONNECTOR):
             return
         name = name.removeprefix(_CONNECTOR)
@@ -58,6 +65,23 @@ class Statuses:
     def by_name(self) -> Mapping[str, ConnectorStatus]:
         """The statuses by name."""
         return self._found
+
+    def topics(self, name: str) -> frozenset[str]:
+        """Return the topics that a connector has sent records to, since the last reset."""
+        return frozenset(self._topics.get(name, ()))
+
+
+def topic_record(topic: str, name: str, at_ms: int | None) -> Record:
+    """Return the record that a connector has sent a record to a topic for the first time, or forgets it (``None``).
+
+    Args:
+        topic: the topic.
+        name: of the connector.
+        at_ms: when, in milliseconds since the epoch.
+    """
+    found = {"name": topic, "connector": name, "task": 0, "discoverTimestamp": at_ms}
+    value = None if at_ms is None else json.dumps({"topic": found}, separators=(",", ":")).encode()
+    return f"{_TOPIC}{topic}{_OF_CONNECTOR}{name}".encode(), value
 
 
 def status_records(name: str, status: ConnectorStatus | None) -> Iterator[Record]:

@@ -9,11 +9,12 @@ from typing import Any
 
 from mode import Service
 
-from rowtide.connector.config import Configuration
+from rowtide.connector.config import Configuration, Problem, from_properties
 from rowtide.connector.config.kafka.producer_settings import DEFAULTS
 from rowtide.connector.delivery.event_store import DEFAULT_MAX_BYTES
 from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.worker.service import ConnectorService
+from rowtide.connector.worker.validation import problems_of
 from rowtide.connector.worker.web.connect_rest import Controlled, Store
 
 _LEAST_STOP_S = 1.0
@@ -55,6 +56,20 @@ class Connectors(Service):
     def controlled(self) -> Mapping[str, Controlled]:
         """What the REST interface controls."""
         return self.services
+
+    @property
+    def kafka(self) -> Mapping[str, str] | None:
+        """Librdkafka's settings of an admin client; ``None`` without Kafka."""
+        first = next(iter(self.services.values())).config
+        return first.kafka.admin if first.uses_kafka else None
+
+    def validate(self, properties: Mapping[str, str]) -> list[Problem]:
+        """Return what is wrong with the configuration of another connector; it may connect to the database."""
+        first = next(iter(self.services.values())).config.kafka.bootstrap_servers
+        worker = {"bootstrap.servers": first} if first else {}
+        return problems_of(
+            properties, lambda given, not_required: from_properties({**worker, **given}, None, not_required)
+        )
 
     @property
     def several(self) -> bool:

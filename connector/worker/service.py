@@ -14,6 +14,7 @@ from mode import Service
 
 from rowtide._version import __version__
 from rowtide.connector.config import Configuration
+from rowtide.connector.delivery.counters import OTHER_TOPICS
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.rows.native import implementation
@@ -21,8 +22,9 @@ from rowtide.connector.signals.actions import SignalHook
 from rowtide.connector.signals.signalling import Signalling
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.failures import StopTimeoutError
+from rowtide.connector.worker.offsets import alter_offsets, offsets_of
 from rowtide.connector.worker.status import Status, status_of
-from rowtide.connector.worker.web.connect_rest import ConnectorState, StillStopping, connect_state
+from rowtide.connector.worker.web.connect_rest import BadRequest, ConnectorState, StillStopping, connect_state
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +64,8 @@ class ConnectorService(Service):
         self._binlog_end = BinlogEnd(config)
         self._signalling = Signalling()
         self._held: str | None = None
+        self._topics = set[str]()
+        self._before_reset: dict[str, int] = {}
         self._change = asyncio.Lock()
         self._tasks_made = 0
         self.connector = self._new_task()
@@ -156,6 +160,22 @@ class ConnectorService(Service):
         elif self.connector.failure is None:
             self.failure = StopTimeoutError(self.config.delivery.shutdown_timeout_ms)
 
+    async def topics(self) -> list[str]:
+        """The topics that records were sent to since the last reset, or the start of the process."""
+        self._topics |= {topic for topic, sent in self._sent().items() if sent > self._before_reset.get(topic, 0)}
+        return sorted(self._topics)
+
+    async def reset_topics(self) -> None:
+        """Forget these topics."""
+        self._topics.clear()
+        self._before_reset = self._sent()
+
+    def _sent(self) -> dict[str, int]:
+        """The number of records by topic of the task that runs."""
+        delivery = self.connector.current.delivery
+        counted = {} if delivery is None else delivery.counters().topics
+        return {topic: messages for topic, (messages, _) in counted.items() if topic != OTHER_TOPICS}
+
     async def hold(self, state: str) -> None:
         """Stop the connector until it is resumed.
 
@@ -191,6 +211,8 @@ class ConnectorService(Service):
             return
         if not self.connector.wait(0):
             raise StillStopping(f"connector {self.config.name} has not stopped yet, because a server does not answer")
+        self._topics |= self._sent().keys() - self._before_reset.keys()
+        self._before_reset = {}
         self.connector = self._new_task()
         self._held = None
         log.info("connector %s is started again", self.config.name)
@@ -233,6 +255,17 @@ class ConnectorService(Service):
         """The connector's state for Kafka Connect's REST interface."""
         status = self._status(None)
         return ConnectorState(connect_state(status.state), trace=status.problem or "")
+
+    async def offsets(self) -> list[dict[str, Any]]:
+        """The stored position; see ``Controlled.offsets``."""
+        return await asyncio.to_thread(offsets_of, self.config)
+
+    async def alter_offsets(self, changes: list[Any] | None) -> None:
+        """Store another position while the connector is stopped; see ``Controlled.alter_offsets``."""
+        async with self._change:
+            if self._held != "STOPPED":
+                raise BadRequest(f"connector {self.config.name} is not stopped any more")
+            await asyncio.to_thread(alter_offsets, self.config, changes)
 
     async def status_at_once(self) -> Status:
         """The connector's status without the lag in bytes: no server delays it."""

@@ -13,6 +13,7 @@ from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.connect_rest import routes
 from rowtide.connector.worker.web.pages import pages
+from rowtide.connector.worker.web.plugins import plugin_routes
 from rowtide.connector.worker.web.server import WebServer
 from rowtide.connector.worker.web.signals import signal_routes
 
@@ -71,6 +72,9 @@ class App(faust.App):
 
     def _new_web(self) -> WebServer:
         services, access = self.connectors.services, Access(self.token, self.conf.web_bind)
-        controlled = routes(self.connectors.controlled, access, self.connectors.store)
+        controlled = [
+            *routes(self.connectors.controlled, access, self.connectors.store),
+            *plugin_routes(access, self.connectors.validate, self.connectors.kafka),
+        ]
         served = [*pages(services.values()), *controlled, *signal_routes(services, access)]
         return WebServer(self, served, any_port=self.any_port)

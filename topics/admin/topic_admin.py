@@ -102,6 +102,14 @@ class TopicAdmin:
             raise KafkaUnreachable(f"cannot look up the brokers: none is ready at {self._servers}")
         return Overview(len(found.brokers), {name: len(topic.partitions) for name, topic in found.topics.items()})
 
+    def cluster_id(self) -> str:
+        """The id of the Kafka cluster.
+
+        Raises:
+            TopicError: Kafka is not reachable, or access is denied.
+        """
+        return str(self._list(None).cluster_id or "")
+
     def look_up(self, topics: Sequence[str]) -> None:
         """Ask for topics, whether they exist or not; see ``auto_create``.
 

@@ -191,6 +191,6 @@ class PropertyReader:
                 self._unsupported(family, name, f"{_NOT_YET}: {family.reason}")
 
     def exclusive(self, one: Property[T], other: Property[T]) -> None:
-        """Add a problem if two properties that exclude each other are both set."""
+        """Add a problem if two properties that exclude each other are both set: to the second one, as in Debezium."""
         if self.is_set(one) and self.is_set(other):
-            self.problem(one.name, f"cannot be used together with {other.name}")
+            self.problem(other.name, f"cannot be used together with {one.name}")

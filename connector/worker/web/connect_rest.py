@@ -6,7 +6,7 @@ for those of a standalone worker the configuration file does that. A connector h
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -19,6 +19,12 @@ from rowtide.connector.worker.web import log_levels
 from rowtide.connector.worker.web.access import Access
 
 _OWN_STATES = frozenset({"PAUSED", "STOPPED", "FAILED", "RESTARTING"})
+_OFFSETS = (
+    "The Connect framework-managed offsets for this connector have been {0} successfully. However, if this connector "
+    "manages offsets externally, they will need to be manually {0} in the system that the connector uses."
+)
+_CLASS = "connector.class"
+_JSON = "application/json"
 _INITIAL_STATES = ("RUNNING", "PAUSED", "STOPPED")
 
 
@@ -63,6 +69,31 @@ class Controlled(Protocol):
 
     async def connect_state(self) -> ConnectorState:
         """Its state."""
+        ...
+
+    async def offsets(self) -> list[dict[str, Any]]:
+        """Its stored position, as ``{"partition": {"server": ...}, "offset": {...}}``; nothing if there is none.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        ...
+
+    async def alter_offsets(self, changes: list[Any] | None) -> None:
+        """Store another position while it is stopped; ``None`` deletes it.
+
+        Raises:
+            BadRequest: it is no position of this connector.
+            StoreUnavailable: it cannot be written.
+        """
+        ...
+
+    async def topics(self) -> list[str]:
+        """The topics that it has sent records to since the last reset."""
+        ...
+
+    async def reset_topics(self) -> None:
+        """Forget them."""
         ...
 
     async def hold(self, state: str) -> None:
@@ -111,6 +142,14 @@ class Store(Protocol):
         """
         ...
 
+    async def set_level(self, logger: str, level: str) -> None:
+        """Set the level of a logger on all workers.
+
+        Raises:
+            StoreUnavailable: that cannot be written.
+        """
+        ...
+
 
 def routes(connectors: Mapping[str, Controlled], access: Access, store: Store | None = None) -> list[web.RouteDef]:
     """Return the routes of the interface.
@@ -120,19 +159,27 @@ def routes(connectors: Mapping[str, Controlled], access: Access, store: Store | 
         access: who may control them.
         store: creates, changes and deletes connectors, if that can be done here.
     """
-    rest = _Rest(connectors)
+    rest = _Rest(connectors, store)
     guarded = guarded_by(access)
     connector, task = "/connectors/{name}", "/connectors/{name}/tasks/{task}"
     held = {"pause": rest.pause, "resume": rest.resume, "stop": rest.stop}
     found = [
         web.get("/connectors", guarded(rest.names)),
+        web.get("/connectors/", guarded(rest.names)),
         web.get(connector, guarded(rest.info)),
         web.get(f"{connector}/config", guarded(rest.config)),
         web.get(f"{connector}/status", guarded(rest.state)),
         web.get(f"{connector}/tasks", guarded(rest.tasks)),
         web.get(f"{task}/status", guarded(rest.task_state)),
         web.post(f"{connector}/restart", guarded(rest.restart)),
+        web.put(f"{connector}/fence", guarded(_internal)),
+        web.post(f"{connector}/tasks", guarded(_internal)),
         web.post(f"{task}/restart", guarded(rest.restart_task)),
+        web.get(f"{connector}/topics", guarded(rest.topics)),
+        web.put(f"{connector}/topics/reset", guarded(rest.reset_topics)),
+        web.get(f"{connector}/offsets", guarded(rest.offsets)),
+        web.patch(f"{connector}/offsets", guarded(rest.alter_offsets)),
+        web.delete(f"{connector}/offsets", guarded(rest.reset_offsets)),
         web.get("/admin/loggers", guarded(rest.loggers)),
         web.get("/admin/loggers/{logger}", guarded(rest.level)),
         web.put("/admin/loggers/{logger}", guarded(rest.set_level)),
@@ -146,7 +193,7 @@ def routes(connectors: Mapping[str, Controlled], access: Access, store: Store | 
             web.delete(connector, guarded(editor.delete)),
         ]
     for word, handler in held.items():
-        found += [web.put(f"{connector}/{word}", guarded(handler)), web.post(f"{connector}/{word}", guarded(handler))]
+        found.append(web.put(f"{connector}/{word}", guarded(handler)))
     return found
 
 
@@ -158,6 +205,11 @@ def guarded_by(access: Access) -> Callable[[Handler], Handler]:
             refusal = access.refusal(_host(request), request.headers)
             if refusal is not None:
                 return error(*refusal)
+            if "/" in request.match_info.get("name", ""):
+                return error(400, "the name of a connector has no slash")
+            accepted = request.headers.get("Accept", "*/*")
+            if not any(kind in accepted for kind in (_JSON, "application/*", "*/*")):
+                raise web.HTTPNotAcceptable
             try:
                 return await handler(request)
             except BadRequest as problem:
@@ -188,8 +240,15 @@ def _host(request: web.Request) -> str:
 class _Rest:
     """The handlers."""
 
-    def __init__(self, connectors: Mapping[str, Controlled]) -> None:
+    def __init__(self, connectors: Mapping[str, Controlled], store: Store | None) -> None:
         self._connectors = connectors
+        self._store = store
+
+    async def _set_level_everywhere(self, name: str, level: str) -> None:
+        if self._store is None:  # there is one worker
+            log_levels.set_level(name, level)
+        else:
+            await self._store.set_level(name, level)
 
     async def names(self, request: web.Request) -> web.Response:
         expand = request.query.getall("expand", [])
@@ -200,11 +259,11 @@ class _Rest:
             if "status" in expand:
                 found[name]["status"] = _state(name, await connector.connect_state(), request)
             if "info" in expand:
-                found[name]["info"] = _info(name, connector)
+                found[name]["info"] = await _info(name, connector)
         return web.json_response(found)
 
     async def info(self, request: web.Request) -> web.Response:
-        return await self._answer(request, lambda name, connector: _ready(_info(name, connector)))
+        return await self._answer(request, _info)
 
     async def config(self, request: web.Request) -> web.Response:
         return await self._answer(request, lambda _name, connector: _ready(dict(connector.properties())))
@@ -217,7 +276,10 @@ class _Rest:
 
     async def tasks(self, request: web.Request) -> web.Response:
         async def body(name: str, connector: Controlled) -> Any:
-            task = {"id": {"connector": name, "task": 0}, "config": dict(connector.properties())}
+            config = dict(connector.properties())
+            if _CLASS in config:
+                config["task.class"] = f"{config[_CLASS]}Task"
+            task = {"id": {"connector": name, "task": 0}, "config": config}
             return [task] if _state(name, await connector.connect_state(), request)["tasks"] else []
 
         return await self._answer(request, body)
@@ -245,11 +307,13 @@ class _Rest:
         if connector is None:
             return error(404, f"Unknown connector: {name}")
         tasks, only_failed = (request.query.get(word, "").lower() == "true" for word in ("includeTasks", "onlyFailed"))
-        if not only_failed or (await connector.connect_state()).state == "FAILED":
+        now = await connector.connect_state()
+        if not only_failed or now.state == "FAILED":
             await connector.rerun()
+            now = now if now.state == "STOPPED" else replace(now, state="RESTARTING", trace="")
         if not (tasks or only_failed):
             return web.Response(status=204)
-        return web.json_response(_state(name, await connector.connect_state(), request), status=202)
+        return web.json_response(_state(name, now, request), status=202)
 
     async def restart_task(self, request: web.Request) -> web.Response:
         name, task = request.match_info["name"], request.match_info["task"]
@@ -260,6 +324,42 @@ class _Rest:
             return error(404, f"Unknown task: {name}-{task}")
         await connector.rerun()
         return web.Response(status=204)
+
+    async def topics(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        connector = self._connectors.get(name)
+        return web.json_response({name: {"topics": [] if connector is None else await connector.topics()}})
+
+    async def reset_topics(self, request: web.Request) -> web.Response:
+        connector = self._connectors.get(request.match_info["name"])
+        if connector is not None:
+            await connector.reset_topics()
+        return web.Response(status=202)
+
+    async def offsets(self, request: web.Request) -> web.Response:
+        async def body(_name: str, connector: Controlled) -> Any:
+            return {"offsets": await connector.offsets()}
+
+        return await self._answer(request, body)
+
+    async def alter_offsets(self, request: web.Request) -> web.Response:
+        async def body(name: str, connector: Controlled) -> Any:
+            changes = (await object_of(request)).get("offsets")
+            if not isinstance(changes, list) or not changes:
+                raise BadRequest("Partitions / offsets need to be provided for an alter offsets request")
+            await _require_stopped(name, connector)
+            await connector.alter_offsets(changes)
+            return {"message": _OFFSETS.format("altered")}
+
+        return await self._answer(request, body)
+
+    async def reset_offsets(self, request: web.Request) -> web.Response:
+        async def body(name: str, connector: Controlled) -> Any:
+            await _require_stopped(name, connector)
+            await connector.alter_offsets(None)
+            return {"message": _OFFSETS.format("reset")}
+
+        return await self._answer(request, body)
 
     async def loggers(self, _request: web.Request) -> web.Response:
         return web.json_response({name: _level(level) for name, level in log_levels.loggers().items()})
@@ -278,8 +378,12 @@ class _Rest:
         if not isinstance(level, str):
             return error(400, "Desired 'level' parameter was not specified in request.")
         name = request.match_info["logger"]
-        if not log_levels.set_level(name, level):
+        if not log_levels.is_level(level):
             return error(404, f"invalid log level '{level}'.")
+        if request.query.get("scope", "worker").lower() == "cluster":
+            await self._set_level_everywhere(name, level)
+            return web.Response(status=204)
+        log_levels.set_level(name, level)
         return web.json_response([name])
 
     async def _answer(self, request: web.Request, body: Callable[[str, Controlled], Awaitable[Any]]) -> web.Response:
@@ -311,20 +415,20 @@ class _Editor:
         self._store = store
 
     async def create(self, request: web.Request) -> web.Response:
-        name, properties, state = _creation(await _object(request))
+        name, properties, state = _creation(await object_of(request))
         if name in self._connectors:
             return error(409, f"Connector {name} already exists")
         return await self._put(name, properties, state)
 
     async def put(self, request: web.Request) -> web.Response:
-        return await self._put(request.match_info["name"], _properties(await _object(request), "the body"))
+        return await self._put(request.match_info["name"], properties_of(await object_of(request), "the body"))
 
     async def patch(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         connector = self._connectors.get(name)
         if connector is None:
             return error(404, f"Connector {name} not found")
-        changes = _properties(await _object(request), "the body", nulls=True)
+        changes = properties_of(await object_of(request), "the body", nulls=True)
         return await self._put(name, {**connector.properties(), **changes})
 
     async def delete(self, request: web.Request) -> web.Response:
@@ -342,6 +446,8 @@ class _Editor:
             raise BadRequest(f"Connector name configuration ({own}) doesn't match connector name in the URL ({name})")
         created = name not in self._connectors
         given = {key: text for key, text in properties.items() if text is not None}
+        if not given.get(_CLASS):
+            raise BadRequest(f"Connector config of {name} contains no connector type: set {_CLASS}")
         try:
             await self._store.put(name, {"name": name, **given}, initial_state)
         except ConfigurationError as problem:
@@ -351,7 +457,10 @@ class _Editor:
                 f"{listed}"
             ) from None
         headers = {"Location": f"/connectors/{quote(name)}"} if created else {}
-        return web.json_response(_info(name, self._connectors[name]), status=201 if created else 200, headers=headers)
+        info = await _info(name, self._connectors[name])
+        if created:
+            info["tasks"] = []
+        return web.json_response(info, status=201 if created else 200, headers=headers)
 
 
 def _creation(body: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]:
@@ -359,7 +468,7 @@ def _creation(body: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]
     unknown = sorted(body.keys() - {"name", "config", "initial_state"})
     if unknown:
         raise BadRequest(f"unknown field {unknown[0]!r}: the fields are name, config and initial_state")
-    properties = _properties(body.get("config"), 'the field "config"')
+    properties = properties_of(body.get("config"), 'the field "config"')
     name, state = body.get("name") or properties.get("name"), body.get("initial_state")
     if not isinstance(name, str) or not name.strip() or "/" in name:
         raise BadRequest("a connector needs a name, without a slash")
@@ -370,7 +479,14 @@ def _creation(body: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]
     return name, properties, state.upper()
 
 
-async def _object(request: web.Request) -> dict[str, Any]:
+async def object_of(request: web.Request) -> dict[str, Any]:
+    """Return the JSON object in a body.
+
+    Raises:
+        BadRequest: the body is something else.
+    """
+    if request.content_type != _JSON:
+        raise web.HTTPUnsupportedMediaType
     try:
         body = json.loads(await request.text())
     except (ValueError, LookupError, RecursionError):  # also an unknown character set
@@ -380,8 +496,17 @@ async def _object(request: web.Request) -> dict[str, Any]:
     return body
 
 
-def _properties(given: Any, what: str, *, nulls: bool = False) -> dict[str, Any]:
-    """The properties in a body: texts, as which numbers and truth values are taken; ``None`` removes one."""
+def properties_of(given: Any, what: str, *, nulls: bool = False) -> dict[str, Any]:
+    """Return the properties in a body: texts, as which numbers and truth values are taken.
+
+    Args:
+        given: the part of the body.
+        what: its name, for errors.
+        nulls: whether a property may be ``None``.
+
+    Raises:
+        BadRequest: it is no JSON object of them.
+    """
     if not isinstance(given, dict):
         raise BadRequest(f"{what} must be a JSON object of properties")
     for name, value in given.items():
@@ -392,12 +517,26 @@ def _properties(given: Any, what: str, *, nulls: bool = False) -> dict[str, Any]
     }
 
 
+async def _internal(_request: web.Request) -> web.Response:
+    """Refuse what workers of Kafka Connect ask of each other."""
+    return error(400, "Internal request missing required signature")
+
+
+async def _require_stopped(name: str, connector: Controlled) -> None:
+    if (await connector.connect_state()).state != "STOPPED":
+        raise BadRequest(
+            "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
+            f"specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
+        )
+
+
 async def _ready(body: Any) -> Any:
     return body
 
 
-def _info(name: str, connector: Controlled) -> dict[str, Any]:
-    tasks = [{"connector": name, "task": 0}]
+async def _info(name: str, connector: Controlled) -> dict[str, Any]:
+    has_task = (await connector.connect_state()).state not in ("STOPPED", "UNASSIGNED")
+    tasks = [{"connector": name, "task": 0}] if has_task else []
     return {"name": name, "config": dict(connector.properties()), "tasks": tasks, "type": "source"}
 
 

@@ -36,6 +36,11 @@ def level_of(name: str) -> str | None:
     return _NAMES.get(level, str(level))
 
 
+def is_level(level: str) -> bool:
+    """Whether there is a level of this name."""
+    return level.upper() in _LEVELS
+
+
 def set_level(name: str, level: str) -> bool:
     """Set the level of a logger and of all below it that have none of their own; returns whether the level exists."""
     number = _LEVELS.get(level.upper())

@@ -110,6 +110,8 @@ async def json_errors(request: web.Request, handler: Handler) -> web.StreamRespo
     try:
         return await handler(request)
     except web.HTTPException as failure:
+        if request.method == "OPTIONS" and failure.status == HTTPStatus.METHOD_NOT_ALLOWED:
+            return web.Response(text=failure.headers["Allow"], headers={"Allow": failure.headers["Allow"]})
         response = error(failure.status, f"HTTP {failure.status} {failure.reason}")
         if "Allow" in failure.headers:
             response.headers["Allow"] = failure.headers["Allow"]

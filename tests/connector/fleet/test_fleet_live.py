@@ -69,6 +69,7 @@ class Cluster:
             config = WorkerConfig(self.folder, self.database.server, self.kafka.bootstrap, {})
         self.database.execute(f"CREATE TABLE {config.name} (id INT PRIMARY KEY)")
         self.insert(config, 1)
+        config.properties["connector.class"] = "io.debezium.connector.mysql.MySqlConnector"
         config.properties["table.include.list"] = f"{self.database.name}.{config.name}"
         del config.properties["offset.storage.topic"]
         return config

@@ -171,7 +171,8 @@ class Worker:
 
     def send(self, method: str, path: str, body: str = "") -> tuple[int, str]:
         """The status and the text of the answer to a request."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body.encode() or None, method=method)
+        url, headers = f"http://127.0.0.1:{self.port}{path}", {"Content-Type": "application/json"}
+        request = urllib.request.Request(url, body.encode() or None, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=SOON) as answer:
                 return int(answer.status), answer.read().decode()

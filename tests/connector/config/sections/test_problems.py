@@ -141,7 +141,7 @@ def test_all_problems_are_reported_at_once(valid: dict[str, str]) -> None:
     ],
 )
 def test_lists_that_exclude_each_other(one: str, other: str, valid: dict[str, str]) -> None:
-    assert problems(valid | {one: "a", other: "b"}) == {one: f"cannot be used together with {other}"}
+    assert problems(valid | {one: "a", other: "b"}) == {other: f"cannot be used together with {one}"}
     from_properties(valid | {one: "a", other: " "})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
@@ -39,6 +40,18 @@ class Fake:
 
     async def connect_state(self) -> ConnectorState:
         return ConnectorState(connect_state(self.state), trace=self.error or "")
+
+    async def offsets(self) -> list[dict[str, Any]]:
+        return [{"partition": {"server": "shop"}, "offset": {"file": "b.000001", "pos": 4}}]
+
+    async def alter_offsets(self, changes: list[Any] | None) -> None:
+        self.done.append(json.dumps(changes))
+
+    async def topics(self) -> list[str]:
+        return ["shop.shop.orders"]
+
+    async def reset_topics(self) -> None:
+        self.done.append("reset")
 
     async def hold(self, state: str) -> None:
         self.done.append(state)
@@ -119,7 +132,6 @@ def test_states(state: str, shown: str, tasks: int) -> None:
     ("method", "path", "code", "done"),
     [
         ("PUT", "pause", 202, ["PAUSED"]),
-        ("POST", "pause", 202, ["PAUSED"]),
         ("PUT", "stop", 204, ["STOPPED"]),
         ("PUT", "resume", 202, ["resume"]),
         ("POST", "restart", 204, ["rerun"]),
@@ -225,7 +237,6 @@ def test_access(token: str | None, bind: str, host: str, headers: dict[str, str]
     ("method", "path"),
     [
         ("PUT", "/connectors/shop/pause"),
-        ("POST", "/connectors/shop/pause"),
         ("PUT", "/connectors/shop/stop"),
         ("POST", "/connectors/shop/restart"),
         ("POST", "/connectors/shop/tasks/0/restart"),
@@ -263,12 +274,16 @@ class FakeStore:
     async def delete(self, name: str) -> None:
         del self.connectors[name]
 
+    async def set_level(self, logger: str, level: str) -> None:
+        self.put_.append((logger, {}, level))
+
 
 def edit(store: FakeStore, method: str, path: str, body: Any = None, text: str | None = None) -> tuple[int, Any, str]:
     async def work() -> tuple[int, Any, str]:
         app = web.Application(middlewares=[json_errors])
         app.add_routes(routes(store.connectors, Access(None, "127.0.0.1"), store))
-        given: dict[str, Any] = {"json": body} if text is None else {"data": text}
+        given: dict[str, Any] = {"data": json.dumps(body) if text is None else text}
+        given["headers"] = {"Content-Type": "application/json"}
         async with TestClient(TestServer(app)) as client, client.request(method, path, **given) as answer:
             content = await answer.text()
             return answer.status, await answer.json() if content else None, answer.headers.get("Location", "")
@@ -279,13 +294,18 @@ def edit(store: FakeStore, method: str, path: str, body: Any = None, text: str |
 def test_a_connector_is_created() -> None:
     store = FakeStore()
     code, body, location = edit(
-        store, "POST", "/connectors", {"name": "crm \u00e4", "config": {"tasks.max": 1, "a": True}}
+        store,
+        "POST",
+        "/connectors",
+        {"name": "crm \u00e4", "config": {"connector.class": "C", "tasks.max": 1, "a": True}},
     )
     assert (code, body["name"], location) == (201, "crm \u00e4", "/connectors/crm%20%C3%A4")
-    assert store.put_ == [("crm \u00e4", {"name": "crm \u00e4", "tasks.max": "1", "a": "true"}, None)]
-    paused = {"config": {"name": "crm2"}, "initial_state": "paused"}
+    assert store.put_ == [
+        ("crm \u00e4", {"name": "crm \u00e4", "connector.class": "C", "tasks.max": "1", "a": "true"}, None)
+    ]
+    paused = {"config": {"name": "crm2", "connector.class": "C"}, "initial_state": "paused"}
     assert edit(store, "POST", "/connectors", paused)[0] == 201
-    assert store.put_[-1] == ("crm2", {"name": "crm2"}, "PAUSED")
+    assert store.put_[-1] == ("crm2", {"name": "crm2", "connector.class": "C"}, "PAUSED")
     assert edit(store, "POST", "/connectors", {"name": "shop", "config": {}})[:2] == (
         409,
         {"error_code": 409, "message": "Connector shop already exists"},
@@ -293,16 +313,18 @@ def test_a_connector_is_created() -> None:
 
 
 def test_a_configuration_is_changed() -> None:
-    store = FakeStore()
-    assert edit(store, "PUT", "/connectors/shop/config", {"x": "1"})[0] == 200
-    assert edit(store, "PUT", "/connectors/crm/config", {"x": "1"})[::2] == (201, "/connectors/crm")
-    assert edit(store, "PATCH", "/connectors/shop/config", {"database.password": None, "x": "2"})[0] == 200
+    store, given = FakeStore(), {"connector.class": "C", "x": "1"}
+    assert edit(store, "PUT", "/connectors/shop/config", given)[0] == 200
+    assert edit(store, "PUT", "/connectors/crm/config", given)[::2] == (201, "/connectors/crm")
+    changes = {"database.password": None, "x": "2", "connector.class": "D"}
+    assert edit(store, "PATCH", "/connectors/shop/config", changes)[0] == 200
     assert [properties for _, properties, _ in store.put_] == [
-        {"name": "shop", "x": "1"},
-        {"name": "crm", "x": "1"},
-        {"name": "shop", "x": "2"},
+        {"name": "shop", **given},
+        {"name": "crm", **given},
+        {"name": "shop", "x": "2", "connector.class": "D"},
     ]
     assert edit(store, "PATCH", "/connectors/none/config", {})[0] == 404
+    assert edit(store, "PUT", "/connectors/shop/config", {"x": "1"})[0] == 400
 
 
 def test_a_connector_is_deleted() -> None:
@@ -341,7 +363,7 @@ def test_a_bad_body_is_refused(body: str) -> None:
 def test_all_problems_of_a_configuration_are_in_the_answer() -> None:
     store = FakeStore()
     store.broken = ConfigurationError([Problem("topic.prefix", "is required"), Problem("snapshot.mode", "is wrong")])
-    code, answer, _ = edit(store, "PUT", "/connectors/shop/config", {})
+    code, answer, _ = edit(store, "PUT", "/connectors/shop/config", {"connector.class": "C"})
     assert code == 400
     assert answer["message"] == (
         "Connector configuration is invalid and contains the following 2 error(s):\n"
@@ -352,9 +374,45 @@ def test_all_problems_of_a_configuration_are_in_the_answer() -> None:
 def test_a_store_that_is_away_is_unavailable() -> None:
     store = FakeStore()
     store.broken = StoreUnavailable("Kafka does not answer")
-    assert edit(store, "PUT", "/connectors/shop/config", {})[0] == 503
+    assert edit(store, "PUT", "/connectors/shop/config", {"connector.class": "C"})[0] == 503
 
 
 def test_connectors_of_files_are_not_changed() -> None:
     assert ask(Fake(), "POST", "/connectors", json={"name": "a", "config": {}})[0] == 405
     assert ask(Fake(), "DELETE", "/connectors/shop")[0] == 405
+
+
+def test_a_body_of_another_type_is_refused() -> None:
+    assert ask(Fake("STOPPED"), "PATCH", "/connectors/shop/offsets", data="{}")[0] == 415
+    assert ask(Fake(), "GET", "/connectors", headers={"Accept": "text/plain"})[0] == 406
+    assert ask(Fake(), "GET", "/connectors", headers={"Accept": "text/html, */*;q=0.1"})[0] == 200
+
+
+def test_offsets_are_shown_and_changed_while_the_connector_is_stopped() -> None:
+    offsets = [{"partition": {"server": "shop"}, "offset": {"file": "b.000001", "pos": 4}}]
+    assert ask(Fake(), "GET", "/connectors/shop/offsets") == (200, {"offsets": offsets})
+    running, stopped = Fake(), Fake("STOPPED")
+    for method, more in (("PATCH", {"json": {"offsets": offsets}}), ("DELETE", {})):
+        code, body = ask(running, method, "/connectors/shop/offsets", **more)
+        assert (code, "must be in the STOPPED state" in body["message"]) == (400, True)
+        assert ask(stopped, method, "/connectors/shop/offsets", **more)[0] == 200
+        assert ask(stopped, method, "/connectors/none/offsets", **more)[0] == 404
+    assert (running.done, stopped.done) == ([], [json.dumps(offsets), "null"])
+    for wrong in ({}, {"offsets": []}, {"offsets": {}}):
+        assert ask(stopped, "PATCH", "/connectors/shop/offsets", json=wrong)[0] == 400
+
+
+def test_topics_are_shown_and_forgotten() -> None:
+    fake = Fake()
+    assert ask(fake, "GET", "/connectors/shop/topics") == (200, {"shop": {"topics": ["shop.shop.orders"]}})
+    assert ask(fake, "GET", "/connectors/none/topics") == (200, {"none": {"topics": []}})
+    assert ask(fake, "PUT", "/connectors/shop/topics/reset") == (202, None)
+    assert ask(fake, "PUT", "/connectors/none/topics/reset") == (202, None)
+    assert fake.done == ["reset"]
+
+
+def test_a_level_for_all_workers() -> None:
+    store = FakeStore()
+    assert edit(store, "PUT", "/admin/loggers/x.y?scope=cluster", {"level": "WARN"})[:2] == (204, None)
+    assert store.put_ == [("x.y", {}, "WARN")]
+    assert edit(store, "PUT", "/admin/loggers/x.y?scope=cluster", {"level": "LOUD"})[0] == 404

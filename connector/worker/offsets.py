@@ -1,0 +1,53 @@
+"""Edge: shows and changes the stored position of a connector that is stopped, in Kafka Connect's form."""
+
+from typing import Any
+
+from rowtide.connector.config import Configuration
+from rowtide.connector.delivery.errors import OffsetStoreError
+from rowtide.connector.engine.wiring import offset_store
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.worker.web.connect_rest import BadRequest, StoreUnavailable
+
+
+def offsets_of(config: Configuration) -> list[dict[str, Any]]:
+    """Return the stored position: ``[{"partition": {"server": ...}, "offset": {...}}]``, or nothing.
+
+    Raises:
+        StoreUnavailable: it cannot be read.
+    """
+    try:
+        found = offset_store(config).load()
+    except OffsetStoreError as error:
+        raise StoreUnavailable(str(error)) from error
+    return [] if found is None else [{"partition": {"server": config.topics.prefix}, "offset": found.to_map()}]
+
+
+def alter_offsets(config: Configuration, changes: list[Any] | None) -> None:
+    """Store a position, or delete it.
+
+    Args:
+        config: of the connector, which must not run.
+        changes: as :func:`offsets_of` returns it, with ``None`` as the offset to delete it; ``None`` deletes all.
+
+    Raises:
+        BadRequest: it is no position of this connector. Kafka Connect stores whatever it gets.
+        StoreUnavailable: it cannot be written.
+    """
+    offset = None if changes is None else _offset(config, changes)
+    try:
+        offset_store(config).save(offset)
+    except OffsetStoreError as error:
+        raise StoreUnavailable(str(error)) from error
+
+
+def _offset(config: Configuration, changes: list[Any]) -> SourceOffset | None:
+    partition = {"server": config.topics.prefix}
+    match changes:
+        case [{"partition": found, "offset": None}] if found == partition:
+            return None
+        case [{"partition": found, "offset": dict(offset)}] if found == partition:
+            try:
+                return SourceOffset.from_map(offset)
+            except ValueError as error:
+                raise BadRequest(f"the offset is no position of a binlog: {error}") from None
+    raise BadRequest(f"one offset is needed, with the partition {partition}: the connector has no other")

@@ -1,0 +1,44 @@
+"""Edge: what is wrong with the configuration of a connector, as Kafka Connect's validation asks."""
+
+from collections.abc import Callable, Collection, Mapping
+
+from rowtide.connector.check import Severity, check_database
+from rowtide.connector.config import Configuration, ConfigurationError, Problem
+from rowtide.connector.config.catalogue import PROPERTIES, history
+from rowtide.connector.config.sections.property_reader import family_of
+
+_CONNECTION = frozenset(
+    {"database.hostname", "database.port", "database.user", "database.password", "database.ssl.mode"}
+)
+
+
+NOT_REQUIRED = frozenset({history.TOPIC.name})
+"""What a start needs, and Debezium's validation does not."""
+
+
+def problems_of(
+    properties: Mapping[str, str], build: Callable[[Mapping[str, str], Collection[str]], Configuration]
+) -> list[Problem]:
+    """Return the problems of a configuration. If it has none, connect to the database.
+
+    The properties with errors are those that Kafka Connect and Debezium report: unknown ones are none of them, and a
+    database that does not accept the log-in is an error of ``database.hostname``, whatever is wrong.
+
+    Args:
+        properties: of the connector.
+        build: makes the configuration of them, and of names that are not required; raises ``ConfigurationError``.
+    """
+    try:
+        config = build(properties, NOT_REQUIRED)
+    except ConfigurationError as error:
+        known = [problem for problem in error.problems if problem.property in PROPERTIES or family_of(problem.property)]
+        if known:
+            return known
+        accepted = {problem.property for problem in error.problems}
+        config = build({name: text for name, text in properties.items() if name not in accepted}, NOT_REQUIRED)
+    findings, _ = check_database(config, tables=False)
+    return [
+        Problem("database.hostname", f"Unable to connect: {finding}")
+        for finding in findings
+        if finding.severity is Severity.ERROR and finding.subject in _CONNECTION
+    ]

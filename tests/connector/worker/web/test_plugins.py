@@ -1,0 +1,83 @@
+"""Kafka Connect's resources for plugins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from rowtide.connector.config import Problem
+from rowtide.connector.worker.web.access import Access
+from rowtide.connector.worker.web.plugins import plugin_routes
+from rowtide.connector.worker.web.server import json_errors
+
+MYSQL = "io.debezium.connector.mysql.MySqlConnector"
+
+
+def wrong(properties: Mapping[str, str]) -> Iterable[Problem]:
+    return [Problem(name, "is wrong") for name, text in properties.items() if text == "wrong"]
+
+
+def ask(method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    async def work() -> tuple[int, Any]:
+        app = web.Application(middlewares=[json_errors])
+        app.add_routes(plugin_routes(Access(None, "127.0.0.1"), wrong, None))
+        async with TestClient(TestServer(app)) as client, client.request(method, path, json=body) as answer:
+            return answer.status, await answer.json()
+
+    return asyncio.run(work())
+
+
+def test_the_worker() -> None:
+    code, body = ask("GET", "/")
+    assert (code, body.keys(), body["kafka_cluster_id"]) == (200, {"version", "commit", "kafka_cluster_id"}, "")
+
+
+def test_the_plugins() -> None:
+    code, body = ask("GET", "/connector-plugins")
+    assert code == 200
+    assert [one["class"] for one in body] == ["io.debezium.connector.mariadb.MariaDbConnector", MYSQL]
+    kinds = {one["class"]: one["type"] for one in ask("GET", "/connector-plugins?connectorsOnly=false")[1]}
+    assert kinds["io.debezium.transforms.ExtractNewRecordState"] == "transformation"
+    assert kinds["org.apache.kafka.connect.json.JsonConverter"] == "converter"
+    assert kinds["org.apache.kafka.connect.transforms.predicates.HasHeaderKey"] == "predicate"
+
+
+@pytest.mark.parametrize("plugin", [MYSQL, "MySqlConnector", "MySql"])
+def test_the_properties_of_a_connector(plugin: str) -> None:
+    code, body = ask("GET", f"/connector-plugins/{plugin}/config")
+    by_name = {one["name"]: one for one in body}
+    assert code == 200
+    assert by_name["topic.prefix"]["required"]
+    mode = by_name["snapshot.mode"]
+    assert (mode["type"], mode["default_value"], mode["group"]) == ("STRING", "initial", "Snapshots")
+    assert by_name["database.password"]["type"] == "PASSWORD"
+
+
+def test_unknown_plugins() -> None:
+    assert ask("GET", "/connector-plugins/no.such.Plugin/config")[0] == 404
+    assert ask("PUT", "/connector-plugins/no.such.Plugin/config/validate", {"connector.class": MYSQL})[0] == 400
+    other = {"connector.class": "io.debezium.connector.mariadb.MariaDbConnector"}
+    assert ask("PUT", f"/connector-plugins/{MYSQL}/config/validate", other)[0] == 400
+    assert ask("PUT", f"/connector-plugins/{MYSQL}/config/validate", {"name": "a"})[0] == 400
+
+
+def test_a_configuration_is_validated() -> None:
+    given = {
+        "connector.class": MYSQL,
+        "snapshot.mode": "wrong",
+        "database.password": "secret",
+        "transforms.t.type": "wrong",
+    }
+    code, body = ask("PUT", "/connector-plugins/MySql/config/validate", given)
+    values = {one["value"]["name"]: one["value"] for one in body["configs"]}
+    assert (code, body["name"], body["error_count"]) == (200, MYSQL, 2)
+    assert {name for name, value in values.items() if value["errors"]} == {"snapshot.mode", "transforms.t.type"}
+    assert values["snapshot.mode"]["value"] == "wrong"
+    assert "when_needed" in values["snapshot.mode"]["recommended_values"]
+    assert values["database.password"]["value"] is None
+    assert values["max.batch.size"]["value"] == "2048"
