@@ -302,7 +302,7 @@ def test_snapshot_records_that_come_to_rows_of_a_table_without_a_key_are_counted
     assert (again["p.d.bag"].reread, again["p.d.bag"].rows.inserted, again["p.d.keyed"].reread) == (4, 5, 0)
 
 
-@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+@pytest.mark.parametrize("table_format", ["delta", pytest.param("parquet", marks=pytest.mark.nightly)])
 def test_wider_types_and_defaults_of_one_batch(run, rows_of, tmp_path, monkeypatch, table_format) -> None:
     from rowtide.spark_consumers.state import StateStore
 

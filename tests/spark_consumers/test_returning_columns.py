@@ -48,7 +48,7 @@ def test_a_column_that_is_added_and_dropped_gets_its_default_when_it_is_added_ag
     same_rows(rows_of(str(tmp_path / "p.d.t")), fold(topic.records))
 
 
-@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+@pytest.mark.parametrize("table_format", ["delta", pytest.param("parquet", marks=pytest.mark.nightly)])
 def test_a_column_without_a_default_that_is_added_again_keeps_its_type(run, rows_of, tmp_path, table_format) -> None:
     topic = Topic("p.d.t", [ID], ["id"])
     write(topic, [ID, TEXT], range(2), 100, "before")

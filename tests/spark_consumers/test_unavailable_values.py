@@ -21,7 +21,7 @@ SIZES_AND_FORMATS = pytest.mark.parametrize(
     [
         ("small", "delta"),
         ("small", "parquet"),
-        ("large", "delta"),
+        pytest.param("large", "delta", marks=pytest.mark.nightly),
         pytest.param("large", "parquet", marks=pytest.mark.nightly),
     ],
 )

@@ -52,6 +52,7 @@ STATEMENTS = [
     "replica_uuid",
 ]
 """A part of each statement of a check, a snapshot, a recovery and a stream."""
+OFTEN = {"VERSION()", "SHOW GRANTS", "FLUSH TABLES", "LOG STATUS", "XA RECOVER", "SHOW CREATE TABLE", "`id`"}
 AT_A_RESTART = {"SET SESSION time_zone", "@@GLOBAL.gtid_purged", "@@lower_case_table_names", "master_binlog_checksum"}
 
 
@@ -79,7 +80,10 @@ def proxied(table: Database, configured: Configured) -> Callable[..., WorkerConf
     return make
 
 
-@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize(
+    "statement",
+    [pytest.param(one, marks=() if one in OFTEN | AT_A_RESTART else pytest.mark.nightly) for one in STATEMENTS],
+)
 def test_a_connection_that_is_cut_at_any_statement(
     table: Database, proxied: Callable[..., WorkerConfig], topics: Topics, statement: str
 ) -> None:
