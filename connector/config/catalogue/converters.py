@@ -107,7 +107,8 @@ def _properties(side: Side) -> ConverterProperties:
             ConverterClass.JSON,
             f"The converter of {what}. Its settings apply only if this class is set.",
             Status.PARTLY,
-            ", ".join(one.value.rpartition(".")[2] for one in ConverterClass),
+            "JsonConverter, StringConverter, ByteArrayConverter, BinaryDataConverter, AvroConverter (Confluent's and "
+            "Apicurio's), ProtobufConverter, CloudEventsConverter",
         ),
         schemas=Property(f"{prefix}.schemas.enable", boolean(), True, f"Include the schema in each {side} (JSON)."),
         decimals=Property(
