@@ -28,6 +28,7 @@ __all__ = ["SOON", "Worker", "WorkerConfig", "eventually"]
 SOON = 180.0
 """Seconds after which a test gives up waiting, on a machine that has other things to do, too."""
 
+_SHOWN_LINES = 60
 STREAMING = "reading the binlog from"
 
 
@@ -128,6 +129,8 @@ class Worker:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.kill()
+        if error is not None:  # pytest shows it with the failure
+            print(f"the end of the log of process {self.pid}:", *self.log.splitlines()[-_SHOWN_LINES:], sep="\n")
 
     @property
     def pid(self) -> int:
