@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,8 @@ from tests.support.configurations import PROPERTIES
 
 class Task:
     """A task that stops when it is released."""
+
+    current = SimpleNamespace(delivery=None)
 
     def __init__(self) -> None:
         self.started = self.released = False
