@@ -5,15 +5,16 @@ dates and times are ISO 8601 without quotes. Source: ``org.apache.kafka.connect.
 """
 
 from binascii import b2a_base64
-from datetime import UTC, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from rowtide.envelope.json.java_numbers import decimal_number_text, double_text, float_text
 from rowtide.envelope.json.text import decimal_scale
 from rowtide.envelope.schema import Schema
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = date(1970, 1, 1)
 _DAY = 86_400_000
+_DAYS_OF_400_YEARS = 146_097
 _CONNECT_DATE = "org.apache.kafka.connect.data.Date"
 _CONNECT_TIMES = ("org.apache.kafka.connect.data.Time", "org.apache.kafka.connect.data.Timestamp")
 
@@ -77,8 +78,11 @@ def _integer_text(schema: Schema, value: int) -> str:
     elif schema.name not in _CONNECT_TIMES:
         return str(value)
     # Connect formats a java.util.Date by its size, so that 1970-01-01 becomes a time of day.
-    moment = _EPOCH + timedelta(milliseconds=value)
-    time = f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    days, millis = divmod(value, _DAY)
+    seconds = millis // 1000
+    time = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{millis % 1000:03d}Z"
     if value < _DAY:
         return time
-    return moment.date().isoformat() + ("" if value % _DAY == 0 else "T" + time)
+    cycles, rest = divmod(days, _DAYS_OF_400_YEARS)  # Python's dates end with the year 9999
+    day = _EPOCH + timedelta(days=rest)
+    return f"{day.year + 400 * cycles}{day:-%m-%d}" + (f"T{time}" if millis else "")
