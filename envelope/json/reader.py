@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Context, Decimal
 from typing import Any
 
-from rowtide.envelope.json.java_numbers import to_float32
+from rowtide.envelope.json.java_numbers import float32_of
 from rowtide.envelope.json.text import decimal_scale
 from rowtide.envelope.schema import Field, Schema
 
@@ -150,7 +150,7 @@ _READERS: dict[str, Callable[[Schema, Any], Any]] = {
     "int16": _integer,
     "int32": _integer,
     "int64": _integer,
-    "float": lambda _schema, document: to_float32(float(document)),  # also "NaN" and "Infinity"
+    "float": lambda _schema, document: float32_of(Decimal(document)),  # also "NaN" and "Infinity"
     "double": lambda _schema, document: float(document),
     "boolean": _checked(bool),
     "string": _checked(str),

@@ -7,7 +7,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from rowtide.envelope.json.java_numbers import to_float32
+from rowtide.envelope.json.java_numbers import float32_of
 from rowtide.envelope.json.text import decimal_scale
 from rowtide.envelope.schema import INT32, INTEGER_BITS, STRING, Field, Schema
 from rowtide.envelope.transforms.options import Options
@@ -265,7 +265,7 @@ def _unscaled(schema: Schema, text: str) -> int:
 
 _REPLACEMENTS: dict[str, Callable[[Schema, str], Any]] = {
     **{kind: _integer(bits) for kind, bits in INTEGER_BITS.items()},
-    "float": lambda _schema, text: to_float32(float(Decimal(text))),
+    "float": lambda _schema, text: float32_of(Decimal(text)),
     "double": lambda _schema, text: float(Decimal(text)),
     "decimal": _unscaled,
     "string": lambda _schema, text: text,

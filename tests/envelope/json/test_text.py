@@ -225,3 +225,8 @@ def test_every_schema_and_value_are_parsed_again(data: st.DataObject) -> None:
 def test_nan_and_infinity_are_parsed_again() -> None:
     assert parse_value(FLOAT32, '"Infinity"') == float("inf")
     assert value_text(FLOAT32, parse_value(FLOAT32, '"NaN"')) == '"NaN"'
+
+
+def test_a_number_is_rounded_once_to_a_float() -> None:
+    above = "1.00000005960464477539062501"  # rounded to a double first, this is a tie
+    assert parse_value(FLOAT32, above) == 1 + 2**-23

@@ -339,6 +339,8 @@ def test_masks_are_zero_or_the_replacement_in_the_type_of_the_field() -> None:
     assert masked("d,f,i,t,l") == {"d": 0, "f": 0.0, "i": 0, "t": 0, "b": b"x", "l": []}
     # The reference fails on a decimal whose scale is not that of the replacement.
     assert masked("d,f,i", replacement="300.5") == MASKED_VALUE | {"d": 30050, "f": 300.5, "i": 44}
+    above = "1.00000005960464477539062501"  # rounded to a double first, this is a tie
+    assert masked("f", replacement=above) == MASKED_VALUE | {"f": 1 + 2**-23}
 
 
 @pytest.mark.parametrize(
