@@ -9,7 +9,7 @@ from rowtide.envelope.source import VERSIONS
 from rowtide.envelope.table import envelope_schema
 from rowtide.envelope.transforms import ConnectRecord, Plugin, TransformError, transform_chain
 from rowtide.envelope.transforms.python_hook import PythonTransform
-from rowtide.envelope.transforms.record import SchemaCache
+from rowtide.envelope.transforms.record import SchemaCache, described
 from rowtide.envelope.transforms.validation import check_record, schema_check
 
 __all__ = ["Converted", "RelationalColumn", "apply_transform", "change", "convert"]
@@ -96,11 +96,14 @@ def apply_transform(
         TransformConfigurationError: there is no such transform, or its options are invalid.
         TransformError: it raised, or its result does not fit its schema.
     """
-    if isinstance(transform, str):
-        return transform_chain([Plugin("tested", transform, dict(options or {}))]).records(record)
-    if options:
+    if options and not isinstance(transform, str):
         raise TransformError("a function takes no options: name a class by python:module.Class")
-    return list(PythonTransform(transform.__name__, transform).apply(record) or ())  # type: ignore[arg-type]
+    try:
+        if isinstance(transform, str):
+            return transform_chain([Plugin("tested", transform, dict(options or {}))]).records(record)
+        return list(PythonTransform(transform.__name__, transform).apply(record) or ())  # type: ignore[arg-type]
+    except TransformError as error:
+        raise TransformError(described(error, show_values=True)) from error
 
 
 def convert(

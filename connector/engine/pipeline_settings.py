@@ -111,6 +111,7 @@ def _transforms(config: Configuration, form: MessageForm | None) -> Transforms |
         header_converter(chosen.header),
         chosen.tolerant,
         dead_letters(config),
+        config.failure.show_values,
     )
 
 

@@ -35,6 +35,7 @@ class Transforms:
         headers: the converter of headers.
         tolerant: ``errors.tolerance=all``: skip a record that a transform or converter rejects.
         dead_letters: the topic where such a record is kept, if there is one.
+        show_values: ``errors.log.include.messages``: whether messages may contain values of rows.
     """
 
     chain: TransformChain
@@ -43,6 +44,7 @@ class Transforms:
     headers: HeaderConverter = field(default_factory=SimpleHeaderConverter)
     tolerant: bool = False
     dead_letters: DeadLetters | None = None
+    show_values: bool = False
 
 
 class MessageForm(Protocol):

@@ -25,7 +25,7 @@ from rowtide.envelope.json.reader import schema_from_json, value_from_json
 from rowtide.envelope.json.text import schema_text
 from rowtide.envelope.schema import STRING, Schema
 from rowtide.envelope.transforms import ConnectRecord, Header, TransformError
-from rowtide.envelope.transforms.record import SchemaCache, Side
+from rowtide.envelope.transforms.record import SchemaCache, Side, described
 
 log = logging.getLogger(__name__)
 
@@ -143,6 +143,7 @@ class Transformer:
         self._headers = transforms.headers
         self._tolerant = transforms.tolerant
         self._dead_letters = transforms.dead_letters
+        self._show_values = transforms.show_values
         plain = not transforms.chain.steps and isinstance(transforms.headers, SimpleHeaderConverter)
         self._transcoder = Transcoder(transforms.keys, transforms.values) if native is not None and plain else None
 
@@ -224,7 +225,7 @@ class Transformer:
         try:
             return self._chain.records(_record(batch, message))
         except TransformError as error:
-            raise TransformFailed(str(error)) from error
+            raise TransformFailed(described(error, show_values=self._show_values)) from error
 
     def _message(self, record: ConnectRecord) -> Message:
         headers = self._headers_of(record)

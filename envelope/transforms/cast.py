@@ -15,6 +15,7 @@ from rowtide.envelope.schema import Field as SchemaField
 from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import (
     ConnectRecord,
+    RejectedValue,
     SchemaCache,
     Side,
     TransformError,
@@ -178,7 +179,7 @@ def _boolean_of(source: Schema, *, exact: bool) -> Convert:
 
         def parsed(text: str) -> bool:
             if exact and text.lower() not in ("true", "false"):
-                raise ValueError(f"{text!r:.60} is neither true nor false")
+                raise RejectedValue("the text is neither true nor false", f"{text!r:.60}")
             return text.lower() == "true"
 
         return parsed
@@ -195,7 +196,7 @@ def _integer_of(source: Schema, target: Schema, *, exact: bool) -> Convert:
     def cast(value: Any) -> int:
         number = number_of(value)
         if strict and not -half <= number < half:
-            raise ValueError(f"{header_text(source, value)} does not fit {target.type}")
+            raise RejectedValue(f"the number does not fit {target.type}", f"{header_text(source, value):.60}")
         return (number + half) % (2 * half) - half
 
     return cast
@@ -222,7 +223,7 @@ def _whole_number(source: Schema, bits: int, *, exact: bool) -> Callable[[Any], 
         if math.isfinite(value):
             return int(value) if exact else max(-limit, min(int(value), limit - 1))
         if exact:
-            raise ValueError(f"{value} is not an integer")
+            raise RejectedValue("the number is not an integer", str(value))
         return 0 if math.isnan(value) else limit - 1 if value > 0 else -limit
 
     return truncated
@@ -240,7 +241,7 @@ def _float_of(source: Schema, target: Schema, *, exact: bool) -> Convert:
             number = Decimal(f"{value}E{-scale}")
         found = to_float(number)
         if exact and math.isinf(found) and math.isfinite(number):
-            raise ValueError(f"{header_text(source, value)} does not fit {_name_of(target)}")
+            raise RejectedValue(f"the number does not fit {_name_of(target)}", f"{header_text(source, value):.60}")
         return found
 
     return cast
@@ -248,12 +249,12 @@ def _float_of(source: Schema, target: Schema, *, exact: bool) -> Convert:
 
 def _parsed_integer(text: str) -> int:
     if not _INTEGER.fullmatch(text):
-        raise ValueError(f"{text!r:.60} is not an integer")
+        raise RejectedValue("the text is not an integer", f"{text!r:.60}")
     return int(text)
 
 
 def _parsed_number(text: str) -> Decimal | float:
     match = _NUMBER.fullmatch(text.strip(_SPACES))
     if match is None:
-        raise ValueError(f"{text!r:.60} is not a number")
+        raise RejectedValue("the text is not a number", f"{text!r:.60}")
     return float(match[1]) if match[1][-1] in "Ny" else Decimal(match[1])

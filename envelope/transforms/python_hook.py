@@ -85,7 +85,7 @@ class PythonTransform:
             else:
                 several = None
         except Exception as error:
-            raise TransformError(f"{PREFIX}{self.name} raised {type(error).__name__}: {error}") from error
+            raise TransformError(f"{PREFIX}{self.name} raised {type(error).__name__}", str(error)) from error
         if several is None:
             raise TransformError(
                 f"{PREFIX}{self.name} returned a {type(result).__name__}: return a ConnectRecord, several, or None"

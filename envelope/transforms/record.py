@@ -10,8 +10,31 @@ Side = Literal["key", "value"]
 T = TypeVar("T")
 
 
-class TransformError(ValueError):
+class RejectedValue(ValueError):
+    """A value cannot be used.
+
+    Args:
+        message: what is wrong, without values of rows.
+        detail: more, which may contain a value of a row.
+    """
+
+    def __init__(self, message: str, detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
+
+
+class TransformError(RejectedValue):
     """A transform cannot process a record."""
+
+
+def described(error: TransformError, *, show_values: bool) -> str:
+    """Return the message of an error, with the detail of its cause if values of rows may be shown."""
+    cause: BaseException | None = error
+    while cause is not None and not getattr(cause, "detail", ""):
+        cause = cause.__cause__
+    if cause is None:
+        return str(error)
+    return f"{error}: {cause.detail}" if show_values else f"{error} (errors.log.include.messages=true shows more)"  # type: ignore[attr-defined]
 
 
 class Header(NamedTuple):

@@ -8,6 +8,8 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
+from rowtide.envelope.transforms.record import RejectedValue
+
 _DAY = 86_400_000
 _EPOCH = 2_440_588  # 1970-01-01 as a Julian day number
 _REFORM = 2_299_161  # 1582-10-15, the first day of the Gregorian calendar
@@ -113,7 +115,7 @@ class SimpleDateFormat:
         return self._time(text, numbers) - offset
 
     def _mismatch(self, text: str) -> ValueError:
-        return ValueError(f"{text!r:.60} does not match the format {self.pattern}")
+        return RejectedValue(f"the text does not match the format {self.pattern}", f"{text!r:.60}")
 
     def _zone(self, text: str, at: int, letter: str, count: int) -> tuple[int, int]:
         """Return the position after a zone, and its offset in milliseconds."""
@@ -147,10 +149,12 @@ class SimpleDateFormat:
             number += 100 if number < self._century else 0
         if self.exact:
             if letter == "S" and len(digits) != 3:
-                raise ValueError(f"{text!r:.60}: milliseconds have three digits, not {digits}")
+                raise RejectedValue(f"milliseconds have three digits, not {len(digits)}", f"{text!r:.60}")
             low, high = _LIMITS[letter]
             if not low <= number <= high or digits.startswith("-"):
-                raise ValueError(f"{text!r:.60}: {digits} is not from {low} to {high} ({letter} in {self.pattern})")
+                raise RejectedValue(
+                    f"a number is not from {low} to {high} ({letter} in {self.pattern})", f"{digits} in {text!r:.60}"
+                )
         return found.end(), number
 
     def _time(self, text: str, numbers: dict[str, int]) -> int:
@@ -160,11 +164,11 @@ class SimpleDateFormat:
         day_of_month = numbers.get("d", 1)
         day = self._day(year + (month - 1) // 12, (month - 1) % 12 + 1, day_of_month)
         if self.exact and self._date(day) != (year, month, day_of_month):
-            raise ValueError(f"{text!r:.60}: there is no such date")
+            raise RejectedValue("there is no such date", f"{text!r:.60}")
         if "D" in numbers and "d" not in numbers:
             day = self._day(year, 1, 1) + numbers["D"] - 1
             if self.exact and self._date(day)[0] != year:
-                raise ValueError(f"{text!r:.60}: there is no such date")
+                raise RejectedValue("there is no such date", f"{text!r:.60}")
         hours = numbers.get("H")
         if hours is None and "k" in numbers:
             hours = 0 if numbers["k"] == 24 else numbers["k"]

@@ -146,7 +146,7 @@ class TimestampConverter:
 
     def _parsed(self, text: str) -> int:
         if self.format is None:
-            raise ValueError(f"{text!r:.60} is text: set format, for example yyyy-MM-dd")
+            raise ValueError("the time is text: set format, for example yyyy-MM-dd")
         return self.format.parse(text)
 
     def _scaled(self, number: int, by: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rowtide.envelope.schema import INTEGER_BITS, Schema
-from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, Side
+from rowtide.envelope.transforms.record import ConnectRecord, RejectedValue, SchemaCache, Side
 
 Check = Callable[[Any, str], None]
 """Raises ``ValueError`` with the path of a value that does not fit its schema."""
@@ -29,11 +29,11 @@ def check_record(record: object, given: ConnectRecord, checks: SchemaCache[Check
     if not isinstance(record, ConnectRecord):
         raise ValueError(f"a {type(record).__name__} instead of a ConnectRecord")  # noqa: TRY004 - not a bug of rowtide
     if not isinstance(record.topic, str) or not record.topic:
-        raise ValueError(f"a record whose topic is {record.topic!r}")
+        raise RejectedValue("a record whose topic is no text, or empty", repr(record.topic))
     for name in ("partition", "timestamp"):
         number = getattr(record, name)
         if number is not None and (type(number) is not int or number < 0):
-            raise ValueError(f"a record whose {name} is {number!r}: neither None nor a number from 0")
+            raise RejectedValue(f"a record whose {name} is neither None nor a number from 0", repr(number))
     sides: tuple[Side, Side] = ("key", "value")
     for side in sides:
         schema, content = record.schema_of(side), record.content(side)
@@ -63,7 +63,7 @@ def _check_headers(headers: object, checks: SchemaCache[Check]) -> None:
         raise ValueError(f"a record whose headers are a {type(headers).__name__} instead of a tuple")  # noqa: TRY004
     for header in headers:
         if not isinstance(header, tuple) or len(header) != 3 or not isinstance(header[0], str):
-            raise ValueError(f"a record with {header!r} instead of a Header(name, schema, value)")
+            raise RejectedValue("a record with something else than Header(name, schema, value)", f"{header!r:.60}")
         _check_content(f"header {header[0]}", header[1], header[2], checks)
 
 
@@ -112,9 +112,14 @@ def _content_check(schema: Schema) -> Check:
 def _class_check(wanted: type, kind: str) -> Check:
     def check(value: Any, path: str) -> None:
         if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
-            raise ValueError(f"{value!r:.60} for {path}, which is {kind}")
+            raise RejectedValue(f"{_named(value)} for {path}, which is {kind}", f"{value!r:.60}")
 
     return check
+
+
+def _named(value: object) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def _integer_check(kind: str) -> Check:
@@ -122,7 +127,8 @@ def _integer_check(kind: str) -> Check:
 
     def check(value: Any, path: str) -> None:
         if type(value) is not int or not -half <= value < half:
-            raise ValueError(f"{value!r:.60} for {path}, which is {kind}")
+            found = "a number out of range" if type(value) is int else _named(value)
+            raise RejectedValue(f"{found} for {path}, which is {kind}", f"{value!r:.60}")
 
     return check
 

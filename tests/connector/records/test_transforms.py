@@ -16,7 +16,7 @@ from rowtide.envelope.converters.plain import ByteArrayConverter
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.schema import INT32, OPTIONAL_INT32, STRING, Schema, struct
 from rowtide.envelope.settings import JsonSettings
-from rowtide.envelope.transforms import chain_from_properties
+from rowtide.envelope.transforms import ConnectRecord, chain_from_properties
 
 PLAIN = JsonSettings(schemas_enable=False)
 KEY = struct("t.Key", {"id": INT32})
@@ -53,6 +53,39 @@ def test_records_become_what_the_transforms_make_of_them() -> None:
     assert one.size == len(b'{"id":1}{"id":1,"v":"a","n":5}')
     assert one.offset == BEHIND
     assert one.ts_ms == 7
+
+
+@pytest.mark.parametrize("show", [False, True])
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"transforms.t.type": f"python:{__name__}.raising"},
+        {"transforms.t.type": f"python:{__name__}.as_a_text"},
+        {"transforms.t.type": "org.apache.kafka.connect.transforms.Cast$Value", "transforms.t.spec": "op:int32"},
+        {
+            "transforms.t.type": "org.apache.kafka.connect.transforms.TimestampConverter$Value",
+            "transforms.t.field": "op",
+            "transforms.t.format": "yyyy",
+            "transforms.t.target.type": "Date",
+        },
+    ],
+)
+def test_an_error_shows_a_value_of_the_row_only_if_it_may(properties: dict[str, str], show: bool) -> None:
+    chain = chain_from_properties({"transforms": "t", **properties})
+    made = Transformer(Transforms(chain, JsonConverter(PLAIN), JsonConverter(PLAIN), show_values=show))
+    value = {"before": None, "after": None, "source": {"snapshot": None}, "op": "secret"}
+    with pytest.raises(TransformFailed, match=r"transforms\.t: a record of topic t: ") as caught:
+        made.batch(batch((None, json.dumps(value).encode(), ())))
+    assert ("secret" in str(caught.value)) is show
+    assert str(caught.value).endswith("(errors.log.include.messages=true shows more)") is not show
+
+
+def raising(record: ConnectRecord) -> ConnectRecord:
+    raise KeyError(record.value["op"])
+
+
+def as_a_text(record: ConnectRecord) -> ConnectRecord:
+    return record.with_content("value", INT32, record.value["op"])
 
 
 def test_null_is_told_from_the_default_until_the_converter() -> None:

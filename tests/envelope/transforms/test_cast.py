@@ -84,7 +84,7 @@ def test_a_name_of_connect_does_not_stay_on_another_type() -> None:
 
 
 def test_a_default_that_cannot_be_cast_is_named() -> None:
-    with pytest.raises(TransformError, match="the default of field 'v': 'n' is not an integer"):
+    with pytest.raises(TransformError, match="the default of field 'v': the text is not an integer"):
         cast(Schema("string", default="n"), "1", "int32")
 
 
