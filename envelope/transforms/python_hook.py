@@ -6,11 +6,11 @@ A class is made once with the options of the transform as a dictionary of texts,
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
 
 from rowtide.envelope.transforms.options import Options
-from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, TransformError
+from rowtide.envelope.transforms.record import ConnectRecord, Header, SchemaCache, TransformError
 from rowtide.envelope.transforms.validation import Check, check_record
 
 PREFIX = "python:"
@@ -34,6 +34,47 @@ def imported(name: str) -> Any:
         return getattr(importlib.import_module(module_name), attribute)
     except ModuleNotFoundError as error:
         raise HookNotFoundError(f"{PREFIX}{name}: {error}. Install it, or add its folder to PYTHONPATH") from error
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise TypeError("a record is not changed in place: return another one, see record.with_content")
+
+
+class _GivenDict(dict[Any, Any]):
+    """A struct or map of a given record. Copies of it can be changed."""
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let copies be dictionaries that can be changed."""
+        return dict, (dict(self),)
+
+
+class _GivenList(list[Any]):
+    """An array of a given record. Copies of it can be changed."""
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = pop = _refuse
+    remove = reverse = sort = _refuse
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let copies be lists that can be changed."""
+        return list, (list(self),)
+
+
+def _unchangeable(value: Any) -> Any:
+    """A value whose structs, maps and arrays refuse changes: one in place would be written without a check."""
+    if isinstance(value, dict):
+        return _GivenDict(
+            {name: _unchangeable(item) if type(item) in (dict, list) else item for name, item in value.items()}
+        )
+    if isinstance(value, list):
+        return _GivenList(map(_unchangeable, value))
+    return value
+
+
+def _given(record: ConnectRecord) -> ConnectRecord:
+    headers = tuple(Header(name, schema, _unchangeable(value)) for name, schema, value in record.headers)
+    return replace(record, key=_unchangeable(record.key), value=_unchangeable(record.value), headers=headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +117,7 @@ class PythonTransform:
         Raises:
             TransformError: the function raised, or its result cannot be written.
         """
+        record = _given(record)
         try:
             result = self.function(record)
             if result is None or isinstance(result, ConnectRecord):

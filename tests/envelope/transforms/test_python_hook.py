@@ -1,6 +1,7 @@
 """Transforms that are functions and classes of the user's."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,8 @@ import rowtide
 from rowtide.envelope.schema import BYTES, DECIMAL, FLOAT64, INT32, INT64, STRING, Schema, struct
 from rowtide.envelope.transforms import ConnectRecord, Header, TransformConfigurationError, TransformError
 from rowtide.envelope.transforms.chain import chain_from_properties
-from rowtide.envelope.transforms.record import SchemaCache
+from rowtide.envelope.transforms.python_hook import PythonTransform
+from rowtide.envelope.transforms.record import SchemaCache, described
 from rowtide.envelope.transforms.validation import check_record
 
 SCHEMA = struct("s.d.t.Value", {"id": INT32})
@@ -37,6 +39,18 @@ def raising(record: ConnectRecord) -> ConnectRecord:
 
 def wrong(_record: ConnectRecord) -> Any:
     return ["text"]
+
+
+def changing(record: ConnectRecord) -> ConnectRecord:
+    record.value["id"] = 1.9
+    return record
+
+
+def copying(record: ConnectRecord) -> ConnectRecord:
+    value = deepcopy(record.value)
+    value["tags"].append("b")
+    value["inner"]["x"] += 1
+    return record.with_content("value", record.value_schema, value)
 
 
 def number(_record: ConnectRecord) -> Any:
@@ -145,6 +159,37 @@ def test_a_function_returns_one_record_none_or_several() -> None:
     assert [record.value for record in records("twice")] == [{"id": 1}, {"id": 2}]
     assert [record.value["id"] for record in records("twice", "twice")] == [1, 2, 2, 3]
     assert records("dropped", "twice") == []
+
+
+def test_a_record_is_not_changed_in_place() -> None:
+    with pytest.raises(TransformError, match="changing raised TypeError") as caught:
+        records("changing")
+    assert "return another one" in described(caught.value, show_values=True)
+    assert RECORD.value == {"id": 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda value: value.update(id=2),
+        lambda value: value.setdefault("z", 1),
+        lambda value: value.pop("id"),
+        lambda value: value.__ior__({"id": 2}),
+        lambda value: value["inner"].clear(),
+        lambda value: value["tags"].append("b"),
+        lambda value: value["tags"].sort(),
+        lambda value: value["more"].__delitem__("a"),
+    ],
+)
+def test_nothing_in_a_record_is_changed_in_place(change: Any) -> None:
+    with pytest.raises(TransformError, match="raised TypeError"):
+        PythonTransform("t", lambda record: change(record.value)).apply(RECORD.with_content("value", FULL, ROW))
+
+
+def test_a_copy_of_a_value_is_changed() -> None:
+    (made,) = PythonTransform("t", copying).apply(RECORD.with_content("value", FULL, ROW)) or ()
+    assert made.value == {**ROW, "tags": ["a", "b"], "inner": {"x": 2}}
+    assert [type(made.value[name]) for name in ("tags", "inner", "more")] == [list, dict, dict]
 
 
 def test_a_class_gets_the_options() -> None:
