@@ -111,7 +111,14 @@ def _converter(settings: _Settings) -> ConverterConfig:
         return _protobuf(settings)
     if chosen is ConverterClass.CLOUD_EVENTS:
         return _cloud_events(settings)
-    return PlainConverterConfig(chosen, _delegate(settings) if chosen is ConverterClass.BINARY else None)
+    delegate = _delegate(settings) if chosen is ConverterClass.BINARY else None
+    if chosen is not ConverterClass.STRING and delegate is None and not reader[connect.TRANSFORMS]:
+        reader.problem(
+            given.converter.name,
+            "writes bytes only, and without transforms every record is a struct: set another converter, or transforms "
+            "that make bytes of it, such as the outbox's EventRouter",
+        )
+    return PlainConverterConfig(chosen, delegate)
 
 
 def _default_converter(settings: _Settings) -> JsonConverterConfig:

@@ -249,3 +249,12 @@ def test_protobuf_tells_null_from_zero_with_exact_values() -> None:
     assert isinstance(wrapped, ProtobufConverterConfig)
     assert not wrapped.format.optional_for_nullables
     assert wrapped.format.tells_null
+
+
+@pytest.mark.parametrize("converter", [BINARY, "org.apache.kafka.connect.converters.ByteArrayConverter"])
+@pytest.mark.parametrize("side", ["key", "value"])
+def test_bytes_need_a_transform_that_makes_them(side: str, converter: str) -> None:
+    given = {f"{side}.converter": converter}
+    assert "without transforms every record is a struct" in problems_of(given)[f"{side}.converter"]
+    router = {"transforms": "outbox", "transforms.outbox.type": "io.debezium.transforms.outbox.EventRouter"}
+    configured(given | router)
