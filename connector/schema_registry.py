@@ -20,7 +20,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from rowtide.connector.config.model import RegistryConfig
 from rowtide.connector.config.secret import Secret
 from rowtide.connector.errors import RegistryError, RegistryUnreachable
-from rowtide.envelope.avro.differences import differences
+from rowtide.envelope.avro.differences import Difference, differences
 from rowtide.envelope.converters.registry import RegisteredSchema, SchemaKind
 
 log = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class SchemaRegistry:
                 raise KeyError("id")
             return RegisteredSchema(found.schema_id, text, None if found.guid is None else uuid.UUID(found.guid))
 
-    def incompatibilities(self, subject: str, kind: SchemaKind, text: str) -> list[str]:
+    def incompatibilities(self, subject: str, kind: SchemaKind, text: str) -> list[Difference]:
         """Return why a schema could not be registered; nothing is registered. A new subject takes every schema.
 
         Raises:
@@ -138,7 +138,7 @@ class SchemaRegistry:
                     return []
                 raise
 
-    def _refusals(self, subject: str, kind: SchemaKind, text: str) -> list[str]:
+    def _refusals(self, subject: str, kind: SchemaKind, text: str) -> list[Difference]:
         """Why the latest version of a subject and a schema are incompatible; empty if they are not."""
         schema = Schema(text, kind)
         if self.client.test_compatibility(subject, schema):
@@ -146,7 +146,8 @@ class SchemaRegistry:
         latest = self.client.get_latest_version(subject)
         known = latest.schema.schema_str if latest.schema is not None else None
         found = differences(known, text) if known is not None and kind == "AVRO" else []
-        return [f"version {latest.version}: {one}" for one in found] or [f"version {latest.version}"]
+        version = f"version {latest.version}"
+        return [Difference(one.kind, f"{version}: {one}") for one in found] or [Difference(None, version)]
 
     @contextlib.contextmanager
     def _errors(self, subject: str, text: str, kind: SchemaKind) -> Iterator[None]:
@@ -208,7 +209,7 @@ class SchemaRegistry:
 
     def _reasons(self, subject: str, kind: SchemaKind, text: str) -> str:
         try:
-            return "; ".join(self._refusals(subject, kind, text))
+            return "; ".join(map(str, self._refusals(subject, kind, text)))
         except Exception:  # noqa: BLE001 - the refusal itself is reported
             return ""
 

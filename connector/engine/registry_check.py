@@ -15,7 +15,7 @@ from rowtide.connector.errors import ConnectorError, RegistryError, RegistryUnre
 from rowtide.connector.records.codecs.builder import table_schema
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.session import Session
-from rowtide.envelope.avro.differences import NO_DEFAULT
+from rowtide.envelope.avro.differences import Difference, Kind
 from rowtide.envelope.converters.registry import Registering
 from rowtide.envelope.transforms.record import Side
 from rowtide.schema_history.catalog.tables import Tables
@@ -44,7 +44,7 @@ class _Side:
         """The property that findings name."""
         return f"{self.config.prefix}schema.registry.url"
 
-    def refusals(self, topic: str, table: Table, records_of: Configuration) -> list[str]:
+    def refusals(self, topic: str, table: Table, records_of: Configuration) -> list[Difference]:
         """Why the schema of a table is refused; empty if it is accepted.
 
         Raises:
@@ -62,11 +62,11 @@ class _Side:
                 self.registry.registered(subject, kind, text)
                 return []
             found = self.registry.incompatibilities(subject, kind, text)
-            return [f"subject {subject}, incompatible with {one}" for one in found]
+            return [Difference(one.kind, f"subject {subject}, incompatible with {one}") for one in found]
         except RegistryUnreachable:
             raise
         except (RegistryError, ValueError) as error:
-            return [str(error)]
+            return [Difference(None, str(error))]
 
 
 def registry_findings(
@@ -160,7 +160,7 @@ def _after(
             for refusal in side.refusals(topics[table_id], table, config):
                 refused = True
                 message = f"after the statement, the registry would refuse the {side.side} of {table_id}: {refusal}"
-                advice = "give the column a default or allow NULL, or " if refusal.endswith(NO_DEFAULT) else ""
+                advice = "give the column a default or allow NULL, or " if refusal.kind is Kind.NEW else ""
                 yield Finding(
                     Severity.ERROR, subject, f"{message}. Before it, {advice}change the subject's compatibility level"
                 )

@@ -1,14 +1,38 @@
 """How two Avro schemas differ, for messages about schemas that a registry refuses."""
 
+import enum
 import json
 from collections.abc import Iterator
-from typing import Any
-
-NO_DEFAULT = "is new and has no default"
-_GONE = " is gone"
+from typing import Any, NamedTuple
 
 
-def differences(before: str, after: str) -> list[str]:
+class Kind(enum.Enum):
+    """What readers notice of a difference."""
+
+    NEW = enum.auto()
+    """A field is new and has no default."""
+    GONE = enum.auto()
+    """A field is gone, which readers of the later version do not miss."""
+    TYPE = enum.auto()
+    """A type is another one."""
+
+
+class Difference(NamedTuple):
+    """A difference of two schemas.
+
+    Attributes:
+        kind: what it is; ``None`` if that is not known.
+        text: the same in words, with the field.
+    """
+
+    kind: Kind | None
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def differences(before: str, after: str) -> list[Difference]:
     """Return what differs between two versions of a record's schema as far as readers notice it, each with its field.
 
     A field that is gone is only named if nothing else differs: readers of the later version do not miss it.
@@ -18,20 +42,21 @@ def differences(before: str, after: str) -> list[str]:
         after: the later schema.
     """
     found = dict.fromkeys(_types(json.loads(before), json.loads(after), ""))
-    return [one for one in found if not one.endswith(_GONE)] or list(found)
+    return [one for one in found if one.kind is not Kind.GONE] or list(found)
 
 
-def _types(before: Any, after: Any, path: str) -> Iterator[str]:
+def _types(before: Any, after: Any, path: str) -> Iterator[Difference]:
     old, new = _plain(before), _plain(after)
     if isinstance(old, dict) and isinstance(new, dict) and old.get("type") == new.get("type") == "record":
         yield from _records(old, new, path)
     elif isinstance(old, dict) and isinstance(new, dict) and old.get("type") == new.get("type") == "array":
         yield from _types(old["items"], new["items"], f"{path}[]")
     elif shown(before) != shown(after):
-        yield f"the type of {path or 'the schema'} is {shown(after)} instead of {shown(before)}"
+        text = f"the type of {path or 'the schema'} is {shown(after)} instead of {shown(before)}"
+        yield Difference(Kind.TYPE, text)
 
 
-def _records(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[str]:
+def _records(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[Difference]:
     old = {field["name"]: field for field in before["fields"]}
     new = {field["name"]: field for field in after["fields"]}
     prefix = f"{path}." if path else ""
@@ -39,11 +64,11 @@ def _records(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterat
         if name in old:
             yield from _types(old[name]["type"], field["type"], prefix + name)
         elif "default" not in field:
-            yield f"the field {prefix}{name} {NO_DEFAULT}"
+            yield Difference(Kind.NEW, f"the field {prefix}{name} is new and has no default")
     for name, field in old.items():
         if name not in new:
             default = "" if "default" in field else ", which had no default,"
-            yield f"the field {prefix}{name}{default}{_GONE}"
+            yield Difference(Kind.GONE, f"the field {prefix}{name}{default} is gone")
 
 
 def _plain(schema: Any) -> Any:

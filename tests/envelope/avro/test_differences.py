@@ -47,4 +47,4 @@ DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 8, "scale": 2
     ],
 )
 def test_each_difference_names_its_field(before: str, after: str, found: list[str]) -> None:
-    assert differences(before, after) == found
+    assert [str(one) for one in differences(before, after)] == found
