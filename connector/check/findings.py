@@ -25,6 +25,7 @@ class Finding(NamedTuple):
         message: what is wrong, or may go wrong, and how to fix it; never a secret.
         retriable: whether the error may pass without a change of the configuration: a server is away.
         tolerated: whether the worker starts in spite of the error, because it may be intended.
+        planned: whether it is about a statement that is not executed (``rowtide check --ddl``).
     """
 
     severity: Severity
@@ -32,6 +33,7 @@ class Finding(NamedTuple):
     message: str
     retriable: bool = False
     tolerated: bool = False
+    planned: bool = False
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.message}"

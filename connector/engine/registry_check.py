@@ -149,7 +149,8 @@ def _after(
     try:
         result = tables.apply(QueryEvent(statement, database=database, sql_mode=0, position=""))
     except SchemaHistoryError as error:
-        yield Finding(Severity.ERROR, subject, f"{error}. Names of tables need their database: shop.orders")
+        message = f"{error}. Names of tables need their database: shop.orders"
+        yield Finding(Severity.ERROR, subject, message, planned=True)
         return
     changed = [(one, table) for one, table in result.altered if table is not None and one in topics]
     if not changed:
@@ -161,9 +162,8 @@ def _after(
                 refused = True
                 message = f"after the statement, the registry would refuse the {side.side} of {table_id}: {refusal}"
                 advice = "give the column a default or allow NULL, or " if refusal.kind is Kind.NEW else ""
-                yield Finding(
-                    Severity.ERROR, subject, f"{message}. Before it, {advice}change the subject's compatibility level"
-                )
+                way_out = f"Before it, {advice}change the subject's compatibility level"
+                yield Finding(Severity.ERROR, subject, f"{message}. {way_out}", planned=True)
         if not refused:
             where = "the schema registry accepts" if sides else "there is no registry to refuse"
             yield Finding(Severity.REMARK, subject, f"{where} the schemas of {table_id} after the statement")

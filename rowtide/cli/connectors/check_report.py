@@ -54,10 +54,14 @@ def reports_text(results: Iterable[Checked], clashes: Sequence[Finding]) -> str:
 
 
 def _verdict(errors: Sequence[Finding]) -> str:
-    if not errors:
-        return "can start"
-    number = "one error" if len(errors) == 1 else f"{len(errors)} errors"
-    return f"{'should not' if all(error.tolerated for error in errors) else 'cannot'} start: {number}"
+    own = [error for error in errors if not error.planned]
+    if not own:
+        return f"can start, but the statement has {_number(len(errors))}" if errors else "can start"
+    return f"{'should not' if all(error.tolerated for error in own) else 'cannot'} start: {_number(len(own))}"
+
+
+def _number(errors: int) -> str:
+    return "one error" if errors == 1 else f"{errors} errors"
 
 
 def _line(severity: Severity, text: str) -> str:

@@ -42,6 +42,13 @@ def test_an_error_that_the_worker_tolerates() -> None:
     assert report_text(Checked("c", (), Report([]))) == "the connector c can start"
 
 
+def test_an_error_of_a_statement_that_is_not_executed() -> None:
+    planned = Finding(Severity.ERROR, "--ddl", "the registry would refuse it", planned=True)
+    assert report_text(Checked("c", (), Report([planned]))).endswith("c can start, but the statement has one error")
+    own = Finding(Severity.ERROR, "server_id", "is 0")
+    assert report_text(Checked("c", (), Report([planned, own]))).endswith("the connector c cannot start: one error")
+
+
 def test_long_lists_of_tables_are_cut_in_the_text_only() -> None:
     many = tuple(CapturedTable("d", f"t{number:02}", 1, None, None) for number in range(23))
     report = Report([], many)

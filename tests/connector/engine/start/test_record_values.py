@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from rowtide.connector.check.facts import ColumnFact, TableFact
-from rowtide.connector.check.findings import Severity
+from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.table_rules import exact_differences, values_finding
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.engine.start.record_values import bool_findings, changed_values, with_values
@@ -101,7 +101,7 @@ def test_debeziums_values_after_exact_ones_are_reported() -> None:
     ],
 )
 def test_a_check_says_which_values_hold_and_why(properties: dict[str, str], text: str) -> None:
-    assert values_finding(configured(**properties)) == (Severity.REMARK, "rowtide.values", text, False, False)
+    assert values_finding(configured(**properties)) == Finding(Severity.REMARK, "rowtide.values", text)
 
 
 @pytest.fixture
