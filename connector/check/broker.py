@@ -1,5 +1,6 @@
 """Edge: checks that Kafka can be reached by each client."""
 
+import socket
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,8 +13,11 @@ from rowtide.connector.config.catalogue import connect
 from rowtide.connector.config.choices import ProducerKind
 from rowtide.connector.config.kafka import native_producer
 from rowtide.connector.delivery.kafka import producers
+from rowtide.connector.kafka_producer.connection.settings import addresses
 
 _K: Any = KafkaError
+_LOOK_S = 1.0
+_ADVICE = "Check the addresses, that a broker runs there, its advertised.listeners, and security.protocol"
 
 
 def broker_findings(config: Configuration, *, timeout: float = 10.0) -> list[Finding]:
@@ -86,6 +90,10 @@ def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reach(settings: Mapping[str, Any], name: str, timeout: float) -> list[Finding]:
     """The finding if no broker answers."""
+    servers = settings["bootstrap.servers"]
+    if _is_refused(servers):
+        message = f"no Kafka broker answers at {servers}: Connection refused. {_ADVICE}"
+        return [Finding(Severity.ERROR, name, message, retriable=True)]
     reasons: list[KafkaError] = []
     options: dict[str, Any] = {"log_level": 0, **settings, "error_cb": reasons.append}
     client = AdminClient(options)
@@ -94,7 +102,6 @@ def _reach(settings: Mapping[str, Any], name: str, timeout: float) -> list[Findi
     except KafkaException as error:
         client.poll(0)
         reason = _most_specific([*reasons, error.args[0]])
-        servers = settings["bootstrap.servers"]
         text = reason.str()
         if reason.code() in (_K._AUTHENTICATION, _K.SASL_AUTHENTICATION_FAILED):  # noqa: SLF001 - librdkafka's codes
             message = (
@@ -106,12 +113,26 @@ def _reach(settings: Mapping[str, Any], name: str, timeout: float) -> list[Findi
                 f"no TLS connection to Kafka at {servers}: {text}. Check security.protocol and ssl.truststore.location"
             )
             return [Finding(Severity.ERROR, "security.protocol", message)]
-        message = (
-            f"no Kafka broker answers at {servers} within {timeout:.0f} s: {text}. Check the addresses, that a broker "
-            "runs there, its advertised.listeners, and security.protocol"
-        )
+        message = f"no Kafka broker answers at {servers} within {timeout:.0f} s: {text}. {_ADVICE}"
         return [Finding(Severity.ERROR, name, message, retriable=True)]
     return []
+
+
+def _is_refused(servers: str) -> bool:
+    """Whether all brokers refuse connections: librdkafka would try again until its time has passed."""
+    try:
+        brokers = addresses(servers)
+    except ValueError:  # librdkafka says what is wrong
+        return False
+    for broker in brokers:
+        try:
+            socket.create_connection((broker.host, broker.port), _LOOK_S).close()
+        except ConnectionRefusedError:
+            continue
+        except OSError:
+            pass
+        return False
+    return True
 
 
 def _most_specific(errors: list[KafkaError]) -> KafkaError:
