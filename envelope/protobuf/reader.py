@@ -18,6 +18,10 @@ Decode = Callable[[bytes], Any]
 
 _VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
 _SMALL = ("int8", "int16")
+_MOST_BITS = 70
+"""Bits of the ten bytes of the longest number."""
+_MOST_DIGITS = 1000
+"""Digits by which a decimal may be moved to the scale of its field: columns have 65."""
 _SEMANTIC = {
     ("Geometry", ("wkb", "srid")): "io.debezium.data.geometry.Geometry",
     ("Geography", ("wkb", "srid")): "io.debezium.data.geometry.Geography",
@@ -106,14 +110,14 @@ def message_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
 def _number(data: bytes, place: int) -> tuple[int, int]:
     """A number of up to 64 bits, and the place after it."""
     value = shift = 0
-    while place < len(data):
+    while place < len(data) and shift < _MOST_BITS:
         byte = data[place]
         place += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value & 0xFFFF_FFFF_FFFF_FFFF, place
         shift += 7
-    raise ValueError("the message ends within a number")
+    raise ValueError("a number has more than ten bytes" if place < len(data) else "the message ends within a number")
 
 
 def _zigzag(value: int) -> int:
@@ -124,17 +128,22 @@ def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
+def _signed_32(value: int) -> int:
+    """The lower 32 bits as a signed number, as all readers of Protobuf take them."""
+    return ((value + (1 << 31)) & 0xFFFF_FFFF) - (1 << 31)
+
+
 def _fixed(code: str) -> Callable[[bytes], Any]:
     unpack = struct.Struct(f"<{code}").unpack
     return lambda data: unpack(data)[0]
 
 
 _SCALARS = {
-    "int32": _Scalar("int32", _VARINT, _signed, 0),
+    "int32": _Scalar("int32", _VARINT, _signed_32, 0),
     "int64": _Scalar("int64", _VARINT, _signed, 0),
-    "uint32": _Scalar("int64", _VARINT, int, 0),
+    "uint32": _Scalar("int64", _VARINT, lambda value: value & 0xFFFF_FFFF, 0),
     "uint64": _Scalar("int64", _VARINT, int, 0),
-    "sint32": _Scalar("int32", _VARINT, _zigzag, 0),
+    "sint32": _Scalar("int32", _VARINT, lambda value: _zigzag(value & 0xFFFF_FFFF), 0),
     "sint64": _Scalar("int64", _VARINT, _zigzag, 0),
     "bool": _Scalar("boolean", _VARINT, bool, False),
     "fixed32": _Scalar("int64", _FIXED_32, _fixed("I"), 0),
@@ -168,17 +177,18 @@ def _struct(path: list[ParsedMessage], name: str | None = None) -> tuple[Schema,
 
     def decode(data: bytes) -> dict[str, Any]:
         found = dict(absent)
+        collections: dict[str, Any] = {}
         for number, wire, part in _parts(data):
             if number not in readers:
                 raise ValueError(f"message {message.name} has no field {number}")
             field, kind = readers[number]
             if kind.schema.type in {"array", "map"}:
-                _add(found, field, kind, wire, part)
+                _add(collections, field, kind, wire, part)
             elif wire != kind.wire:
                 raise ValueError(f"field {field} of message {message.name} has the wire type {wire}")
             else:
                 found[field] = kind.value(part)
-        return found
+        return found | collections
 
     return schema, decode
 
@@ -219,9 +229,9 @@ def _add(found: dict[str, Any], field: str, kind: _Type, wire: int, part: Any) -
     elif wire != kind.wire:
         raise ValueError(f"field {field} has the wire type {wire}")
     if kind.schema.type == "map":
-        found[field] = {**(found[field] or {}), **{one["key"]: one["value"] for one in map(kind.value, values)}}
+        found.setdefault(field, {}).update({one["key"]: one["value"] for one in map(kind.value, values)})
     else:
-        found[field] = [*(found[field] or ()), *map(kind.value, values)]
+        found.setdefault(field, []).extend(map(kind.value, values))
 
 
 def _field_type(field: ParsedField, path: list[ParsedMessage]) -> _Type:
@@ -329,6 +339,8 @@ def _decimal(data: bytes, scale: int) -> bytes:
             unscaled = part
         elif (number, wire) == (3, _VARINT):
             written = _signed(part)
+    if abs(scale - written) > _MOST_DIGITS:
+        raise ValueError(f"a decimal has the scale {written}, its field {scale}")
     value = int.from_bytes(unscaled, "big", signed=True)
     if scale < written and value % 10 ** (written - scale):
         raise ValueError(f"a decimal has the scale {written}, its field {scale}")

@@ -179,11 +179,33 @@ def test_a_nested_message_is_found_by_its_indexes() -> None:
         (b"\x0b", "has the wire type 3"),
         (b"\x0a\x01\xff", "utf-8"),
         (b"\x38" + b"\xff" * 9, "ends within a number"),
+        (b"\x38" + b"\xff" * 11, "a number has more than ten bytes"),
     ],
 )
 def test_damaged_bytes_are_an_error(data: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         ProtobufReader(OTHERS).message((1,))[1](data)
+
+
+def test_a_number_has_the_bits_of_its_type() -> None:
+    """A writer's field may be wider, and all readers take the lower bits."""
+    text = "message A { int32 a = 1; uint32 b = 2; sint32 c = 3; int64 d = 4; }"
+    wide = b"\xff" * 9 + b"\x01"
+    data = b"".join(tag + wide for tag in (b"\x08", b"\x10", b"\x18", b"\x20"))
+    assert ProtobufReader(text).message((0,))[1](data) == {"a": -1, "b": 2**32 - 1, "c": -(2**31), "d": -1}
+
+
+def test_a_decimal_is_not_moved_to_a_scale_that_no_column_has() -> None:
+    text = """import "confluent/type/decimal.proto";
+        message A { confluent.type.Decimal a = 1 [(confluent.field_meta) = {params: [{key: "scale", value: "2"}]}]; }"""
+    decimal = b"\x0a\x01\x05\x18\x80\x80\x80\x80\x20"  # 5 with the scale 2**33
+    with pytest.raises(ValueError, match="a decimal has the scale 8589934592, its field 2"):
+        ProtobufReader(text).message((0,))[1](b"\x0a\x09" + decimal)
+
+
+def test_long_lists_take_a_time_in_proportion() -> None:
+    data = b"\x0a\x01a" * 200_000
+    assert ProtobufReader("message A { repeated string a = 1; }").message((0,))[1](data) == {"a": ["a"] * 200_000}
 
 
 @pytest.mark.parametrize(
