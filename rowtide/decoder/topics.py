@@ -1,6 +1,7 @@
 """Reads topics as changes, with a loop like that of :class:`rowtide.Engine`."""
 
 import datetime as dt
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
@@ -22,11 +23,15 @@ from rowtide.decoder.readers import SchemaSource
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtid, MariadbGtidPosition
 from rowtide.topics.errors import TopicError
 
+log = logging.getLogger(__name__)
+
 Start = dt.datetime | str
 
 _POLL_S = 0.2
-_METADATA_S = 30.0
+_METADATA_S = 10.0
+_OFFSETS_S = 30.0
 _PARTITION_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's local code
+_ALL_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
 
 
 class TopicReader:
@@ -54,7 +59,8 @@ class TopicReader:
         if start == "committed" and group is None:
             start = "beginning"
         self._start = start
-        names = [topics] if isinstance(topics, str) else list(topics)
+        names = [topics] if isinstance(topics, str) else list(dict.fromkeys(topics))
+        self._reason = ""
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -63,9 +69,12 @@ class TopicReader:
                 "auto.offset.reset": "earliest",
                 "enable.partition.eof": not follow,
                 "isolation.level": "read_committed",
+                "error_cb": self._failed,
+                "log_level": 2,  # what the callback does not get
                 **(kafka or {}),
             }
         )
+        self._has_assignment = False  # which may be empty: a group may have more readers than partitions
         self._assigned: set[tuple[str, int]] = set()
         self._ended: set[tuple[str, int]] = set()
         self._offsets: dict[tuple[str, int], int] = {}  # after the last change of each partition
@@ -75,19 +84,26 @@ class TopicReader:
             self.close()
             raise
 
+    def _failed(self, error: KafkaError) -> None:
+        if error.code() != _ALL_DOWN:
+            self._reason = error.str()
+        elif self._has_assignment:
+            log.warning("Kafka at %s does not answer, and is asked again: %s", self._bootstrap, self._reason)
+
     def _open(self, names: list[str]) -> None:
+        found = {(place.topic, place.partition): place for name in names for place in self._partitions(name)}
         if self._group is not None:
             self._consumer.subscribe(names, on_assign=self._positioned, on_revoke=self._given_up)
-            return
-        found = [place for name in names for place in self._partitions(name)]
-        self._positioned(self._consumer, found)
+        else:
+            self._positioned(self._consumer, list(found.values()))
 
     def _partitions(self, name: str) -> Iterator[TopicPartition]:
         try:
             metadata = self._consumer.list_topics(timeout=_METADATA_S)
         except KafkaException as failure:
+            self._consumer.poll(0)  # calls the callback
             raise TopicError(
-                f"Kafka at {self._bootstrap} cannot be asked for its topics: {failure.args[0].str()}"
+                f"Kafka at {self._bootstrap} cannot be asked for its topics: {self._reason or failure.args[0].str()}"
             ) from failure
         pattern = re.compile(name) if name.startswith("^") else None
         topics = [one for one in metadata.topics if (pattern.match(one) if pattern else one == name)]
@@ -106,16 +122,18 @@ class TopicReader:
             if isinstance(self._start, dt.datetime):
                 millis = int(self._start.timestamp() * 1000)
                 asked = [TopicPartition(one.topic, one.partition, millis) for one in fresh]
-                for one, found in zip(fresh, consumer.offsets_for_times(asked, _METADATA_S), strict=True):
+                for one, found in zip(fresh, consumer.offsets_for_times(asked, _OFFSETS_S), strict=True):
                     one.offset = found.offset
             else:
                 for one in fresh:
                     one.offset = OFFSET_BEGINNING if self._start == "beginning" else OFFSET_END
+        self._has_assignment = True
         self._assigned |= {(one.topic, one.partition) for one in partitions}
         consumer.assign(partitions)
 
     def _given_up(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Forget partitions that another reader of the group gets: their offsets are no longer this one's."""
+        self._has_assignment = False
         for one in partitions:
             place = one.topic, one.partition
             self._assigned.discard(place)
@@ -131,7 +149,7 @@ class TopicReader:
             ClaimCheckUnavailable: the value that a record points to cannot be read. The same applies.
             TopicError: Kafka refuses to be read.
         """
-        while self._follow or not self._assigned or self._ended != self._assigned:
+        while self._follow or not self._has_assignment or self._ended != self._assigned:
             message = self._consumer.poll(_POLL_S)
             if message is None:
                 continue
@@ -172,12 +190,17 @@ class TopicReader:
 
         Raises:
             DecodeError: the reader has no group.
+            TopicError: Kafka refuses them, or cannot be reached.
         """
         if self._group is None:
             raise DecodeError("a reader without group= has no offsets to commit")
         offsets = [TopicPartition(*place, offset) for place, offset in self._offsets.items()]
-        if offsets:
+        if not offsets:
+            return
+        try:
             self._consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as failure:
+            raise TopicError(f"the offsets cannot be committed: {failure.args[0].str()}") from failure
 
     def close(self) -> None:
         """Leave the group, and close the connections."""

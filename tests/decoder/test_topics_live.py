@@ -150,6 +150,24 @@ def test_a_reader_forgets_partitions_that_another_one_gets(kafka: Kafka, topics:
     assert sorted(committed) == [OFFSET_INVALID, 1]
 
 
+def test_a_reader_without_a_partition_ends(kafka: Kafka, topics: Topics) -> None:
+    topic = topics.new()
+    group = f"{topic}-group"
+    record = b'{"before":null,"after":{"id":1},"source":{"db":"d"},"op":"c"}'
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer.produce(topic, record)
+    producer.flush()
+    with rowtide.read_topics(kafka.bootstrap, [topic, topic], group=group) as first, ThreadPoolExecutor(1) as pool:
+        changes = iter(first)
+        next(changes)
+        with rowtide.read_topics(kafka.bootstrap, topic, group=group, follow=False) as second:
+            others = pool.submit(list, second)
+            while not others.done():
+                first._consumer.poll(0.1)  # takes part in the rebalance
+            assert len(others.result()) in (0, 1), "the group gives the partition to one of them"
+        assert list(rowtide.read_topics(kafka.bootstrap, [], follow=False)) == []
+
+
 def test_peek_prints_records_whatever_their_format(kafka: Kafka, written: tuple[str, str]) -> None:
     topic, url = written
     command = [sys.executable, "-m", "rowtide", "peek", topic, "--bootstrap-servers", kafka.bootstrap]
