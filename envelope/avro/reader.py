@@ -27,7 +27,15 @@ def avro_reader(text: str) -> tuple[Schema, Callable[[bytes], Any]]:
     import fastavro  # noqa: PLC0415 - of the extra avro, which Spark's executors do not need
 
     parsed = fastavro.parse_schema(bare_schema(text))
-    return connect_schema(text), lambda data: fastavro.schemaless_reader(io.BytesIO(data), parsed, None)
+
+    def decode(data: bytes) -> Any:
+        buffer = io.BytesIO(data)
+        value = fastavro.schemaless_reader(buffer, parsed, None)
+        if buffer.tell() != len(data):
+            raise ValueError(f"{len(data) - buffer.tell()} bytes follow the value")
+        return value
+
+    return connect_schema(text), decode
 
 
 def connect_schema(text: str) -> Schema:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, cast, get_args
 
 from rowtide.connector.delivery.claim_check_folder import open_folder
 from rowtide.connector.delivery.errors import DeliveryError
@@ -32,6 +32,7 @@ _TYPE = "__debezium.source.column.type"
 _NOWHERE: Mapping[str, Any] = {}
 _SCHEMA_IDS = frozenset(SCHEMA_ID_HEADERS.values())
 _MOST_PLANS = 10_000
+_OPS = get_args(Op)
 
 Message = tuple[str, bytes | None, bytes | None, Headers]
 """Topic, key, value and headers of a record."""
@@ -125,7 +126,7 @@ class Decoder:
             raise
         except DecodeError as error:
             raise DecodeError(f"a record of topic {topic} cannot be decoded: {error}") from error
-        except (ArithmeticError, AttributeError, IndexError, KeyError, LookupError, TypeError, ValueError) as error:
+        except Exception as error:  # damaged records raise many
             raise DecodeError(
                 f"a record of topic {topic} cannot be decoded: {type(error).__name__}: {error}. Its value begins with "
                 f"{value[:60]!r}"
@@ -227,12 +228,12 @@ class Decoder:
         )
         transaction = document.get("transaction")
         return Change(
-            cast("Op", document["op"]),
+            _op(document["op"]),
             plan.layout,
             _key_values(plan, key),
             None if before is None else plan.row(before),
             None if after is None else plan.row(after),
-            _position(source, document.get("ts_ns") or (document.get("ts_ms") or 0) * 1_000_000),
+            _position(source, document.get("ts_ns") or int(document.get("ts_ms") or 0) * 1_000_000),
             source.get("row") or 0,
             _not_made,
             None if transaction is None else f'"transaction":{json.dumps(transaction)}',
@@ -272,7 +273,7 @@ class Decoder:
             if f"__{prefix}{name}" in added
         }
         deleted = str(added.get("__deleted", "false")).lower() == "true"
-        op = cast("Op", added.get("__op") or ("d" if deleted else "u"))
+        op = _op(added.get("__op") or ("d" if deleted else "u"))
         names = [part for part in topic.split(".") if part]
         database = source.get("db") or (names[-2] if len(names) > 1 else "")
         table = database, source.get("table") or names[-1]
@@ -287,7 +288,7 @@ class Decoder:
         )
         row = plan.row(document)
         before, after = (row, None) if op == "d" else (None, row)
-        position = _position(source, (source.get("ts_ms") or 0) * 1_000_000)
+        position = _position(source, int(source.get("ts_ms") or 0) * 1_000_000)
         return Change(
             op, plan.layout, _key_values(plan, key), before, after, position, source.get("row") or 0, _not_made
         )
@@ -374,6 +375,12 @@ def _values_of(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda struct: tuple([struct.get(name) for name in names])
 
 
+def _op(given: Any) -> Op:
+    if given not in _OPS:
+        raise DecodeError(f"it is not a change of a row: its op is {given!r:.20}")
+    return cast("Op", given)
+
+
 def _position(source: Mapping[str, Any], read_ns: int) -> SourcePosition:
     get = source.get
     micros, snapshot = get("ts_us"), get("snapshot")
@@ -384,7 +391,7 @@ def _position(source: Mapping[str, Any], read_ns: int) -> SourcePosition:
         get("server_id") or 0,
         get("thread"),
         get("query"),
-        (get("ts_ms") or 0) * 1000 if micros is None else micros,
+        int(get("ts_ms") or 0) * 1000 if micros is None else micros,
         read_ns,
         None if snapshot in (None, "false", False) else str(snapshot),
     )

@@ -6,7 +6,7 @@ gives it (decimals and bytes are bytes).
 
 import datetime as dt
 import re
-from base64 import b64decode
+from binascii import a2b_base64
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
 from typing import Any, cast
@@ -76,6 +76,10 @@ def row_conversion(
     return cast("Callable[[Any], tuple[Any, ...]]", names["row"])
 
 
+def _base64(text: str) -> bytes:
+    return a2b_base64(text, strict_mode=True)
+
+
 def _text(placeholder: str, kind: Callable[[str], str]) -> Convert:
     if kind is str:
         return lambda value: UNAVAILABLE if value == placeholder else value
@@ -88,7 +92,7 @@ def _decimal(scale: int, *, json: bool) -> Convert:
 
     def of_json(value: Any) -> Decimal:
         if isinstance(value, str):
-            return of_bytes(b64decode(value))
+            return of_bytes(_base64(value))
         return Decimal(str(value))  # decimal.format=NUMERIC
 
     return of_json if json else of_bytes
@@ -98,18 +102,18 @@ def _bytes(placeholder: bytes, *, json: bool) -> Convert:
     def of_bytes(value: bytes) -> Any:
         return UNAVAILABLE if value == placeholder else value
 
-    return (lambda value: of_bytes(b64decode(value))) if json else of_bytes
+    return (lambda value: of_bytes(_base64(value))) if json else of_bytes
 
 
 def _bits(_schema: Schema, json: bool) -> Convert:
     if json:
-        return lambda value: int.from_bytes(b64decode(value), "little")
+        return lambda value: int.from_bytes(_base64(value), "little")
     return lambda value: int.from_bytes(value, "little")
 
 
 def _geometry(_schema: Schema, json: bool) -> Convert:
     def geometry(value: Mapping[str, Any]) -> Any:
-        wkb = b64decode(value["wkb"]) if json else value["wkb"]
+        wkb = _base64(value["wkb"]) if json else value["wkb"]
         return Geometry(wkb, value.get("srid") or 0)
 
     return geometry
@@ -150,7 +154,7 @@ def _plain(convert: Convert) -> Callable[[Schema, bool], Convert]:
 
 def _variable_decimal(_schema: Schema, json: bool) -> Convert:
     def number(value: Mapping[str, Any]) -> Decimal:
-        data = b64decode(value["value"]) if json else value["value"]
+        data = _base64(value["value"]) if json else value["value"]
         return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-value["scale"], _EXACT)
 
     return number

@@ -18,8 +18,8 @@ from rowtide.envelope.claim_check import ClaimCheck
 from rowtide.envelope.converters.avro import AvroConverter
 from rowtide.envelope.converters.protobuf import ProtobufConverter
 from rowtide.envelope.converters.registry import RegisteredSchema, SchemaIds, SchemaKind
-from rowtide.envelope.json.text import enveloped_text
-from rowtide.envelope.schema import DECIMAL, INT32, INT64, OPTIONAL_STRING, STRING, Schema, struct
+from rowtide.envelope.json.text import enveloped_text, schema_text
+from rowtide.envelope.schema import DECIMAL, FLOAT32, INT32, INT64, OPTIONAL_STRING, STRING, Schema, struct
 from rowtide.envelope.transforms.record import ConnectRecord
 from tests.support.recordings.golden import Case
 
@@ -35,6 +35,8 @@ ROW = struct(
 )
 SOURCE = struct("src", {"db": STRING, "table": STRING, "file": STRING, "pos": INT64, "ts_ms": INT64})
 ENVELOPE = struct("s.d.t.Envelope", {"before": ROW, "after": ROW, "source": SOURCE, "op": STRING, "ts_ms": INT64})
+DECIMALS = struct("s.d.t.Value", {"v": Schema("bytes", name=DECIMAL, parameters=(("scale", "2"),))})
+VECTORS = struct("s.d.t.Value", {"v": Schema("array", items=FLOAT32, name="io.debezium.data.FloatVector")})
 KEY = struct("s.d.t.Key", {"id": INT32})
 AT = dt.datetime(1970, 1, 1, 0, 0, 1, 1)  # noqa: DTZ001 - MySQL's DATETIME has no zone
 AFTER = {"id": 1, "price": -150, "made": 1_000_001, "note": None}
@@ -143,6 +145,11 @@ def test_recorded_cloud_events_are_changes() -> None:
         (text(struct("io.debezium.connector.common.Heartbeat", {"ts_ms": INT64}), {"ts_ms": 1}), "Heartbeat"),
         (b'{"before":null,"after":null,"source":1,"op":"c"}', "cannot be decoded"),
         (b"", "cannot be decoded"),
+        (b'{"before":null,"after":{"a":' + b"[" * 5000 + b"]" * 5000 + b'},"source":{},"op":"c"}', "RecursionError"),
+        (b'{"before":null,"after":{"id":1},"source":{"db":"d"},"op":"x"}', "its op is 'x'"),
+        (b'{"before":null,"after":{"id":1},"source":{"db":"d"},"op":"c","ts_ms":"many"}', "ValueError"),
+        (b'{"schema":' + schema_text(DECIMALS).encode() + b',"payload":{"v":"!!!!"}}', "base64"),
+        (b'{"schema":' + schema_text(VECTORS).encode() + b',"payload":{"v":["1"]}}', "not a float"),
     ],
 )
 def test_what_is_no_change_is_an_error_that_names_the_topic(value: bytes, message: str) -> None:
@@ -263,7 +270,7 @@ def test_an_unwrapped_row_wherever_the_id_of_its_schema_is(
     change = Decoder(registry).decode("s.d.t", None, data, headers)
     assert change is not None
     assert change.after == {"id": 1, "note": "abc"}
-    for damaged in (data[:-1], data[:5]) if data and ids is SchemaIds.PREFIX else ():
+    for damaged in (data[:-1], data[:5], data + b"\0") if data and ids is SchemaIds.PREFIX else ():
         with pytest.raises(DecodeError, match=r"topic s\.d\.t cannot be decoded: the value does not fit schema 1"):
             Decoder(registry).decode("s.d.t", None, damaged, headers)
 
