@@ -4,6 +4,7 @@ Paths, status codes and bodies are those of Kafka Connect 4. A fleet's connector
 for those of a standalone worker the configuration file does that. A connector has one task, 0.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -413,29 +414,35 @@ class _Editor:
     def __init__(self, connectors: Mapping[str, Controlled], store: Store) -> None:
         self._connectors = connectors
         self._store = store
+        self._turn = asyncio.Lock()  # a request must not overwrite the result of another
 
     async def create(self, request: web.Request) -> web.Response:
         name, properties, state = _creation(await object_of(request))
-        if name in self._connectors:
-            return error(409, f"Connector {name} already exists")
-        return await self._put(name, properties, state)
+        async with self._turn:
+            if name in self._connectors:
+                return error(409, f"Connector {name} already exists")
+            return await self._put(name, properties, state)
 
     async def put(self, request: web.Request) -> web.Response:
-        return await self._put(request.match_info["name"], properties_of(await object_of(request), "the body"))
+        properties = properties_of(await object_of(request), "the body")
+        async with self._turn:
+            return await self._put(request.match_info["name"], properties)
 
     async def patch(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        connector = self._connectors.get(name)
-        if connector is None:
-            return error(404, f"Connector {name} not found")
         changes = properties_of(await object_of(request), "the body", nulls=True)
-        return await self._put(name, {**connector.properties(), **changes})
+        async with self._turn:
+            connector = self._connectors.get(name)
+            if connector is None:
+                return error(404, f"Connector {name} not found")
+            return await self._put(name, {**connector.properties(), **changes})
 
     async def delete(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        if name not in self._connectors:
-            return error(404, f"Connector {name} not found")
-        await self._store.delete(name)
+        async with self._turn:
+            if name not in self._connectors:
+                return error(404, f"Connector {name} not found")
+            await self._store.delete(name)
         return web.Response(status=204)
 
     async def _put(
@@ -489,6 +496,7 @@ async def object_of(request: web.Request) -> dict[str, Any]:
         raise web.HTTPUnsupportedMediaType
     try:
         body = json.loads(await request.text())
+        json.dumps(body, ensure_ascii=False).encode()  # a half of a surrogate pair cannot be stored
     except (ValueError, LookupError, RecursionError):  # also an unknown character set
         raise BadRequest("the body is not JSON") from None
     if not isinstance(body, dict):

@@ -268,6 +268,7 @@ class FakeStore:
     async def put(self, name: str, properties: Mapping[str, str], initial_state: str | None = None) -> None:
         if self.broken is not None:
             raise self.broken
+        await asyncio.sleep(0.05)  # as long as Kafka takes
         self.put_.append((name, properties, initial_state))
         self.connectors.setdefault(name, Fake())
 
@@ -350,6 +351,8 @@ def test_a_connector_is_deleted() -> None:
         '{"config": {}}',
         '{"name": "a/b", "config": {}}',
         '{"name": "a", "config": {"name": "b"}}',
+        '{"name": "a", "config": {"connector.class": "C", "x": "\\ud800"}}',
+        '{"name": "\\ud800", "config": {"connector.class": "C"}}',
         '{"name": "a", "config": {}, "unknown": 1}',
         '{"name": "a", "config": {}, "initial_state": "ASLEEP"}',
     ],
@@ -358,6 +361,21 @@ def test_a_bad_body_is_refused(body: str) -> None:
     store = FakeStore()
     code, answer, _ = edit(store, "POST", "/connectors", text=body)
     assert (code, answer["error_code"], store.put_) == (400, 400, [])
+
+
+def test_requests_do_not_overwrite_the_results_of_each_other() -> None:
+    store = FakeStore()
+    body = {"name": "crm", "config": {"connector.class": "C"}}
+
+    async def work() -> list[int]:
+        app = web.Application(middlewares=[json_errors])
+        app.add_routes(routes(store.connectors, Access(None, "127.0.0.1"), store))
+        async with TestClient(TestServer(app)) as client:
+            answers = await asyncio.gather(*(client.post("/connectors", json=body) for _ in range(2)))
+        return sorted(answer.status for answer in answers)
+
+    assert asyncio.run(work()) == [201, 409]
+    assert len(store.put_) == 1
 
 
 def test_all_problems_of_a_configuration_are_in_the_answer() -> None:
