@@ -14,7 +14,8 @@ from typing import Any
 from mode import Service
 
 from rowtide.connector.config import Configuration, ConfigurationError, Problem
-from rowtide.connector.config.secret import MASK, Sanitizer
+from rowtide.connector.config.catalogue.running import SANITIZE_PATTERN
+from rowtide.connector.config.secret import DEFAULT_SANITIZE_PATTERN, MASK, Sanitizer, masked_name
 from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
 from rowtide.connector.errors import SignalError
 from rowtide.connector.fleet.configurations import (
@@ -49,6 +50,7 @@ from rowtide.connector.worker.web.connect_rest import (
     connect_state,
 )
 from rowtide.schema_history.store.topic_writer import TopicWriteError
+from rowtide.topics.java_regex import InvalidPatternError
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +65,32 @@ _REFERENCE = re.compile(r"\$\{[^}]*\}")
 def partition_of(name: str, partitions: int) -> int:
     """Return the partition of the fleet's topic whose owner runs a connector: Kafka's choice for its name as a key."""
     return (murmur2(name.encode()) & 0x7FFFFFFF) % partitions
+
+
+def _shown_names(properties: Mapping[str, str]) -> dict[str, str]:
+    """The names of properties by those that are shown, which have asterisks instead of salts."""
+    found: dict[str, str] = {}
+    for name in properties:
+        shown = masked_name(name)
+        while shown in found:
+            shown += "*"
+        found[shown] = name
+    return found
+
+
+def _with_secrets(properties: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    """A configuration with the known secrets instead of asterisks.
+
+    Raises:
+        ConfigurationError: a secret is not known.
+    """
+    names = _shown_names(known)
+    named = {names.get(name, name): text for name, text in properties.items()}
+    missing = [name for name, text in named.items() if text == MASK and name not in known]
+    if missing:
+        message = "asterisks stand for the stored value, and there is none: give the value itself"
+        raise ConfigurationError([Problem(masked_name(name), message) for name in missing])
+    return {name: known[name] if text == MASK else text for name, text in named.items()}
 
 
 def _is_fenced(failure: BaseException | None) -> bool:
@@ -182,13 +210,18 @@ class Fleet(Service):
     async def put(self, name: str, properties: Mapping[str, str], initial_state: str | None = None) -> None:
         """Create or change a connector; see ``Store.put``."""
         before = self.configurations.connectors.get(name)
-        known = {} if before is None else before.properties
-        given = {key: known.get(key, text) if text == MASK else text for key, text in properties.items()}
+        revision = -1 if before is None else before.revision
+        given = _with_secrets(properties, {} if before is None else before.properties)
         await asyncio.to_thread(connector_configuration, self.settings, name, given)
         target = None if initial_state is None else Target(initial_state.replace("RUNNING", "STARTED"))
         first = [] if target is None else [target_record(name, target)]
         await self.configure(*first, connector_record(name, given))
-        await self._until(lambda: name in self.configurations.connectors)
+        if not await self._until(lambda: self._revision(name) > revision):
+            raise StoreUnavailable(f"the configuration of {name} is stored, and this worker has not read it yet")
+
+    def _revision(self, name: str) -> int:
+        connector = self.configurations.connectors.get(name)
+        return -1 if connector is None else connector.revision
 
     @property
     def kafka(self) -> Mapping[str, str]:
@@ -236,11 +269,12 @@ class Fleet(Service):
         except TopicWriteError as error:
             raise StoreUnavailable(f"{self.settings.status_topic} cannot be written: {error}") from error
 
-    async def _until(self, condition: Callable[[], bool]) -> None:
-        """Wait until what was written is read here, for some seconds at most: then it will be read later."""
+    async def _until(self, condition: Callable[[], bool]) -> bool:
+        """Wait until what was written is read here, for some seconds at most; tell whether it was."""
         end = time.monotonic() + _READ_BACK_S
         while not condition() and time.monotonic() < end and not self.should_stop:
             await self.sleep(_LOOK_S)
+        return condition()
 
     def state_of(self, name: str) -> ConnectorState:
         """Return the state of a connector of the fleet, as this worker knows it."""
@@ -510,10 +544,18 @@ class Member:
         """Return its own configuration, with secrets masked but for references to them."""
         connector = self.fleet.configurations.connectors.get(self.name)
         given = {} if connector is None else connector.properties
-        sanitizer = Sanitizer()
+        sanitizer = self._sanitizer({**self.fleet.settings.properties, **given})
         return {
-            name: text if _REFERENCE.fullmatch(text) else sanitizer.shown(name, text) for name, text in given.items()
+            shown: given[name] if _REFERENCE.fullmatch(given[name]) else sanitizer.shown(name, given[name])
+            for shown, name in _shown_names(given).items()
         }
+
+    @staticmethod
+    def _sanitizer(properties: Mapping[str, str]) -> Sanitizer:
+        try:
+            return Sanitizer(properties.get(SANITIZE_PATTERN.name, DEFAULT_SANITIZE_PATTERN))
+        except InvalidPatternError:  # of a connector that another program has configured
+            return Sanitizer()
 
     async def connect_state(self) -> ConnectorState:
         """Return its state."""
@@ -525,6 +567,9 @@ class Member:
 
     async def alter_offsets(self, changes: list[Any] | None) -> None:
         """Store another position while it is stopped; see ``Controlled.alter_offsets``."""
+        connector = self.fleet.configurations.connectors.get(self.name)
+        if connector is not None and connector.target is not Target.STOPPED:  # its worker has not said so yet
+            raise BadRequest(f"connector {self.name} is not stopped any more")
         await asyncio.to_thread(alter_offsets, self._configuration(), changes)
 
     def _configuration(self) -> Configuration:

@@ -1,0 +1,96 @@
+"""A fleet's configurations on one worker, with a topic in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rowtide.connector.config import ConfigurationError
+from rowtide.connector.fleet.fleet import Fleet, Member
+from rowtide.connector.worker.web.connect_rest import BadRequest, StoreUnavailable
+from tests.connector.fleet.test_settings import CONNECTOR, settings
+
+if TYPE_CHECKING:
+    from rowtide.connector.fleet.configurations import Record
+
+SALTED = {
+    "column.mask.hash.SHA-256.with.salt.pepper": "shop.orders.mail",
+    "column.mask.hash.SHA-256.with.salt.thyme": "shop.orders.phone",
+    "custom.sanitize.pattern": ".*hostname$",
+    "database.password": "${env:PASSWORD}",
+}
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Fleet], Awaitable[None]]], None]:
+    """Run a function with a fleet, which reads what it writes after other tasks have run."""
+    monkeypatch.setenv("PASSWORD", "secret")
+    fleet, offsets = Fleet(settings(tmp_path), lambda: "w:1", 32), itertools.count()
+
+    async def write(topic: str, records: Collection[Record]) -> None:
+        def read() -> None:
+            for key, value in records:
+                fleet._apply(topic, key, value, next(offsets))
+
+        asyncio.get_running_loop().call_later(0.1, read)
+
+    monkeypatch.setattr(fleet, "_write", write)
+
+    async def work(use: Callable[[Fleet], Awaitable[None]]) -> None:
+        await use(fleet)
+
+    return lambda use: asyncio.run(work(use))
+
+
+def test_a_changed_configuration_is_known_when_the_request_ends(
+    run: Callable[[Callable[[Fleet], Awaitable[None]]], None],
+) -> None:
+    async def use(fleet: Fleet) -> None:
+        await fleet.put("shop", CONNECTOR)
+        await fleet.put("shop", {**Member(fleet, "shop").properties(), "poll.interval.ms": "700"})
+        assert Member(fleet, "shop").properties()["poll.interval.ms"] == "700"
+        assert fleet.configurations.connectors["shop"].properties == CONNECTOR | {"poll.interval.ms": "700"}
+
+    run(use)
+
+
+def test_a_configuration_that_is_not_read_back_is_an_error(
+    run: Callable[[Callable[[Fleet], Awaitable[None]]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowtide.connector.fleet.fleet._READ_BACK_S", 0.0)
+
+    async def use(fleet: Fleet) -> None:
+        with pytest.raises(StoreUnavailable, match="shop is stored, and this worker has not read it yet"):
+            await fleet.put("shop", CONNECTOR)
+
+    run(use)
+
+
+def test_secrets_are_shown_as_asterisks_and_stay_as_they_are(
+    run: Callable[[Callable[[Fleet], Awaitable[None]]], None],
+) -> None:
+    async def use(fleet: Fleet) -> None:
+        await fleet.put("shop", CONNECTOR | SALTED)
+        shown = Member(fleet, "shop").properties()
+        assert not [text for text in (*shown, *shown.values()) if "pepper" in text or "thyme" in text or text == "db"]
+        assert len(shown) == len(CONNECTOR | SALTED)
+        await fleet.put("shop", {**shown, "poll.interval.ms": "700"})
+        assert fleet.configurations.connectors["shop"].properties == CONNECTOR | SALTED | {"poll.interval.ms": "700"}
+        with pytest.raises(ConfigurationError, match=r"database\.password: asterisks stand for the stored value"):
+            await fleet.put("copy", CONNECTOR | {"database.password": "********"})
+
+    run(use)
+
+
+def test_offsets_stay_once_a_connector_shall_run(run: Callable[[Callable[[Fleet], Awaitable[None]]], None]) -> None:
+    async def use(fleet: Fleet) -> None:
+        await fleet.put("shop", CONNECTOR)
+        with pytest.raises(BadRequest, match="shop is not stopped any more"):
+            await Member(fleet, "shop").alter_offsets(None)
+
+    run(use)
