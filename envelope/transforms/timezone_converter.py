@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rowtide.envelope.schema import Field, Schema
 from rowtide.envelope.transforms.options import Options
-from rowtide.envelope.transforms.record import ConnectRecord, field_of, require_struct, value_of
+from rowtide.envelope.transforms.record import ConnectRecord, TransformError, field_of, require_struct, value_of
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a local time
 _OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})(?::(\d{2}))?")
@@ -134,10 +134,14 @@ class TimezoneConverter:
         value = value_of(schema, struct, field.name, replace_null_with_default=self.replace_null_with_default)
         if value is None:
             return None
-        if name == _ZONED_TIMESTAMP:
-            return self._zoned(value)
-        unit = _UNITS[name]
-        offset = self._offset_at(_EPOCH + timedelta(seconds=value // unit))
+        try:
+            if name == _ZONED_TIMESTAMP:
+                return self._zoned(value)
+            unit = _UNITS[name]
+            offset = self._offset_at(_EPOCH + timedelta(seconds=value // unit))
+        except (OverflowError, ValueError) as error:
+            message = f"field {field.name!r}: the time is not one of the years 1 to 9999 in both zones"
+            raise TransformError(message, str(value)) from error
         return _long(value - offset * unit)
 
     def _source(self, schema: Schema, source: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:

@@ -425,3 +425,16 @@ def test_the_schemas_of_very_many_topics_are_not_all_kept(monkeypatch: pytest.Mo
         assert (made.key_schema.name, made.value_schema.name) == (f"{made.topic}.Key", f"{made.topic}.Envelope")
     kept = [one for one in gc.get_objects() if isinstance(one, Schema) and (one.name or "").startswith("all.d")]
     assert 0 < len({one.name for one in kept}) <= 3 * 10
+
+
+@pytest.mark.parametrize(
+    ("name", "time"), [("MicroTimestamp", 2**62), ("Timestamp", -(2**62)), ("ZonedTimestamp", "9999-12-31T23:59:59Z")]
+)
+def test_a_time_that_no_zone_has_is_an_error_of_the_transform(name: str, time: Any) -> None:
+    schema = Schema("string" if isinstance(time, str) else "int64", name=f"io.debezium.time.{name}")
+    row = struct("s.d.t.Value", {"at": schema}, optional=True)
+    envelope = struct("s.d.t.Envelope", {"after": row, "op": STRING})
+    record = ConnectRecord("s.d.t", None, None, None, envelope, {"after": {"at": time}, "op": "c"})
+    chain = chain_from_properties(transform(DEBEZIUM + "TimezoneConverter", converted_timezone="+02:00"))
+    with pytest.raises(TransformError, match="field 'at': the time is not one of the years 1 to 9999"):
+        chain.records(record)
