@@ -104,7 +104,8 @@ class CloudEventsConverter:
         source = (
             _required(record, "source") if in_header else Header("source", _field(schema, "source"), value["source"])
         )
-        assert source.schema is not None
+        if source.schema is None or not {"connector", "name", "file", "pos", "db", "ts_ms"} <= _names(source.schema):
+            raise ValueError("source is not that of a change, which a CloudEvent needs")
         data_schema, data = self._data(record, schema, value, source)
         if settings.data_serializer == "avro":
             return self._with_avro(record, source, value, data_schema, data, added)
@@ -219,6 +220,10 @@ class CloudEventsConverter:
             fields += [Field(_extension(f"tx{one}"), STRING.with_optional(True)) for one in _TRANSACTION]
         fields.append(Field("data", data if data is BYTES else data.with_optional(True)))  # JSON data come later
         return Schema("struct", name=name, fields=tuple(fields))
+
+
+def _names(schema: Schema) -> set[str]:
+    return {field.name for field in schema.fields}
 
 
 def _field(schema: Schema, name: str) -> Schema:
