@@ -192,7 +192,10 @@ def _decimal(schema: Schema) -> Encoder:
 
 def _date(_schema: Schema) -> Encoder:
     def encode(days: int) -> bytes:
-        day = dt.date.fromordinal(days + dt.date(1970, 1, 1).toordinal())
+        try:
+            day = dt.date.fromordinal(days + dt.date(1970, 1, 1).toordinal())
+        except (OverflowError, ValueError):
+            raise ValueError("a date is not one of the years 1 to 9999, as google.type.Date needs") from None
         return _numbers(day.year, day.month, day.day)
 
     return encode

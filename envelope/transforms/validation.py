@@ -4,8 +4,10 @@ What does not fit would be cut off or changed without a word: 1.9 becomes 1 in a
 """
 
 from collections.abc import Callable, Mapping
+from math import isfinite, isinf
 from typing import Any
 
+from rowtide.envelope.json.java_numbers import to_float32
 from rowtide.envelope.schema import INTEGER_BITS, Schema
 from rowtide.envelope.transforms.record import ConnectRecord, RejectedValue, SchemaCache, Side
 
@@ -94,6 +96,8 @@ def _content_check(schema: Schema) -> Check:
     if kind not in _CLASSES:
         raise ValueError(f"{kind!r} is not a type of Kafka Connect's schemas")
     right = _class_check(_CLASSES[kind], kind)
+    if kind == "float":
+        return _float_check(right)
     if kind == "struct":
         return _struct_check(schema, right)
     if kind in ("array", "map"):
@@ -113,6 +117,15 @@ def _class_check(wanted: type, kind: str) -> Check:
     def check(value: Any, path: str) -> None:
         if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
             raise RejectedValue(f"{_named(value)} for {path}, which is {kind}", f"{value!r:.60}")
+
+    return check
+
+
+def _float_check(right: Check) -> Check:
+    def check(value: Any, path: str) -> None:
+        right(value, path)
+        if isfinite(value) and isinf(to_float32(value)):
+            raise RejectedValue(f"a number out of range for {path}, which is float", str(value))
 
     return check
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import rowtide
-from rowtide.envelope.schema import BYTES, DECIMAL, FLOAT64, INT32, INT64, STRING, Schema, struct
+from rowtide.envelope.schema import BYTES, DECIMAL, FLOAT32, FLOAT64, INT32, INT64, STRING, Schema, struct
 from rowtide.envelope.transforms import ConnectRecord, Header, TransformConfigurationError, TransformError
 from rowtide.envelope.transforms.chain import chain_from_properties
 from rowtide.envelope.transforms.python_hook import PythonTransform
@@ -87,14 +87,15 @@ FULL = struct(
         "price": Schema("bytes", name=DECIMAL, parameters=(("scale", "2"),)),
         "raw": BYTES,
         "rate": FLOAT64,
+        "small": FLOAT32,
         "tags": Schema("array", items=STRING),
         "more": Schema("map", keys=STRING, items=INT32),
         "inner": struct("i", {"x": INT32}, optional=True),
     },
 )
 ROW = {
-    "id": 1, "name": None, "big": -(2**63), "ok": None, "price": 150, "raw": b"a", "rate": 0.5, "tags": ["a"],
-    "more": {"a": 1}, "inner": {"x": 1},
+    "id": 1, "name": None, "big": -(2**63), "ok": None, "price": 150, "raw": b"a", "rate": 0.5, "small": float("inf"),
+    "tags": ["a"], "more": {"a": 1}, "inner": {"x": 1},
 }  # fmt: skip
 
 
@@ -115,6 +116,7 @@ def test_values_that_fit_pass() -> None:
         ({"ok": "false"}, "a str for value.ok, which is boolean"),
         ({"price": 1.5}, "a float for value.price, which is the unscaled number of a Decimal"),
         ({"raw": "a"}, "a str for value.raw, which is bytes"),
+        ({"small": 1e39}, "a number out of range for value.small, which is float"),
         ({"rate": 1}, "an int for value.rate, which is double"),
         ({"tags": ["a", 1]}, r"an int for value.tags\[\], which is string"),
         ({"more": {"a": None}}, r"null for value.more\[\], which is neither"),
