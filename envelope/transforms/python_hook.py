@@ -100,7 +100,7 @@ class PythonTransform:
         except HookNotFoundError as error:
             options.problem("type", str(error))
             return None
-        except Exception as error:  # noqa: BLE001 - the user's code may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code may raise anything
             options.problem("type", f"{PREFIX}{name} cannot be used: {type(error).__name__}: {error}")
             return None
         function = getattr(made, "apply", made)
@@ -126,7 +126,7 @@ class PythonTransform:
                 several = list(result)
             else:
                 several = None
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise TransformError(f"{PREFIX}{self.name} raised {type(error).__name__}", str(error)) from error
         if several is None:
             raise TransformError(

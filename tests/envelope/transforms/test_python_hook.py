@@ -1,5 +1,6 @@
 """Transforms that are functions and classes of the user's."""
 
+import sys
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
@@ -35,6 +36,15 @@ def twice(record: ConnectRecord) -> Iterator[ConnectRecord]:
 
 def raising(record: ConnectRecord) -> ConnectRecord:
     return record.value["missing"]  # type: ignore[no-any-return]
+
+
+def exiting(_record: ConnectRecord) -> ConnectRecord:
+    sys.exit("done")
+
+
+class Exiting:
+    def __init__(self, _options: dict[str, str]) -> None:
+        sys.exit("done")
 
 
 def wrong(_record: ConnectRecord) -> Any:
@@ -215,6 +225,7 @@ def test_a_predicate_chooses_the_records_of_a_hook() -> None:
     ("kind", "message"),
     [
         ("raising", r"transforms\.t0: a record of topic s\.d\.t: python:.*raising raised KeyError$"),
+        ("exiting", r"python:.*exiting raised SystemExit$"),
         ("wrong", r"python:.*wrong returned a str instead of a ConnectRecord"),
         ("number", r"python:.*number returned a int: return a ConnectRecord, several, or None"),
     ],
@@ -228,6 +239,7 @@ def test_a_hook_that_fails_names_itself_and_the_record(kind: str, message: str) 
     ("kind", "options", "message"),
     [
         ("nowhere", {}, "cannot be used: AttributeError"),
+        ("Exiting", {}, "cannot be used: SystemExit: done"),
         ("Prefixed", {}, "cannot be used: KeyError: 'prefix'"),
         ("not_callable", {}, "is neither a function nor a class"),
         ("renamed", {"a": "b"}, "is a function, which takes no options: a"),
