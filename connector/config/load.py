@@ -111,8 +111,17 @@ def _read(
     problems = [problem for problem in problems if problem[0] not in not_required]
     unresolved = {name for name, _ in problems}  # what else is wrong with their values does not matter
     configuration, more = build(resolved, written, not_required)
-    more = [problem for problem in more if problem.property not in unresolved]
+    more = [_as_written(problem, written, resolved) for problem in more if problem.property not in unresolved]
     return configuration, tuple(Problem(_named(name, sources), message) for name, message in [*problems, *more])
+
+
+def _as_written(problem: Problem, written: Mapping[str, str], resolved: Mapping[str, str]) -> Problem:
+    """A problem that shows a reference instead of what it stands for, which may be a secret."""
+    name, message = problem
+    given, value = written.get(name, ""), resolved.get(name, "")
+    if given == value or not value:
+        return problem
+    return Problem(name, message.replace(value, given).replace(repr(value)[1:-1], given))
 
 
 def _resolved(

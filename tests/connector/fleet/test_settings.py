@@ -110,3 +110,13 @@ def test_the_page_has_every_property() -> None:
     for one in PROPERTIES:
         default = "required" if one.required else f"`{one.default_text or one.default}`"
         assert f"| `{one.name}` | {default} |" in page
+
+
+@pytest.mark.parametrize("name", ["topic.prefix", "snapshot.mode", "poll.interval.ms"])
+def test_a_problem_shows_a_reference_instead_of_a_secret(tmp_path: Path, name: str) -> None:
+    given = CONNECTOR | {name: "${env:SECRET}"}
+    with pytest.raises(ConfigurationError) as error:
+        connector_configuration(settings(tmp_path), "shop", given, {"SECRET": "it's\ttop/secret"})
+    (problem,) = error.value.problems
+    assert problem.property == name
+    assert problem.message.endswith("${env:SECRET}'") or problem.message.endswith('${env:SECRET}"')
