@@ -3,17 +3,19 @@
 They are Debezium's ``CustomConverter``: a class with ``converter_for(column, registration)``, which is called for each
 captured column of each table, and may register a schema and a function for its values. ``configure(options)`` is
 optional. The class is known only by its name here; :mod:`rowtide.envelope.transforms.python_hook` imports it.
+Debezium's own converters are in :mod:`rowtide.envelope.debezium_column_converters`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, cast
 
-from rowtide.envelope.schema import Schema
+from rowtide.envelope.custom_converter import CONVERTED, CustomConverter, Registered, Registration, RelationalColumn
+from rowtide.envelope.debezium_column_converters import DEBEZIUM
 from rowtide.envelope.transforms.chain import Plugin
-from rowtide.envelope.transforms.options import Options, TransformConfigurationError
+from rowtide.envelope.transforms.options import Options, TransformConfigurationError, suggestion
 from rowtide.envelope.transforms.python_hook import PREFIX, HookNotFoundError, imported
-from rowtide.envelope.transforms.validation import schema_check
+from rowtide.envelope.transforms.validation import Check, schema_check
 from rowtide.envelope.types.column_type import ColumnType, Kind, via_connect_value
 from rowtide.envelope.types.defaults import default_value
 from rowtide.schema_history.model import Column, Table
@@ -29,71 +31,6 @@ class ColumnConverterError(ValueError):
     def __init__(self, message: str, detail: str = "") -> None:
         super().__init__(message)
         self.detail = detail
-
-
-@dataclass(frozen=True, slots=True)
-class RelationalColumn:
-    """A column, as a converter sees it: Debezium's ``RelationalColumn``.
-
-    Attributes:
-        name: its name.
-        table: its table, ``database.table``.
-        type_name: the type in upper case, such as ``DECIMAL`` or ``INT UNSIGNED``.
-        type_expression: the same.
-        length, scale: as declared; ``None`` without one.
-        optional: whether NULL is allowed.
-        has_default: whether it has a default, NULL included.
-        default: its default, as the function gets values; ``None`` for NULL and for expressions.
-        charset: its character set; ``None`` without one.
-        jdbc_type: the number in ``java.sql.Types``.
-    """
-
-    name: str
-    table: str
-    type_name: str
-    type_expression: str = ""
-    length: int | None = None
-    scale: int | None = None
-    optional: bool = True
-    has_default: bool = False
-    default: Any = None
-    charset: str | None = None
-    jdbc_type: int = 0
-
-
-class Registration:
-    """Where a converter registers what becomes of a column.
-
-    Attributes:
-        registered: the schema and the function; ``None`` if there is none yet.
-    """
-
-    def __init__(self) -> None:
-        self.registered: tuple[Schema, Callable[[Any], Any]] | None = None
-
-    def register(self, schema: Schema, convert: Callable[[Any], Any]) -> None:
-        """Register a schema, and the function from a value of the column, never ``None``, to a value of the schema.
-
-        Raises:
-            TypeError: they are something else.
-            ValueError: something is registered already.
-        """
-        if not isinstance(schema, Schema):
-            raise TypeError(f"the schema is a {type(schema).__name__} instead of a rowtide.envelope.schema.Schema")
-        if not callable(convert):
-            raise TypeError(f"a {type(convert).__name__} instead of a function was registered")
-        if self.registered is not None:
-            raise ValueError("two functions were registered for the column")
-        schema_check(schema)
-        self.registered = schema, convert
-
-
-class CustomConverter(Protocol):
-    """A column converter of the user's."""
-
-    def converter_for(self, column: RelationalColumn, registration: Registration) -> None:
-        """Register a schema and a function if the column is to be converted."""
-        ...
 
 
 def _as_it_is(_kind: Kind, _column: Column) -> Callable[[Any], Any]:
@@ -179,14 +116,16 @@ class ColumnConverters:
                     f"{type(error).__name__}: {error}"
                 ) from error
             if registration.registered is not None:
-                return _custom(plugin, described, plain, *registration.registered)
+                has_default = default_value(debezium, standard, exact=exact) is not None
+                return _custom(plugin, described, plain, registration.registered, has_default=has_default)
         return None
 
 
 def _custom(
-    plugin: Plugin, column: RelationalColumn, plain: ColumnType, schema: Schema, convert: Callable[[Any], Any]
+    plugin: Plugin, column: RelationalColumn, plain: ColumnType, registered: Registered, *, has_default: bool
 ) -> ColumnType:
-    """The type of a column that is converted by the user's function."""
+    """The type of a column that is converted by a registered function."""
+    schema, convert, null, fixed = registered
     name = f"converters: {plugin.name} ({plugin.type})"
     nullable = schema.with_optional(column.optional or schema.optional)
     check = schema_check(nullable)
@@ -207,8 +146,14 @@ def _custom(
         given = plain.convert(value)
         return None if given is None else checked(given)  # a document of no bytes is null
 
+    if null is not None:
+        _checked_constant(name, column, "NULL", null, check)
     default = None
-    if column.default is not None:
+    if fixed is not CONVERTED:
+        default = fixed if has_default else None
+        if default is not None:
+            _checked_constant(name, column, "the default", default, check)
+    elif column.default is not None:
         try:
             default = checked(column.default)
         except ColumnConverterError as error:
@@ -224,13 +169,26 @@ def _custom(
         object_form=None,
         is_custom=True,
         custom_default=schema.default if default is None else default,
+        custom_null=null,
     )
 
 
+def _checked_constant(name: str, column: RelationalColumn, of: str, value: Any, check: Check) -> None:
+    try:
+        check(value, of)
+    except ValueError as error:
+        raise ColumnConverterError(f"table {column.table}, column {column.name}: {name}: {error}") from None
+
+
 def _made(plugin: Plugin, options: Options) -> CustomConverter | None:
-    """The user's object; what is wrong becomes a problem."""
+    """Debezium's converter, or the user's object; what is wrong becomes a problem."""
+    if plugin.type in DEBEZIUM:
+        converter = DEBEZIUM[plugin.type](options)
+        options.problems += options.unknown()
+        return converter
     if not plugin.type.startswith(PREFIX):
-        way_out = f"write a class in Python, and name it by {PREFIX}module.Class"
+        similar = suggestion(plugin.type, DEBEZIUM, of_class=True) if plugin.type else ""
+        way_out = f"write a class in Python, and name it by {PREFIX}module.Class{similar}"
         problem = f"rowtide has no {plugin.type}, and runs no classes in Java" if plugin.type else "is required"
         options.problem("type", f"{problem}: {way_out}")
         return None
@@ -253,5 +211,4 @@ def _made(plugin: Plugin, options: Options) -> CustomConverter | None:
     if not callable(getattr(made, "converter_for", None)):
         options.problem("type", f"{plugin.type} is not a class with a method converter_for(column, registration)")
         return None
-    converter: CustomConverter = made
-    return converter
+    return cast("CustomConverter", made)

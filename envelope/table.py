@@ -258,8 +258,8 @@ def _record_column(
     if rules.values.minimal_row_images and column.name not in key_names:
         key_schema = replace(key_schema, optional=True, default=None)  # null if the row image omits the column
     schema = replace(key_schema, parameters=key_schema.parameters + parameters)
-    null = None
-    if not schema.optional:
+    null = connect_type.custom_null
+    if null is None and not schema.optional:
         null = schema.default if schema.default is not None else connect_type.epoch
     field_name = rules.values.adjust_field_name(column.name)
     return RecordColumn(index, column, field_name, connect_type, schema, key_schema, null, in_value, mapper)

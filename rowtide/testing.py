@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from rowtide.envelope.column_converters import CustomConverter, Registration, RelationalColumn
+from rowtide.envelope.custom_converter import CustomConverter, Registration, RelationalColumn
 from rowtide.envelope.schema import Schema, struct
 from rowtide.envelope.source import VERSIONS
 from rowtide.envelope.table import envelope_schema
@@ -114,7 +114,7 @@ def convert(
     Args:
         converter: the converter.
         column: the column.
-        value: a value of the column, as :class:`rowtide.Engine` gives it; ``None`` is never converted.
+        value: a value of the column, as :class:`rowtide.Engine` gives it; ``None`` becomes the registered ``null``.
         options: given to its method ``configure``, if it has one.
 
     Raises:
@@ -127,8 +127,8 @@ def convert(
     converter.converter_for(column, registration)
     if registration.registered is None:
         return None
-    schema, function = registration.registered
+    schema, function, null, _default = registration.registered
     schema = schema.with_optional(schema.optional or column.optional)
-    result = None if value is None else function(value)
+    result = null if value is None else function(value)
     schema_check(schema)(result, f"column {column.name}")
     return Converted(schema, result)

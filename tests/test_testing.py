@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rowtide.envelope.column_converters import Registration
+from rowtide.envelope.custom_converter import Registration
 from rowtide.envelope.schema import INT32, STRING, Schema
 from rowtide.envelope.transforms import ConnectRecord, TransformConfigurationError, TransformError
 from rowtide.testing import Converted, RelationalColumn, apply_transform, change, convert

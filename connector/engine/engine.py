@@ -129,9 +129,6 @@ class Engine:
         if self.config.transforms:
             names = ", ".join(plugin.name for plugin in self.config.transforms)
             log.warning("transforms (%s) apply to records, which sinks get; changes are handed out without them", names)
-        if self.config.column_converters:
-            names = ", ".join(plugin.name for plugin in self.config.column_converters)
-            log.warning("converters (%s) apply to records, which sinks get; changes have Python's values", names)
         self._start(ConnectorTask(self.config, changes=True, signalling=self._signalling))
 
     def _require_open(self) -> None:

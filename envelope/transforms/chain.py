@@ -45,6 +45,7 @@ TRANSFORMS: Mapping[str, Callable[[Options], Transform]] = {
     _DEBEZIUM + "TimezoneConverter": _Class("timezone_converter", "TimezoneConverter"),
     _DEBEZIUM + "HeaderToValue": _Class("headers", "HeaderToValue"),
     _DEBEZIUM + "SwapGeometryCoordinates": _Class("geometry", "SwapGeometryCoordinates"),
+    _DEBEZIUM + "GeometryFormatTransformer": _Class("geometry", "GeometryFormatTransformer"),
     _DEBEZIUM + "VectorToJsonConverter": _Class("vectors", "VectorToJsonConverter"),
     _KAFKA + "RegexRouter": _Class("routing", "RegexRouter"),
     _KAFKA + "Filter": _Class("routing", "Filter"),

@@ -1,4 +1,8 @@
-"""``io.debezium.transforms.SwapGeometryCoordinates``: exchanges x and y, which reference systems order differently."""
+"""Debezium's transforms of geometries.
+
+``SwapGeometryCoordinates`` exchanges x and y, which reference systems order differently. ``GeometryFormatTransformer``
+turns WKB into EWKB, which has the reference system in it, or the other way round.
+"""
 
 import struct
 from collections.abc import Callable
@@ -45,31 +49,84 @@ class SwapGeometryCoordinates:
         schema = record.value_schema
         if schema is None or schema.type != "struct" or record.value is None:
             return record
-        (convert,) = self._plans.get(lambda of: (self._conversion(of),), schema)
+        (convert,) = self._plans.get(
+            lambda of: (_conversion(of, self._swapped, replaces=self.replace_null_with_default),), schema
+        )
         return record if convert is None else record.with_content("value", schema, convert(record.value))
-
-    def _conversion(self, schema: Schema) -> Convert | None:
-        """Return the conversion of values, ``None`` if they stay as they are."""
-        if schema.type == "struct" and schema.name == _GEOMETRY:
-            return self._swapped
-        if schema.type == "struct":
-            found = ((one.name, self._conversion(one.schema)) for one in schema.fields)
-            changes = [(name, convert) for name, convert in found if convert is not None]
-            replaces = self.replace_null_with_default
-            if not changes and not (replaces and any(one.schema.default is not None for one in schema.fields)):
-                return None
-            return lambda value: convert_fields(schema, value, changes, replace_null_with_default=replaces)
-        inner = self._conversion(schema.items) if schema.items is not None else None
-        if inner is None:
-            return None
-        if schema.type == "array":
-            return lambda value: [one if one is None else inner(one) for one in value]
-        return lambda value: {name: one if one is None else inner(one) for name, one in value.items()}
 
     def _swapped(self, geometry: Any) -> Any:
         if geometry.get("srid") not in self.srids or geometry.get("wkb") is None:
             return geometry
         return {**geometry, "wkb": swapped_wkb(geometry["wkb"])}
+
+
+@dataclass(frozen=True, slots=True)
+class GeometryFormatTransformer:
+    """Turns the WKB of ``GEOMETRY`` columns into EWKB, and EWKB into WKB; ``POINT`` columns stay as they are.
+
+    A geometry without a reference system, for which Debezium stops, stays WKB.
+
+    Attributes:
+        extends: ``format=wkb``: the geometries are WKB; otherwise only EWKB is changed.
+        replace_null_with_default: whether a column's default replaces NULL, as in Debezium.
+    """
+
+    extends: bool
+    replace_null_with_default: bool
+    _plans: SchemaCache[tuple[Convert | None]] = field(default_factory=SchemaCache, repr=False, compare=False)
+
+    @classmethod
+    def from_options(cls, options: Options) -> "GeometryFormatTransformer":
+        """Read ``format``, which is that of the geometries before the transform."""
+        return cls(options.choice("format", ("wkb", "ewkb"), "wkb") == "wkb", not options.exact)
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        """Return the record with its geometries in the other format."""
+        schema = record.value_schema
+        if schema is None or schema.type != "struct" or record.value is None:
+            return record
+        (convert,) = self._plans.get(
+            lambda of: (_conversion(of, self._reformatted, replaces=self.replace_null_with_default),), schema
+        )
+        return record if convert is None else record.with_content("value", schema, convert(record.value))
+
+    def _reformatted(self, geometry: Any) -> Any:
+        wkb = geometry.get("wkb")
+        if wkb is None:
+            return geometry
+        try:
+            order, kind = _header(wkb, 0)
+        except struct.error as error:
+            raise TransformError(f"the geometry ends too early, after {len(wkb)} bytes") from error
+        if kind & _SRID:
+            return {**geometry, "wkb": wkb[:1] + struct.pack(order + "I", kind & ~_SRID) + wkb[9:]}
+        if not self.extends or geometry.get("srid") is None:
+            return geometry
+        return {**geometry, "wkb": wkb[:1] + struct.pack(order + "II", kind | _SRID, geometry["srid"]) + wkb[5:]}
+
+
+def _conversion(schema: Schema, change: Convert, *, replaces: bool) -> Convert | None:
+    """Return the conversion of values, ``None`` if they stay as they are.
+
+    Args:
+        schema: their schema.
+        change: the conversion of a geometry.
+        replaces: whether a field's default replaces null.
+    """
+    if schema.type == "struct" and schema.name == _GEOMETRY:
+        return change
+    if schema.type == "struct":
+        found = ((one.name, _conversion(one.schema, change, replaces=replaces)) for one in schema.fields)
+        changes = [(name, convert) for name, convert in found if convert is not None]
+        if not changes and not (replaces and any(one.schema.default is not None for one in schema.fields)):
+            return None
+        return lambda value: convert_fields(schema, value, changes, replace_null_with_default=replaces)
+    inner = _conversion(schema.items, change, replaces=replaces) if schema.items is not None else None
+    if inner is None:
+        return None
+    if schema.type == "array":
+        return lambda value: [one if one is None else inner(one) for one in value]
+    return lambda value: {name: one if one is None else inner(one) for name, one in value.items()}
 
 
 def swapped_wkb(wkb: bytes) -> bytes:
@@ -112,7 +169,7 @@ def _swap_geometry(wkb: bytearray, at: int, dimensions: int | None = None) -> in
     return at
 
 
-def _header(wkb: bytearray, at: int) -> tuple[str, int]:
+def _header(wkb: bytes | bytearray, at: int) -> tuple[str, int]:
     """Return the byte order of a geometry, and its type with the flags."""
     order = "<" if wkb[at : at + 1] == b"\x01" else ">"
     (kind,) = struct.unpack_from(order + "I", wkb, at + 1)

@@ -103,8 +103,9 @@ class ColumnType:
         epoch: the Connect value of an invalid date in a NOT NULL column; ``None`` for types without invalid dates.
         form: what ``expression`` returns, by name; ``None`` for types that only Python converts.
         object_form: the same of ``convert``.
-        is_custom: whether a column converter of the user's has made it.
+        is_custom: whether a column converter has made it.
         custom_default: the Connect value of the column's default, if so.
+        custom_null: the Connect value of NULL, if so.
     """
 
     schema: Schema
@@ -116,6 +117,7 @@ class ColumnType:
     object_form: Form | None = None
     is_custom: bool = False
     custom_default: Any = None
+    custom_null: Any = None
 
 
 TypeFactory = Callable[[ColumnDescription, ValueSettings, Stage], ColumnType]

@@ -37,6 +37,8 @@ ABOUT: dict[str, tuple[str, ...]] = {
         "ADD COLUMN IF NOT EXISTS", "ANSI_QUOTES", "backtick in its name", "ALTER SCHEMA", "CREATE OR REPLACE",
         "/*M! */", "last USE", "SET DEFAULT NULL", "moves a column", "in ADD COLUMN (a",
     ),
+    "converters": ("JdbcSinkDataTypesConverter", "ZeroDateFallbackConverter"),
+    "transforms": ("geometry without a reference system",),
     "defaults": ("hexadecimal default",),
     "rows": (
         "unique key of long columns", "without its BLOBs", "rows of a sequence", "compressed", "system-versioned",
@@ -107,7 +109,7 @@ def _lines() -> Iterator[str]:
         states = (_state(found[server], name, better=bool(better)) for server in ("mysql", "mariadb"))
         yield f"| {name.upper()} | {' | '.join(states)} | {'; '.join(better)} |"
     yield from ("", "## Elsewhere", "", "| what | where rowtide differs |", "| --- | --- |")
-    for subject in ("defaults", "keys", "names", "rows", "statements", "text", "topics"):
+    for subject in ("converters", "defaults", "keys", "names", "rows", "statements", "text", "topics", "transforms"):
         yield from (f"| {subject} | {reason} |" for reason in _about(subject))
     for name, reason in sorted(stream.PENDING.items()):
         yield f"| not yet | {reason} (recording `{name}`) |"

@@ -161,10 +161,10 @@ TRANSFORMS = Property(
     Status.PARTLY,
     "ExtractNewRecordState, ExtractChangedRecordState, ByLogicalTableRouter, EventRouter, TimezoneConverter, "
     "ReadToInsertEvent, SchemaChangeEventFilter, PartitionRouting, HeaderToValue, SwapGeometryCoordinates, "
-    "VectorToJsonConverter, Filter and ContentBasedRouter with expressions in Python's syntax; RegexRouter, "
-    "TimestampRouter, Filter, InsertField, ReplaceField, MaskField, Cast, Flatten, TimestampConverter, ValueToKey, "
-    "ExtractField, HoistField, SetSchemaMetadata, HeaderFrom, InsertHeader, DropHeaders; Python's by "
-    "`python:module.function`",
+    "GeometryFormatTransformer, VectorToJsonConverter, Filter and ContentBasedRouter with expressions in Python's "
+    "syntax; RegexRouter, TimestampRouter, Filter, InsertField, ReplaceField, MaskField, Cast, Flatten, "
+    "TimestampConverter, ValueToKey, ExtractField, HoistField, SetSchemaMetadata, HeaderFrom, InsertHeader, "
+    "DropHeaders; Python's by `python:module.function`",
     default_text="",
 )
 TRANSFORM = Family(
@@ -172,8 +172,9 @@ TRANSFORM = Family(
     r"transforms\.[^.]+\..+",
     "`type` and options of a transform: Debezium's ExtractNewRecordState, ExtractChangedRecordState, "
     "ByLogicalTableRouter, outbox.EventRouter, TimezoneConverter, ReadToInsertEvent, SchemaChangeEventFilter, "
-    "partitions.PartitionRouting, HeaderToValue, SwapGeometryCoordinates, VectorToJsonConverter, Filter or "
-    "ContentBasedRouter, or Kafka Connect's RegexRouter, TimestampRouter, Filter, InsertField, ReplaceField, "
+    "partitions.PartitionRouting, HeaderToValue, SwapGeometryCoordinates, GeometryFormatTransformer, "
+    "VectorToJsonConverter, Filter or ContentBasedRouter, or Kafka Connect's RegexRouter, TimestampRouter, Filter, "
+    "InsertField, ReplaceField, "
     "MaskField, Cast, Flatten, TimestampConverter, ValueToKey, ExtractField, HoistField, SetSchemaMetadata, "
     "HeaderFrom, InsertHeader or DropHeaders; or a function "
     "or class in Python, `python:module.function`.",

@@ -144,7 +144,7 @@ CONVERTERS = Property(
     (),
     "Names of custom column converters, each with `<name>.type` and its own options.",
     Status.PARTLY,
-    "classes in Python by `python:module.Class`; no classes in Java",
+    "Debezium's own converters, and classes in Python by `python:module.Class`; no other classes in Java",
     default_text="",
 )
 POST_PROCESSORS = Property(

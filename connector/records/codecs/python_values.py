@@ -30,8 +30,13 @@ _OBJECT_FORMS: Mapping[Kind, Form] = {
 
 
 def python_output(output: ColumnOutput, record: RecordColumn) -> ColumnOutput:
-    """A column's output with Python values instead of Connect's; text and bytes stay masked, hashed or truncated."""
+    """A column's output with Python values instead of Connect's; text and bytes stay masked, hashed or truncated.
+
+    A column converter has made its own value, which it stays.
+    """
     fallback = Fallback("null", output.fallback.on_error)
+    if record.type.is_custom:
+        return replace(output, fallback=fallback, fallback_value=record.type.custom_null, key=None)
     kind = record.type.kind
     python = replace(record.type, convert=python_conversion(kind, record.column), object_form=_OBJECT_FORMS.get(kind))
     change = record.mapper if record.type.kind in _TEXT_KINDS else None

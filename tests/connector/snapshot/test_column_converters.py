@@ -1,4 +1,4 @@
-"""Column converters in Python: the same values in a snapshot, in an incremental snapshot, and in the stream."""
+"""Column converters: the same values in a snapshot, in an incremental snapshot, and in the stream."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.envelope.column_converters import Registration, RelationalColumn
+from rowtide.envelope.custom_converter import Registration, RelationalColumn
 from rowtide.envelope.schema import STRING
 from rowtide.schema_history.catalog.tables import Tables
 from tests.support.incremental_stream import BesideStream
@@ -82,5 +82,34 @@ def test_a_converter_gets_the_same_values_in_an_incremental_snapshot(database: D
         stream = rows(beside.outputs, "c")
         assert len(stream) == 3
         assert rows(beside.outputs, "r") == stream
+    finally:
+        beside.close()
+
+
+BUILT_IN = {
+    "converters": "flags,dates",
+    "flags.type": "io.debezium.connector.mysql.converters.TinyIntOneToBooleanConverter",
+    "dates.type": "io.debezium.connector.binlog.converters.ZeroDateFallbackConverter",
+    "dates.fallback.date": "1970-01-02",
+    "dates.fallback.datetime": "1970-01-02 00:00:00",
+}
+
+
+def test_debeziums_converters_in_an_incremental_snapshot(database: Database) -> None:
+    beside = BesideStream(database, BUILT_IN, chunk_size=2)
+    try:
+        database.execute("CREATE TABLE t (id INT PRIMARY KEY, flag TINYINT(1), day DATE, at DATETIME(6))")
+        database.execute(
+            "INSERT INTO t VALUES (1, 2, NULL, NULL), (2, NULL, '2024-02-29', '2024-02-29 00:00:00.000001')"
+        )
+        beside.run_to_end()
+        beside.execute(rf"{database.name}\.t")
+        beside.run(lambda: not beside.snapshots.active)
+        found = list(rows(beside.outputs, "r").values())
+        assert found == list(rows(beside.outputs, "c").values())
+        assert found == [
+            {"id": 1, "flag": True, "day": 1, "at": 86_400_000_000},
+            {"id": 2, "flag": None, "day": 19_782, "at": 1_709_164_800_000_001},
+        ]
     finally:
         beside.close()

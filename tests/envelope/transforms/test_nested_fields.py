@@ -1,6 +1,7 @@
 """Flatten, HeaderToValue, SwapGeometryCoordinates and VectorToJsonConverter with exact values, and their options."""
 
 from collections.abc import Mapping
+from struct import pack
 from typing import Any
 
 import pytest
@@ -108,6 +109,7 @@ def test_a_header_that_cannot_become_a_field(fields: str, headers: tuple[Header,
         ("HeaderToValue", {}, ["headers", "fields", "operation"]),
         ("HeaderToValue", {"headers": "a,b c", "fields": "x", "operation": "swap"}, ["headers", "fields", "operation"]),
         ("SwapGeometryCoordinates", {"srids": "4326,wgs84"}, ["srids"]),
+        ("GeometryFormatTransformer", {"format": "wkt"}, ["format"]),
         ("VectorToJsonConverter", {"format": "json"}, ["format"]),
     ],
 )
@@ -126,14 +128,35 @@ def test_swapping_twice_gives_the_same_geometry() -> None:
     assert swapped_wkb(collection)[9:] == swapped_wkb(point) + swapped_wkb(line)
 
 
+GEOMETRY = struct("io.debezium.data.geometry.Geometry", {"wkb": BYTES, "srid": OPTIONAL_INT32})
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_geometry_becomes_extended_and_back(order: str) -> None:
+    def reformatted(wkb: bytes, srid: int | None, form: str = "wkb") -> Any:
+        value = {"g": {"wkb": wkb, "srid": srid}}
+        record = applied(
+            DEBEZIUM + "GeometryFormatTransformer", {"format": form}, struct("t.Value", {"g": GEOMETRY}), value
+        )
+        return record.value["g"]["wkb"]
+
+    mark = b"\x01" if order == "<" else b"\x00"
+    point = mark + pack(order + "Idd", 1, 1.0, 2.0)
+    extended = mark + pack(order + "IIdd", 0x20000001, 4326, 1.0, 2.0)
+    assert reformatted(point, 4326) == extended
+    assert reformatted(extended, 4326) == reformatted(extended, 4326, "ewkb") == point
+    assert reformatted(point, 4326, "ewkb") == reformatted(point, None) == point
+    with pytest.raises(TransformError, match="ends too early"):
+        reformatted(b"\x01\x01", 4326)
+
+
 @pytest.mark.parametrize(
     ("wkb", "message"), [("01010000", "ends too early, after 4"), ("0108000000", "8 is not a type")]
 )
 def test_bytes_that_are_not_a_geometry(wkb: str, message: str) -> None:
-    geometry = struct("io.debezium.data.geometry.Geometry", {"wkb": BYTES, "srid": OPTIONAL_INT32})
     value = {"g": {"wkb": bytes.fromhex(wkb), "srid": 4326}}
     with pytest.raises(TransformError, match=message):
-        applied(DEBEZIUM + "SwapGeometryCoordinates", {}, struct("t.Value", {"g": geometry}), value)
+        applied(DEBEZIUM + "SwapGeometryCoordinates", {}, struct("t.Value", {"g": GEOMETRY}), value)
 
 
 def test_null_stays_null_next_to_a_vector() -> None:

@@ -250,6 +250,7 @@ def test_schemas_are_derived_once_for_each_schema() -> None:
         (DEBEZIUM + "SchemaChangeEventFilter", {"schema_change_event_exclude_list": "DATABASE"}),
         (DEBEZIUM + "HeaderToValue", {"headers": "h", "fields": "f", "operation": "copy"}),
         (DEBEZIUM + "SwapGeometryCoordinates", {}),
+        (DEBEZIUM + "GeometryFormatTransformer", {}),
         (DEBEZIUM + "VectorToJsonConverter", {}),
         (KAFKA + "Cast$Value", {"spec": "ts_ms:string"}),
         (KAFKA + "Flatten$Value", {}),

@@ -1,0 +1,101 @@
+"""What a column converter is, and what it gets: Debezium's ``CustomConverter`` and ``RelationalColumn``."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from rowtide.envelope.schema import Schema
+from rowtide.envelope.transforms.validation import schema_check
+
+
+@dataclass(frozen=True, slots=True)
+class RelationalColumn:
+    """A column, as a converter sees it: Debezium's ``RelationalColumn``.
+
+    Attributes:
+        name: its name.
+        table: its table, ``database.table``.
+        type_name: the type in upper case, such as ``DECIMAL`` or ``INT UNSIGNED``.
+        type_expression: the same.
+        length, scale: as declared; ``None`` without one.
+        optional: whether NULL is allowed.
+        has_default: whether it has a default, NULL included.
+        default: its default, as the function gets values; ``None`` for NULL and for expressions.
+        charset: its character set; ``None`` without one.
+        jdbc_type: the number in ``java.sql.Types``.
+    """
+
+    name: str
+    table: str
+    type_name: str
+    type_expression: str = ""
+    length: int | None = None
+    scale: int | None = None
+    optional: bool = True
+    has_default: bool = False
+    default: Any = None
+    charset: str | None = None
+    jdbc_type: int = 0
+
+
+CONVERTED = object()
+"""Stands for the default of a column, converted as its values are."""
+
+
+class Registered(NamedTuple):
+    """What a converter has registered for a column.
+
+    Attributes:
+        schema: the schema of the field.
+        convert: the function from a value, never ``None``, to a value of the schema.
+        null: the value of the schema for NULL.
+        default: the default of the schema if the column has one; :data:`CONVERTED` for the column's.
+    """
+
+    schema: Schema
+    convert: Callable[[Any], Any]
+    null: Any = None
+    default: Any = CONVERTED
+
+
+class Registration:
+    """Where a converter registers what becomes of a column.
+
+    Attributes:
+        registered: what was registered; ``None`` if there is nothing yet.
+    """
+
+    def __init__(self) -> None:
+        self.registered: Registered | None = None
+
+    def register(
+        self, schema: Schema, convert: Callable[[Any], Any], *, null: Any = None, default: Any = CONVERTED
+    ) -> None:
+        """Register a schema, and the function from a value of the column, never ``None``, to a value of the schema.
+
+        Args:
+            schema: the schema.
+            convert: the function.
+            null: the value of the schema for NULL.
+            default: the default of the schema if the column has one that is not NULL; by default that of the column.
+
+        Raises:
+            TypeError: they are something else.
+            ValueError: something is registered already.
+        """
+        if not isinstance(schema, Schema):
+            raise TypeError(f"the schema is a {type(schema).__name__} instead of a rowtide.envelope.schema.Schema")
+        if not callable(convert):
+            raise TypeError(f"a {type(convert).__name__} instead of a function was registered")
+        if self.registered is not None:
+            raise ValueError("two functions were registered for the column")
+        schema_check(schema)
+        self.registered = Registered(schema, convert, null, default)
+
+
+class CustomConverter(Protocol):
+    """A column converter of the user's."""
+
+    def converter_for(self, column: RelationalColumn, registration: Registration) -> None:
+        """Register a schema and a function if the column is to be converted."""
+        ...

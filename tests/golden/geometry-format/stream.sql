@@ -1,0 +1,3 @@
+USE gf;
+INSERT INTO g VALUES (11, ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 2),LINESTRING(1 2, 3 4))', 4326), ST_GeomFromText('POINT(1 2)')), (12, ST_GeomFromText('POINT(1 2)'), NULL);
+UPDATE g SET id = 3 WHERE id = 1;
