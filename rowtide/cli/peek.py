@@ -24,9 +24,15 @@ from rowtide.envelope.claim_check import OPENING, ClaimCheck, InvalidClaimCheck
 from rowtide.envelope.json.text import JsonFormat, enveloped_text
 from rowtide.envelope.transforms.record import Side
 from rowtide.errors import ConnectorError
-from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
+from rowtide.schema_history.store.topic_reader import (
+    Extent,
+    StoredRecord,
+    TopicReader,
+    TopicReadError,
+    new_extents,
+)
 
-__all__ = ["new_extents", "peek"]
+__all__ = ["peek"]
 
 _UNNEEDED = frozenset(
     {
@@ -197,15 +203,6 @@ def _records(
 
 def _age(record: StoredRecord) -> tuple[int, int, int]:
     return record.timestamp, record.partition, record.offset
-
-
-def new_extents(seen: Mapping[int, Extent], now: Mapping[int, Extent]) -> dict[int, Extent]:
-    """The offsets that were added to each partition; a topic that was created again is read from its start."""
-    added = {}
-    for partition, extent in now.items():
-        end = seen[partition].high if partition in seen else extent.low
-        added[partition] = Extent(end if extent.low <= end <= extent.high else extent.low, extent.high)
-    return added
 
 
 class _Printer:

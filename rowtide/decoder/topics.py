@@ -55,7 +55,7 @@ class TopicReader:
         self._bootstrap, self._group, self._follow = bootstrap, group, follow
         self._is_seen: Callable[[str], bool] | None = None
         if isinstance(start, str) and start not in ("beginning", "end", "committed"):
-            self._is_seen, start = _seen(start), "beginning"
+            self._is_seen, start = gtid_test(start), "beginning"
         if start == "committed" and group is None:
             start = "beginning"
         self._start = start
@@ -221,7 +221,7 @@ def _place(message: Any) -> tuple[str, int]:
     return message.topic(), message.partition()
 
 
-def _seen(text: str) -> Callable[[str], bool]:
+def gtid_test(text: str) -> Callable[[str], bool]:
     """Tell the GTIDs of a set, of MySQL or of MariaDB."""
     try:
         if re.fullmatch(r"\s*\d+-\d+-\d+\s*(,\s*\d+-\d+-\d+\s*)*", text):

@@ -119,6 +119,15 @@ class Extent:
     high: int
 
 
+def new_extents(seen: Mapping[int, Extent], now: Mapping[int, Extent]) -> dict[int, Extent]:
+    """Return the offsets that were added to each partition; a topic that was created again is read from its start."""
+    added = {}
+    for partition, extent in now.items():
+        end = seen[partition].high if partition in seen else extent.low
+        added[partition] = Extent(end if extent.low <= end <= extent.high else extent.low, extent.high)
+    return added
+
+
 class TopicReader:
     """Reads complete topics.
 

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from confluent_kafka import Producer
 
 from rowtide.cli import main
-from rowtide.cli.peek import _Printer, new_extents
+from rowtide.cli.peek import _Printer
 from rowtide.connector.delivery.errors import ClaimCheckUnavailable
 from rowtide.envelope.claim_check import ClaimCheck
-from rowtide.schema_history.store.topic_reader import Extent, StoredRecord
+from rowtide.schema_history.store.topic_reader import StoredRecord
 from rowtide.topics.settings import TopicSettings
 
 if TYPE_CHECKING:
@@ -58,22 +58,6 @@ def test_a_configuration_without_kafka(tmp_path: Path) -> None:
     status, output = run("t", "--config", str(config))
     assert status == 2
     assert "has no bootstrap.servers: add --bootstrap-servers" in output
-
-
-@pytest.mark.parametrize(
-    ("seen", "now", "added"),
-    [
-        ({0: Extent(0, 5)}, {0: Extent(0, 5)}, {0: Extent(5, 5)}),
-        ({0: Extent(0, 5)}, {0: Extent(2, 9)}, {0: Extent(5, 9)}),
-        ({0: Extent(0, 5)}, {0: Extent(0, 5), 1: Extent(0, 1)}, {0: Extent(5, 5), 1: Extent(0, 1)}),
-        ({0: Extent(0, 5)}, {0: Extent(7, 9)}, {0: Extent(7, 9)}),
-        ({0: Extent(0, 5)}, {0: Extent(0, 2)}, {0: Extent(0, 2)}),
-    ],
-)
-def test_following_continues_behind_the_last_offset(
-    seen: dict[int, Extent], now: dict[int, Extent], added: dict[int, Extent]
-) -> None:
-    assert new_extents(seen, now) == added
 
 
 def test_messages_without_schemas_have_one_note(capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,11 +85,12 @@ def _within(files: BinlogFiles, file: str, start: int) -> Iterator[events.Event]
                     continue  # positions count from the BEGIN after it
                 begun = True
                 yield event
-                if _ends(event):
+                if is_transaction_end(event):
                     return
 
 
-def _ends(event: events.Event) -> bool:
+def is_transaction_end(event: events.Event) -> bool:
+    """Whether an event ends its transaction."""
     if isinstance(event, events.Query):
         return is_end(event.statement[:24].lstrip().upper())
     return isinstance(event, events.Xid | events.XaPrepare)

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from rowtide.schema_history.store import topic_reader
-from rowtide.schema_history.store.topic_reader import Extent, TopicReader
+from rowtide.schema_history.store.topic_reader import Extent, TopicReader, new_extents
 
 
 class Received:
@@ -69,3 +69,19 @@ def test_a_topic_is_read_without_waiting_for_more(monkeypatch: pytest.MonkeyPatc
     records = list(TopicReader({}, {}).read("t", {0: Extent(0, 5)}))
     assert [(record.offset, record.value) for record in records] == [(0, b"0"), (1, b"1"), (2, b"2")]
     assert not QueuedMessages.waiting
+
+
+@pytest.mark.parametrize(
+    ("seen", "now", "added"),
+    [
+        ({0: Extent(0, 5)}, {0: Extent(0, 5)}, {0: Extent(5, 5)}),
+        ({0: Extent(0, 5)}, {0: Extent(2, 9)}, {0: Extent(5, 9)}),
+        ({0: Extent(0, 5)}, {0: Extent(0, 5), 1: Extent(0, 1)}, {0: Extent(5, 5), 1: Extent(0, 1)}),
+        ({0: Extent(0, 5)}, {0: Extent(7, 9)}, {0: Extent(7, 9)}),
+        ({0: Extent(0, 5)}, {0: Extent(0, 2)}, {0: Extent(0, 2)}),
+    ],
+)
+def test_following_continues_behind_the_last_offset(
+    seen: dict[int, Extent], now: dict[int, Extent], added: dict[int, Extent]
+) -> None:
+    assert new_extents(seen, now) == added

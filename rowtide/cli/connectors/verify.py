@@ -1,0 +1,167 @@
+"""``rowtide verify``: proves that the source and the topics of a connector have the same rows."""
+
+import json
+import signal
+import traceback
+from typing import NoReturn
+
+import click
+
+from rowtide.cli.connectors import CONFIG, from_options, ignore_unsupported_option, read_configuration
+
+_INTERRUPTED = 130
+_TERMINATED = 143
+
+
+@click.command()
+@click.option(
+    "--config",
+    "-c",
+    metavar="FILE",
+    multiple=True,
+    required=True,
+    type=CONFIG,
+    help="The configuration of the connector; repeat it for files that override those before.",
+)
+@click.option("--topics", is_flag=True, help="Compare the source with the Kafka topics.")
+@click.option("--table", "tables", metavar="DATABASE.TABLE", multiple=True, help="Only this table; repeat it for more.")
+@click.option("--where", metavar="SQL", default="", help="Only rows of the source that fulfil this condition.")
+@click.option("--columns", metavar="A,B", default="", help="Only these columns, besides the key.")
+@click.option(
+    "--sample",
+    metavar="PERCENT",
+    type=click.FloatRange(0, 100, min_open=True),
+    default=100.0,
+    help="Only this part of each table, in chunks chosen at random.",
+)
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(0),
+    default=300.0,
+    show_default=True,
+    help="How long to wait for the connector to deliver what the source has.",
+)
+@click.option(
+    "--max-differences",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    help="Stop comparing a table after so many differences.",
+)
+@click.option("--limit", "-n", type=click.IntRange(0), default=20, show_default=True, help="Differences to show.")
+@click.option("--registry", metavar="URL", help="The schema registry; by default that of the configuration.")
+@click.option(
+    "--temp",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="Where to keep the rows of the table that is compared: about twice its size.  [default: TMPDIR]",
+)
+@ignore_unsupported_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def verify(
+    config: tuple[str, ...],
+    *,
+    topics: bool,
+    tables: tuple[str, ...],
+    where: str,
+    columns: str,
+    sample: float,
+    timeout: float,
+    max_differences: int,
+    limit: int,
+    registry: str | None,
+    temp: str | None,
+    ignore_unsupported: bool,
+    as_json: bool,
+) -> None:
+    """Prove that the source and the topics of a connector have the same rows, while it runs.
+
+    Reads each captured table in chunks, and its topic from the beginning. A row that has changed in between is read
+    again until the topic has its state. Differences are shown with the row of both sides and the last records of the
+    key. Nothing is changed, on the server or in Kafka.
+
+    The exit code is 0 if all tables are equal, 1 if one is different, and 2 if no difference was found but a table
+    could not be decided.
+
+    \b
+    Examples:
+      rowtide verify --config shop.properties --topics
+      rowtide verify --config shop.properties --topics --table shop.orders --where "id > 1000"
+    """  # noqa: D301 - Click's mark of a paragraph
+    if not topics:
+        raise click.UsageError("say what to compare with the source: --topics")
+    if where and len(tables) != 1:
+        raise click.UsageError("--where is a condition for one table: add --table")
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        _verify(
+            config,
+            tables,
+            where=where,
+            columns=columns,
+            sample=sample / 100,
+            timeout=timeout,
+            most=max_differences,
+            limit=limit,
+            registry=registry,
+            temp=temp,
+            ignore_unsupported=ignore_unsupported,
+            as_json=as_json,
+        )
+    except click.ClickException as error:
+        error.exit_code = 2
+        raise
+    except KeyboardInterrupt:
+        raise SystemExit(_INTERRUPTED) from None
+    except Exception as error:  # a scheduler must not take a defect for a difference
+        traceback.print_exc()
+        raise SystemExit(2) from error
+
+
+def _terminated(_number: int, _frame: object) -> NoReturn:
+    raise SystemExit(_TERMINATED)
+
+
+def _verify(
+    files: tuple[str, ...],
+    tables: tuple[str, ...],
+    *,
+    where: str,
+    columns: str,
+    sample: float,
+    timeout: float,
+    most: int,
+    limit: int,
+    registry: str | None,
+    temp: str | None,
+    ignore_unsupported: bool,
+    as_json: bool,
+) -> None:
+    from pathlib import Path  # noqa: PLC0415 - what follows needs the extra
+
+    from rowtide.cli.registries import registry_of, registry_source  # noqa: PLC0415
+    from rowtide.decoder.decoder import Decoder  # noqa: PLC0415
+    from rowtide.errors import ConnectorError  # noqa: PLC0415
+    from rowtide.verify.run import exit_code, report_json, report_lines, summary, verified  # noqa: PLC0415
+    from rowtide.verify.verification import Options  # noqa: PLC0415
+
+    configuration = read_configuration(files, more=from_options(None, None, ignore_unsupported=ignore_unsupported))
+    known = registry_of(configuration)
+    chosen = [name.strip() for name in columns.split(",") if name.strip()]
+    options = Options(where, chosen, sample, most, timeout)
+    results = []
+    try:
+        decoder = Decoder(
+            registry_source(registry or "", known) if registry or known else None,
+            placeholder=configuration.values.unavailable_placeholder,
+            claim_checks=configuration.delivery.large_records.claim_check_url,
+        )
+        for result in verified(configuration, decoder, options, tables, Path(temp) if temp else None):
+            results.append(result)
+            if not as_json:
+                click.echo("\n".join(report_lines(result, limit)))
+    except ConnectorError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(json.dumps(report_json(results), indent=2, ensure_ascii=False) if as_json else summary(results))
+    raise SystemExit(exit_code(results))

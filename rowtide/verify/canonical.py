@@ -1,0 +1,139 @@
+"""The canonical texts of values, by which rows of the source and of the topic are compared. Pure.
+
+A text begins with the letter of the value's type. Rows of both sides come from the same decoder, so this module only
+removes differences that say nothing about the row: the digits and the spelling of numbers, the spelling of JSON, and
+the zeros at the end of a BINARY.
+"""
+
+import datetime as dt
+import json
+import math
+import struct
+from collections.abc import Callable, Sequence
+from decimal import Context, Decimal
+from typing import Any
+
+from rowtide.connector.records.change import UNAVAILABLE, Geometry, JsonText
+
+NULL, UNKNOWN = "-", "?"
+"""The texts of NULL, and of a value that the binlog omits."""
+
+Canonical = Callable[[Any], str]
+
+_EXACT = Context(prec=1000)
+_NUMBERS = "bidf"
+
+
+def canonical_values(kinds: Sequence[str], *, exact: bool) -> list[Canonical]:
+    """Return the functions from the values of columns to their texts.
+
+    Args:
+        kinds: the data types of the columns, such as ``varchar``; ``""`` for an unknown one.
+        exact: whether FLOAT has all digits. A snapshot with Debezium's values has six.
+    """
+    return [_canonical(kind, exact=exact) for kind in kinds]
+
+
+def _canonical(kind: str, *, exact: bool) -> Canonical:
+    def text(value: Any) -> str:
+        if isinstance(value, float) and kind == "float" and not exact:
+            return six_digits(value)
+        if kind == "json" and isinstance(value, str):
+            return "j" + json_text(value)
+        if kind == "binary" and isinstance(value, bytes):
+            return "x" + value.rstrip(b"\0").hex()
+        return value_text(value)
+
+    return text
+
+
+def value_text(value: Any) -> str:
+    """Return the text of a value whose column has no rule of its own.
+
+    Raises:
+        TypeError: the decoder does not make such values.
+    """
+    match value:
+        case None:
+            return NULL
+        case bool():
+            return f"b{value:d}"
+        case int():
+            return f"i{value}"
+        case float():
+            return f"f{value + 0.0!r}"  # -0.0 equals 0.0
+        case JsonText():
+            return "j" + json_text(value)
+        case str():
+            return "s" + value
+        case bytes():
+            return "x" + value.hex()
+        case Decimal():
+            return "d" + _decimal(value)
+        case dt.datetime() | dt.date():
+            return "t" + value.isoformat()
+        case dt.timedelta():
+            return f"h{value // dt.timedelta(microseconds=1)}"
+        case Geometry():
+            return f"g{value.srid}:{value.wkb.hex()}"
+        case list() | dict():
+            return "l" + json.dumps(value, sort_keys=True, separators=(",", ":"))
+    if value is UNAVAILABLE:
+        return UNKNOWN
+    raise TypeError(f"no canonical text for a {type(value).__name__}")
+
+
+def six_digits(value: float) -> str:
+    """Return the text of a FLOAT with the six digits that a result set has."""
+    if not math.isfinite(value):
+        return f"f{value!r}"
+    single: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    return f"f{float(f'{single:.6g}') + 0.0!r}"
+
+
+def json_text(text: str) -> str:
+    """Return a document with sorted members and one spelling of each number; the text itself if it is not JSON."""
+    try:
+        document = json.loads(text, parse_float=_json_number, parse_int=int)
+        return json.dumps(document, sort_keys=True, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _json_number(text: str) -> int | float:
+    number = float(text)
+    return int(number) if number.is_integer() else number
+
+
+def _decimal(value: Decimal) -> str:
+    return format(_EXACT.normalize(value) if value else Decimal(0), "f")
+
+
+def is_equal(one: str, other: str) -> bool:
+    """Tell whether two texts are of equal values, even if their types differ, as after ``ALTER TABLE … MODIFY``."""
+    if one == other:
+        return True
+    if one[0] == other[0] or NULL in (one, other):
+        return False
+    if one[0] in _NUMBERS and other[0] in _NUMBERS:
+        return _number(one) == _number(other)
+    return one[1:] == other[1:]
+
+
+def _number(text: str) -> Decimal | float:
+    found = Decimal(text[1:])
+    return float(found) if text[0] == "f" else found
+
+
+def shown(text: str) -> str:
+    """Return a text as a report shows it."""
+    kind, value = text[0], text[1:]
+    if kind == NULL:
+        return "NULL"
+    if kind == UNKNOWN:
+        return "unknown"
+    if kind in "sj":
+        return json.dumps(value, ensure_ascii=False)
+    if kind == "h":
+        return str(dt.timedelta(microseconds=int(value)))
+    return f"0x{value}" if kind == "x" else value

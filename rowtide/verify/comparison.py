@@ -1,0 +1,81 @@
+"""Compares a row of the source with the states of its key in the topic. Pure."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rowtide.verify.canonical import UNKNOWN, is_equal
+from rowtide.verify.fold import Row, State
+from rowtide.verify.positions import Order, Place, ViewOrder
+
+Kind = Literal["lost", "stale", "extra"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key, or for a table without one a row, that differs.
+
+    Attributes:
+        kind: ``lost`` if the topic lacks the row, ``stale`` if it has other values, ``extra`` if the source lacks it.
+        key: the canonical texts of the key by column; of all columns without a key.
+        source: the row of the source.
+        topic: the row of the topic.
+        columns: the columns that differ.
+        places: the last records of the key, the newest last.
+        copies: how many more copies of the row one side has, for a table without a key.
+    """
+
+    kind: Kind
+    key: Row
+    source: Row | None
+    topic: Row | None
+    columns: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+    copies: int = 1
+
+
+def different_columns(source: Row, topic: Row) -> tuple[str, ...]:
+    """Return the columns that differ. A column that only one side has was added or dropped later."""
+    return tuple(
+        name
+        for name, text in source.items()
+        if (other := topic.get(name)) is not None and other != UNKNOWN and not is_equal(text, other)
+    )
+
+
+def not_compared(source: Row, topic: Row) -> Collection[str]:
+    """Return the columns of which the topic does not have the value: added later, or omitted by the binlog."""
+    return [name for name in source if topic.get(name, UNKNOWN) == UNKNOWN]
+
+
+def is_same(source: Row | None, topic: Row | None) -> bool:
+    """Tell whether a row is the same on both sides, or on neither."""
+    if source is None or topic is None:
+        return source is topic
+    return not different_columns(source, topic)
+
+
+def possible_states(states: Sequence[State], order: ViewOrder) -> list[State]:
+    """Return the states of a key that the topic has for a view of the source.
+
+    Args:
+        states: from the one before the view was opened.
+        order: of records and the view.
+    """
+    possible = [states[0]]
+    for state in states[1:]:
+        match order.order(state.places[-1]):
+            case Order.AFTER:
+                break
+            case Order.BEFORE:
+                possible = [state]
+            case Order.WITHIN:
+                possible.append(state)
+    return possible
+
+
+def difference(key: Row, source: Row | None, state: State) -> Difference:
+    """Describe a key whose row in the source is not that of a state of the topic."""
+    kind: Kind = "extra" if source is None else "lost" if state.row is None else "stale"
+    columns = different_columns(source, state.row) if source and state.row else ()
+    return Difference(kind, key, source, state.row, columns, state.places)

@@ -1,0 +1,252 @@
+"""The rows of a source table and the last record of each key in its topic, in a file of SQLite.
+
+Memory is bounded: only the records since the last write, and the states of watched keys, are in it.
+"""
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+from rowtide.verify.canonical import UNKNOWN
+from rowtide.verify.positions import Place
+
+Row = Mapping[str, str]
+"""The canonical texts of a row, by column."""
+
+_BATCH = 2_000
+_KEPT_PLACES = 3
+_TABLES = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE source (key TEXT PRIMARY KEY, layout INTEGER, row TEXT) WITHOUT ROWID;
+CREATE TABLE topic (key TEXT PRIMARY KEY, raw BLOB, layout INTEGER, row TEXT, places TEXT) WITHOUT ROWID;
+CREATE INDEX topic_raw ON topic (raw);
+"""
+
+
+class State(NamedTuple):
+    """What a topic says of a key after a record.
+
+    Attributes:
+        row: the row; ``None`` after a deletion, and before the first record.
+        places: where the last records of the key are, the newest last.
+    """
+
+    row: Row | None
+    places: tuple[Place, ...]
+
+
+class Record(NamedTuple):
+    """A record of the topic.
+
+    Attributes:
+        key: the canonical texts of its key; ``None`` for a tombstone, whose key is known by its bytes only.
+        raw: the bytes of its key.
+        row: the row after the change; ``None`` if it is deleted.
+        place: where the record is.
+    """
+
+    key: tuple[str, ...] | None
+    raw: bytes
+    row: Row | None
+    place: Place
+
+
+class _Entry(NamedTuple):
+    raw: bytes
+    layout: int | None
+    row: str | None
+    places: str
+
+
+class KeyedFold:
+    """The rows of a table whose keys identify them.
+
+    Args:
+        path: the file, which does not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(path, isolation_level=None)
+        self._database.executescript(_TABLES + "BEGIN")
+        self._layouts: dict[tuple[str, ...], int] = {}
+        self._names: list[tuple[str, ...]] = []
+        self._pending: dict[str, _Entry] = {}
+        self._raw: dict[bytes, str] = {}
+        self._watched: dict[str, list[State]] = {}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def add_source(self, rows: Iterable[tuple[tuple[str, ...], Row]]) -> int:
+        """Add rows of the source, and return their number. A later row of the same key replaces an earlier one."""
+        made = [(_text(key), *self._packed(row)) for key, row in rows]
+        self._database.executemany("INSERT OR REPLACE INTO source VALUES (?, ?, ?)", made)
+        return len(made)
+
+    def add(self, record: Record) -> None:
+        """Add a record of the topic. Those of a key come in their order."""
+        raw = blake2b(record.raw, digest_size=16).digest()
+        key = self._raw_key(raw) if record.key is None else _text(record.key)
+        if key is None:
+            return  # a tombstone of a key without a record before it
+        before = self._entry(key)
+        row = record.row
+        if row is not None and before is not None and UNKNOWN in row.values():
+            row = _completed(row, self._unpacked(before.layout, before.row))
+        places = [] if before is None else json.loads(before.places)
+        if record.key is not None or before is None or before.row is not None:
+            places = [*places, record.place.as_list()][-_KEPT_PLACES:]
+        layout, text = (None, None) if row is None else self._packed(row)
+        self._pending[key] = _Entry(raw, layout, text, json.dumps(places))
+        self._raw[raw] = key
+        if key in self._watched:
+            self._watched[key].append(self._state(self._pending[key]))
+        if len(self._pending) >= _BATCH:
+            self._write()
+
+    def truncate(self, place: Place) -> None:
+        """Delete all rows, as a record of the topic says."""
+        self._write()
+        more = json.dumps([place.as_list()])
+        self._database.execute("UPDATE topic SET row = NULL, layout = NULL, places = ?", [more])
+        for states in self._watched.values():
+            states.append(State(None, (place,)))
+
+    def watch(self, keys: Collection[tuple[str, ...]]) -> None:
+        """Keep all states of these keys from now on, instead of those that were watched before."""
+        self._write()
+        self._watched = {}
+        for key in map(_text, keys):
+            entry = self._entry(key)
+            self._watched[key] = [State(None, ()) if entry is None else self._state(entry)]
+
+    def states(self, key: tuple[str, ...]) -> Sequence[State]:
+        """The states of a watched key, from the one when the watch began."""
+        return self._watched[_text(key)]
+
+    def counts(self) -> tuple[int, int]:
+        """The rows of the source, and those of the topic."""
+        self._write()
+        ((source,),) = self._database.execute("SELECT count(*) FROM source")
+        ((topic,),) = self._database.execute("SELECT count(*) FROM topic WHERE row IS NOT NULL")
+        return source, topic
+
+    def unlike(self, *, extra: bool = True) -> Iterator[tuple[tuple[str, ...], Row | None, Row | None]]:
+        """Yield the keys whose texts differ, with the row of the source and of the topic: once, as they are now.
+
+        Records may be added while the keys are yielded.
+
+        Args:
+            extra: whether to look for rows that only the topic has, too.
+        """
+        self._write()
+        self._database.execute("CREATE TABLE unlike (key TEXT, layout INTEGER, row TEXT, there INTEGER, other TEXT)")
+        self._database.execute(
+            "INSERT INTO unlike SELECT s.key, s.layout, s.row, t.layout, t.row FROM source s LEFT JOIN topic t "
+            "ON s.key = t.key WHERE t.row IS NOT s.row OR t.layout IS NOT s.layout"
+        )
+        if extra:
+            self._database.execute(
+                "INSERT INTO unlike SELECT t.key, NULL, NULL, t.layout, t.row FROM topic t LEFT JOIN source s "
+                "ON s.key = t.key WHERE s.key IS NULL AND t.row IS NOT NULL"
+            )
+        found = self._database.cursor().execute("SELECT key, layout, row, there, other FROM unlike ORDER BY rowid")
+        for key, layout, row, there, other in found:
+            yield tuple(json.loads(key)), self._unpacked(layout, row), self._unpacked(there, other)
+
+    def _entry(self, key: str) -> _Entry | None:
+        known = self._pending.get(key)
+        if known is None:
+            found = self._database.execute("SELECT raw, layout, row, places FROM topic WHERE key = ?", [key])
+            known = next((_Entry(*values) for values in found), None)
+        return known
+
+    def _raw_key(self, raw: bytes) -> str | None:
+        known = self._raw.get(raw)
+        if known is None:
+            found = self._database.execute("SELECT key FROM topic WHERE raw = ?", [raw])
+            known = next((str(key) for (key,) in found), None)
+        return known
+
+    def _write(self) -> None:
+        made = ((key, *entry) for key, entry in self._pending.items())
+        self._database.executemany("INSERT OR REPLACE INTO topic VALUES (?, ?, ?, ?, ?)", made)
+        self._pending.clear()
+        self._raw.clear()
+
+    def _packed(self, row: Row) -> tuple[int, str]:
+        names = tuple(row)
+        layout = self._layouts.get(names)
+        if layout is None:
+            layout = self._layouts[names] = len(self._names)
+            self._names.append(names)
+        return layout, _text(tuple(row.values()))
+
+    def _unpacked(self, layout: int | None, row: str | None) -> Row | None:
+        if layout is None or row is None:
+            return None
+        return dict(zip(self._names[layout], json.loads(row), strict=True))
+
+    def _state(self, entry: _Entry) -> State:
+        places = tuple(Place(*values) for values in json.loads(entry.places))
+        return State(self._unpacked(entry.layout, entry.row), places)
+
+
+class CountedFold:
+    """The rows of a table without a key, each with its number in the source less that in the topic.
+
+    Args:
+        path: the file, which does not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(path, isolation_level=None)
+        self._database.executescript(
+            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
+            "CREATE TABLE rows (row TEXT PRIMARY KEY, n INTEGER) WITHOUT ROWID; BEGIN"
+        )
+        self._pending: dict[str, int] = {}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def add(self, row: Row, number: int) -> None:
+        """Add copies of a row of the source; a negative number for those of the topic."""
+        text = json.dumps(dict(row))
+        self._pending[text] = self._pending.get(text, 0) + number
+        if len(self._pending) >= _BATCH:
+            self._write()
+
+    def is_equal(self) -> bool:
+        """Whether both sides have the same rows."""
+        self._write()
+        return next(self._database.execute("SELECT 1 FROM rows LIMIT 1"), None) is None
+
+    def unlike(self) -> Iterator[tuple[Row, int]]:
+        """Yield the rows of which the sides have different numbers, and by how many the source has more."""
+        self._write()
+        for text, number in self._database.execute("SELECT row, n FROM rows ORDER BY n DESC, row"):
+            yield json.loads(text), number
+
+    def _write(self) -> None:
+        self._database.executemany(
+            "INSERT INTO rows VALUES (?, ?) ON CONFLICT (row) DO UPDATE SET n = n + excluded.n", self._pending.items()
+        )
+        self._database.executemany("DELETE FROM rows WHERE row = ? AND n = 0", [[row] for row in self._pending])
+        self._pending.clear()
+
+
+def _completed(row: Row, before: Row | None) -> Row:
+    """A row with the values of the row before it, where the binlog omits them."""
+    before = before or {}
+    return {name: before.get(name, UNKNOWN) if text == UNKNOWN else text for name, text in row.items()}
+
+
+def _text(texts: Sequence[str]) -> str:
+    return json.dumps(texts)

@@ -1,0 +1,234 @@
+"""Verifies the captured tables of a connector, and makes the report."""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pymysql
+
+from rowtide.connector.config import Configuration
+from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
+from rowtide.connector.engine.wiring import offset_store
+from rowtide.connector.source.server_queries import DENIED
+from rowtide.decoder.decoder import Decoder
+from rowtide.errors import ConnectorError
+from rowtide.schema_history.model import TableId
+from rowtide.schema_history.store.topic_reader import TopicReader, TopicReadError
+from rowtide.verify.canonical import shown
+from rowtide.verify.comparison import Difference
+from rowtide.verify.errors import Undecided
+from rowtide.verify.fold import Row
+from rowtide.verify.positions import Place
+from rowtide.verify.progress import Progress
+from rowtide.verify.source import Source
+from rowtide.verify.topic import Topic
+from rowtide.verify.verification import Options, Result, TableVerification, described
+
+_KAFKA_S = 60.0
+_ERRORS = (ConnectorError, TopicReadError, pymysql.MySQLError, OSError, sqlite3.Error)
+
+
+def verified(
+    config: Configuration, decoder: Decoder, options: Options, tables: Sequence[str] = (), folder: Path | None = None
+) -> Iterator[Result]:
+    """Verify tables one after the other, and yield their results.
+
+    Args:
+        config: the configuration of the connector.
+        decoder: decodes its records.
+        options: what to compare.
+        tables: the names of the tables, ``database.table``; none for all that are captured.
+        folder: where files of rows are; by default a temporary folder.
+
+    Raises:
+        Undecided: nothing can be compared.
+        ConnectorError: the server cannot be reached.
+    """
+    skipped = sorted(config.capture.skipped_operations & {"c", "u", "d"})
+    if skipped:
+        raise Undecided(
+            f"skipped.operations has {', '.join(skipped)}: the topics do not have all changes, and cannot be equal"
+        )
+    if config.delivery.sink != "kafka":
+        raise Undecided(f"the connector's records do not go to Kafka (rowtide.sink={config.delivery.sink})")
+    settings = pipeline_settings(config, run_id())
+    source = Source(config, settings)
+    try:
+        captured = source.captured()
+        missing = _missing(captured, tables) or _missing(captured, _listed(config))
+        reader = TopicReader(config.kafka.consumer, config.kafka.admin, timeout=_KAFKA_S)
+        names = {(one.database, one.table) for one in captured}
+        progress = Progress(config, offset_store(config), lambda *name: name in names)
+        chosen = [one for one in captured if not tables or str(one) in tables]
+        for name in missing:
+            yield Result(
+                name,
+                reason="the server shows no such captured table: it does not exist, or the user lacks SELECT on it",
+            )
+        if not chosen and not missing:
+            raise Undecided("no table is captured: check table.include.list, and the user's SELECT privileges")
+        with TemporaryDirectory(prefix="rowtide-verify-", dir=folder) as made:
+            for table in chosen:
+                result = Result(str(table))
+                try:
+                    if (table.database, table.table) in config.snapshot.select_overrides and not options.where:
+                        raise Undecided(
+                            "snapshot.select.statement.overrides has a query for it, so its topic may lack rows: give "
+                            "its condition with --where"
+                        )
+                    structure = source.table(table)
+                    unknown = {*options.columns} - {one.name for one in structure.form.columns}
+                    if unknown:
+                        raise Undecided(f"it has no captured column {', '.join(sorted(unknown))}")
+                    verification = TableVerification(
+                        source,
+                        structure,
+                        decoder,
+                        lambda topics: Topic(topics, reader, decoder),
+                        progress,
+                        options,
+                        exact=settings.exact_values,
+                    )
+                    result = verification.result
+                    verification.run(Path(made))
+                except _ERRORS as error:
+                    result.outcome, result.reason = "undecided", _reason(error)
+                    source.close()  # a result may not have been read to its end
+                    source = Source(config, settings)
+                yield result
+    finally:
+        source.close()
+
+
+def _listed(config: Configuration) -> Sequence[str]:
+    """The names in ``table.include.list`` that are plain: without special characters of regular expressions."""
+    include = config.capture.tables.tables.include
+    texts = [] if include is None else [text.replace("\\.", ".") for text in include.sources]
+    return [text for text in texts if text.count(".") == 1 and text.replace(".", "").replace("_", "").isalnum()]
+
+
+def _missing(captured: Sequence[TableId], wanted: Sequence[str]) -> list[str]:
+    known = {str(one).lower() for one in captured}
+    return [name for name in wanted if name.lower() not in known]
+
+
+def _reason(error: Exception) -> str:
+    if not isinstance(error, pymysql.MySQLError) or not error.args:
+        return str(error)
+    way_out = ". Grant the user SELECT on the table" if error.args[0] in DENIED else ""
+    return f"the server refuses a query: {error.args[-1]}{way_out}"
+
+
+def exit_code(results: Sequence[Result]) -> int:
+    """Return the exit code: 1 if a table is different, else 2 if one is undecided, else 0."""
+    outcomes = {result.outcome for result in results}
+    return 1 if "different" in outcomes else 2 if "undecided" in outcomes or not results else 0
+
+
+def report_json(results: Sequence[Result]) -> dict[str, Any]:
+    """Return the report as a JSON object."""
+    return {
+        "outcome": ("equal", "different", "undecided")[exit_code(results)],
+        "tables": [_table_json(result) for result in results],
+    }
+
+
+def _table_json(result: Result) -> dict[str, Any]:
+    start, end = (None if one is None else one.to_map() for one in (result.start, result.end))
+    return {
+        "table": result.table,
+        "outcome": result.outcome,
+        "reason": result.reason or None,
+        "topics": list(result.topics),
+        "position": start,
+        "end": end,
+        "source_rows": result.source_rows,
+        "topic_rows": result.topic_rows,
+        "read_again": result.again,
+        "not_compared": result.older,
+        "differences": [_difference_json(one) for one in result.differences],
+        "more_differences": result.more,
+    }
+
+
+def _difference_json(one: Difference) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "key": _row_json(one.key),
+        "columns": list(one.columns),
+        "source": _row_json(one.source),
+        "topic": _row_json(one.topic),
+        "copies": one.copies,
+        "records": [_place_json(place) for place in one.places],
+    }
+
+
+def _row_json(row: Row | None) -> Mapping[str, str | None] | None:
+    if row is None:
+        return None
+    return {name: None if text == "-" else text[1:] for name, text in row.items()}
+
+
+def _place_json(place: Place) -> dict[str, Any]:
+    return {
+        "partition": place.partition,
+        "offset": place.offset,
+        "op": place.op,
+        "file": place.file or None,
+        "pos": place.pos,
+        "gtid": place.gtid,
+        "snapshot": place.snapshot,
+    }
+
+
+def report_lines(result: Result, limit: int) -> Iterator[str]:
+    """Yield the lines of the report about one table.
+
+    Args:
+        result: the result.
+        limit: how many differences to show.
+    """
+    counts = f"{result.source_rows:,} rows in the source, {result.topic_rows:,} in the topic"
+    if result.outcome == "undecided":
+        yield f"{result.table}: not decided: {result.reason}"
+    elif result.outcome == "equal":
+        yield f"{result.table}: equal, {counts}"
+    else:
+        number = f"{'at least ' * result.more}{len(result.differences):,}"
+        yield f"{result.table}: different, {number} differences, {counts}"
+    if result.start is not None and result.end is not None and result.outcome != "undecided":
+        yield f"  proved at {described(result.start)}; rows that changed later, up to {described(result.end)}"
+    for name, rows in result.older.items():
+        yield f"  column {name} was not compared in {rows:,} rows whose last record is older than the column"
+    for one in result.differences[:limit]:
+        yield from _difference_lines(one)
+    if len(result.differences) > limit:
+        yield f"  … and {len(result.differences) - limit:,} more (--limit, --json)"
+
+
+_MEANING: Mapping[str, Callable[[Difference], str]] = {
+    "lost": lambda one: "the topic lacks the row" if not one.places else "the topic has deleted the row",
+    "stale": lambda one: f"the topic has other values of {', '.join(one.columns)}",
+    "extra": lambda _one: "the source does not have the row",
+}
+
+
+def _difference_lines(one: Difference) -> Iterator[str]:
+    key = ", ".join(f"{name}={shown(text)}" for name, text in one.key.items())
+    copies = f" ({one.copies} copies)" if one.copies > 1 else ""
+    yield f"  {one.kind}: {key}{copies}: {_MEANING[one.kind](one)}"
+    names = one.columns or [name for name in (one.source or one.topic or {}) if name not in one.key]
+    for side, row in (("source", one.source), ("topic", one.topic)):
+        if row is not None and names:
+            yield f"    {side}: " + ", ".join(f"{name}={shown(row[name])}" for name in names if name in row)
+    for place in one.places:
+        at = "a snapshot" if place.snapshot else ", ".join(filter(None, (f"{place.file}:{place.pos}", place.gtid)))
+        yield f"    record: partition {place.partition}, offset {place.offset}, op {place.op}, from {at}"
+
+
+def summary(results: Sequence[Result]) -> str:
+    """Return the last line of the report."""
+    numbers = {kind: sum(result.outcome == kind for result in results) for kind in ("equal", "different", "undecided")}
+    return ", ".join(f"{number} {kind}" for kind, number in numbers.items() if number)

@@ -1,0 +1,196 @@
+"""Edge: reads captured tables in chunks of their keys, and makes the records that the connector would send."""
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.records.codecs.builder import table_schema
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.transforms import Transformer
+from rowtide.connector.rows.text_protocol_rows import Rows
+from rowtide.connector.snapshot.chunks.key_ranges import Bound, KeyRanges, row_key
+from rowtide.connector.snapshot.incremental.reading.table_view import TableView, open_table_view
+from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
+from rowtide.connector.snapshot.structure import plan
+from rowtide.connector.snapshot.view.committed_position import committed_position
+from rowtide.connector.source import server_queries
+from rowtide.connector.source.enum_labels import with_labels
+from rowtide.connector.source.session import Session
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import Column, Table, TableId
+from rowtide.schema_history.server.query_event import QueryEvent
+from rowtide.verify.errors import Undecided
+
+_CHUNK_ROWS = 5_000
+_COMMITS_S = 60
+_NOWHERE = SourceOffset("", 0)
+
+
+class SentRecord(NamedTuple):
+    """A record as the connector would send it for a row of the source."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A captured table.
+
+    Attributes:
+        structure: its structure.
+        created: its SHOW CREATE TABLE.
+        form: makes records of its rows.
+        key: the columns that identify a row, if the key of its records has all of them.
+        key_columns: the columns of the key of its records, in the key's order.
+        ranges: the ranges of its key; ``None`` if it is read in one part.
+    """
+
+    structure: Table
+    created: str
+    form: SnapshotTable
+    key: tuple[Column, ...]
+    key_columns: tuple[Column, ...]
+    ranges: KeyRanges | None
+
+    @property
+    def id(self) -> TableId:
+        """Its name."""
+        return self.structure.id
+
+
+class Source:
+    """The server of a connector.
+
+    Args:
+        config: the configuration of the connector.
+        settings: how it makes records.
+
+    Raises:
+        DatabaseUnreachableError: the server cannot be reached.
+    """
+
+    def __init__(self, config: Configuration, settings: PipelineSettings) -> None:
+        self._config, self._settings = config, settings
+        self._transformer = None if settings.transforms is None else Transformer(settings.transforms)
+        self.session = Session(config.database, mariadb=config.flavor is Flavor.MARIADB)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.session.close()
+
+    def captured(self) -> list[TableId]:
+        """The captured tables, without those of signals."""
+        session, tables = self.session, self._settings.tables
+        listed = server_queries.tables(session, list(server_queries.databases(session)))
+        names = plan.captured_names(listed, self._settings)
+        found = [one.id for one in listed if one.kind != "SEQUENCE" and names.captures(one.id.database, one.id.table)]
+        return sorted((one for one in found if (one.database, one.table) not in tables.always), key=str)
+
+    def table(self, name: TableId) -> SourceTable:
+        """Read the structure of a table.
+
+        Raises:
+            SnapshotError: it does not exist, may not be read, or cannot be parsed.
+        """
+        session, settings = self.session, self._settings
+        server = server_queries.server(session)
+        text = server_queries.create_statement(session, name)
+        created = with_labels(session, name, text, server)
+        statements = plan.structure_statements(
+            {name: created}, server_queries.databases(session), server_queries.server_charset(session)
+        )
+        tables = Tables(server)
+        for statement in statements:
+            tables.apply(QueryEvent(statement.ddl, statement.database, position="the snapshot"))
+        structure = tables.table(name.database, name.table)
+        if structure is None:
+            raise Undecided("the structure of the table cannot be parsed")
+        topic, augment = (
+            settings.naming.data_change(name.database, name.table),
+            settings.naming.key_augment(name.database, name.table),
+        )
+        records = table_schema(structure, topic, settings.rules, "snapshot", augment=augment)
+        key_columns = tuple(structure.columns[index] for index in records.key_columns)
+        key, ranges = row_key(structure), None
+        if key is not None:
+            try:
+                ranges = key.ranges(name)
+            except ValueError:  # a type that cannot be compared exactly
+                ranges = None
+        identifies = key is not None and {one.name for one in key.columns} <= {one.name for one in key_columns}
+        columns = key.columns if key is not None and identifies else ()
+        form = SnapshotTable(structure, settings)
+        return SourceTable(structure, text, form, columns, key_columns, ranges)
+
+    def refuse_changed(self, table: SourceTable) -> None:
+        """Raise ``Undecided`` if the table was altered or dropped since its structure was read."""
+        try:
+            text = server_queries.create_statement(self.session, table.id)
+        except server_queries.TableGone as error:
+            raise Undecided("the table was dropped or renamed during the run") from error
+        if _without_counter(text) != _without_counter(table.created):
+            raise Undecided("the table was altered during the run: run the command again")
+
+    def position(self) -> SourceOffset:
+        """A position of the binlog before which all is visible to the queries that follow."""
+        position = committed_position(self.session, _COMMITS_S, "run the command when none is long")
+        return replace(position, server=server_queries.server_id(self.session))
+
+    def view(self, table: SourceTable) -> TableView:
+        """Open a view of a table, until :meth:`end_view`."""
+        return open_table_view(self.session, table.id, server_queries.end_of_binlog(self.session), _COMMITS_S)
+
+    def end_view(self) -> None:
+        """Close the view."""
+        self.session.execute("ROLLBACK")
+
+    def chunks(self, table: SourceTable, where: str = "", sample: float = 1.0) -> Iterator[Iterator[Rows]]:
+        """Read the table, chunk by chunk.
+
+        Args:
+            table: the table.
+            where: a condition for rows, as SQL.
+            sample: the part of the chunks to read, chosen at random.
+        """
+        if table.ranges is None:
+            yield self.rows(table, "TRUE", where)
+            return
+        lower: Bound | None = None
+        while True:
+            found = self.session.query(table.ranges.bound_query(lower, _CHUNK_ROWS))
+            upper = table.ranges.bound(found[0]) if found else None
+            if sample == 1 or random.random() < sample:
+                yield self.rows(table, table.ranges.where(lower, upper), where)
+            if upper is None:
+                return
+            lower = upper
+
+    def rows(self, table: SourceTable, where: str, more: str = "") -> Iterator[Rows]:
+        """Read the rows that fulfil two conditions."""
+        selected = ", ".join(table.form.selected) or "1"
+        condition = f"({where})" + (f" AND ({more})" if more else "")
+        query = f"SELECT {selected} FROM {server_queries.quoted_table(table.id)} WHERE {condition}"
+        return self.session.rows(table.id, query, table.form.reader)
+
+    def records(self, table: SourceTable, rows: Rows) -> Iterator[SentRecord]:
+        """The records that the connector would send for rows."""
+        form = table.form
+        batch = form.batch(form.messages(rows, "true", ReadTime(0, _NOWHERE, time.time_ns)), 0, _NOWHERE)
+        if self._transformer is not None:
+            batch = self._transformer.batch(batch)
+        for piece in batch.destinations():
+            for key, value, headers in piece.messages:
+                yield SentRecord(piece.topic, key, value, headers)
+
+
+def _without_counter(statement: str) -> str:
+    """SHOW CREATE TABLE without the next number of AUTO_INCREMENT, which changes with each row."""
+    head, separator, options = statement.rpartition("\n)")
+    return head + separator + " ".join(one for one in options.split(" ") if not one.startswith("AUTO_INCREMENT="))

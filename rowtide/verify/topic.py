@@ -1,0 +1,87 @@
+"""Edge: reads topics as records with their places, from the beginning and then what is added."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from rowtide.connector.records.change import Change
+from rowtide.decoder.decoder import Decoder
+from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, new_extents
+from rowtide.verify.errors import Undecided
+from rowtide.verify.positions import Order, Place, ViewOrder
+
+
+class TopicRecord(NamedTuple):
+    """A record of a topic.
+
+    Attributes:
+        topic: the topic.
+        record: its bytes.
+        change: its change; ``None`` for a tombstone.
+        place: where it stands.
+    """
+
+    topic: str
+    record: StoredRecord
+    change: Change | None
+    place: Place
+
+
+class Topic:
+    """The topics of a table: one, unless transforms route its records to several.
+
+    Args:
+        names: their names.
+        reader: reads them.
+        decoder: decodes their records.
+
+    Attributes:
+        names: their names.
+    """
+
+    def __init__(self, names: list[str], reader: TopicReader, decoder: Decoder) -> None:
+        self.names = names
+        self._reader, self._decoder = reader, decoder
+        self._read: dict[str, Mapping[int, Extent]] = {}
+        self._last: dict[tuple[str, int], Place] = {}
+
+    @property
+    def partitions(self) -> int:
+        """The number of partitions that were read."""
+        return sum(map(len, self._read.values()))
+
+    def has_passed(self, order: ViewOrder) -> bool:
+        """Whether the last record of each partition is later than a view: records are in the order of the binlog."""
+        last = self._last.values()
+        return 0 < len(last) == self.partitions and all(order.order(place) is Order.AFTER for place in last)
+
+    def missing(self) -> list[str]:
+        """The topics that do not exist."""
+        return [name for name in self.names if self._reader.extents(name) is None]
+
+    def new_records(self) -> Iterator[TopicRecord]:
+        """Yield the committed records that were added since the last call; at first, all.
+
+        Raises:
+            TopicReadError: Kafka cannot be read.
+            DecodeError: a record cannot be decoded.
+            Undecided: a topic was deleted or created again.
+        """
+        for name in self.names:
+            extents = self._reader.extents(name)
+            if extents is None:
+                if name in self._read:
+                    raise Undecided(f"topic {name} was deleted during the run")
+                continue
+            before = self._read.get(name, {})
+            for partition, extent in before.items():
+                now = extents.get(partition)
+                if now is None or now.high < extent.high:
+                    raise Undecided(f"topic {name} was created again during the run")
+            added, self._read[name] = new_extents(before, extents), extents
+            for record in self._reader.read(name, added):
+                change = self._decoder.decode(name, record.key, record.value, record.headers)
+                op, position = ("tombstone", None) if change is None else (change.op, change.position)
+                place = Place.of(record.partition, record.offset, op, position)
+                if change is not None:
+                    self._last[name, record.partition] = place
+                yield TopicRecord(name, record, change, place)

@@ -1,0 +1,467 @@
+"""Verifies tables, one after the other: reads the source, then the topic, and then the keys that differ once more.
+
+::
+
+    binlog:  ──┤ start ├── source is read ──┤ end ├──
+    topic:   from its beginning to its end, after the source was read
+
+A key whose row is the same on both sides is proved: the topic has every change of it up to the start, or a later state
+that is the source's. The others may have been changed in between. They are read again in a view of the source whose
+position is known, with all states of their records from then on, until the connector has delivered that position.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from rowtide.connector.records.change import Change
+from rowtide.connector.records.change import Row as RowOfChange
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.snapshot.incremental.reading.table_view import TableView
+from rowtide.decoder.decoder import Decoder
+from rowtide.verify.canonical import UNKNOWN, Canonical, canonical_values
+from rowtide.verify.comparison import (
+    Difference,
+    Kind,
+    difference,
+    is_same,
+    not_compared,
+    possible_states,
+)
+from rowtide.verify.errors import Undecided
+from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row
+from rowtide.verify.keys import key_condition
+from rowtide.verify.positions import Order, ViewOrder
+from rowtide.verify.progress import Progress
+from rowtide.verify.source import Source, SourceTable
+from rowtide.verify.topic import Topic, TopicRecord
+
+_ROUNDS = 3
+"""How often a key is read again before its difference counts."""
+_KEYS = 500
+"""Keys that are read again together."""
+_POLL_S = 0.5
+
+Key = tuple[str, ...]
+Outcome = Literal["equal", "different", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to compare.
+
+    Attributes:
+        where: a condition for the rows of the source, as SQL; ``""`` for all.
+        columns: the columns to compare, besides the key; none for all.
+        sample: the part of the chunks to read.
+        most: differences of a table after which it is not compared further.
+        timeout_s: how long to wait for the connector to deliver a position.
+    """
+
+    where: str = ""
+    columns: Collection[str] = ()
+    sample: float = 1.0
+    most: int = 1_000
+    timeout_s: float = 300.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows of the source are read, so that other rows of the topic are extra."""
+        return not self.where and self.sample == 1
+
+
+@dataclass(slots=True)
+class Result:
+    """The result for one table.
+
+    Attributes:
+        table: its name.
+        outcome: equal, different, or not decided.
+        reason: why it could not be decided.
+        topics: its topics.
+        start: all changes before this position are proved to be in the topic, if the outcome is ``equal``.
+        end: the position at which the source had been read.
+        source_rows: rows that were read from the source.
+        topic_rows: rows that the topic has.
+        again: keys that were read again, because they had been changed.
+        differences: what differs.
+        more: whether there may be further differences.
+        older: rows of the topic without a value of a column, which was added later, by column.
+    """
+
+    table: str
+    outcome: Outcome = "undecided"
+    reason: str = ""
+    topics: Sequence[str] = ()
+    start: SourceOffset | None = None
+    end: SourceOffset | None = None
+    source_rows: int = 0
+    topic_rows: int = 0
+    again: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    more: bool = False
+    older: dict[str, int] = field(default_factory=dict)
+
+
+class TableVerification:
+    """Verifies one table.
+
+    Args:
+        source: the server.
+        table: the table.
+        decoder: decodes the records of the source and of the topic.
+        topic: makes the reader of some topics.
+        progress: of the connector.
+        options: what to compare.
+        exact: whether the connector writes exact values.
+
+    Attributes:
+        result: the result so far.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        table: SourceTable,
+        decoder: Decoder,
+        topic: Callable[[list[str]], Topic],
+        progress: Progress,
+        options: Options,
+        *,
+        exact: bool,
+    ) -> None:
+        self._source, self._table, self._decoder = source, table, decoder
+        self._make_topic, self._progress, self._options, self._exact = topic, progress, options, exact
+        self.result = Result(str(table.id))
+        self._kinds = {column.name: column.data_type for column in table.structure.columns}
+        self._forms: dict[tuple[str, ...], list[Canonical]] = {}
+        self._topics = {table.form.topic: None}
+        self._omitted: set[str] = set()
+
+    def run(self, folder: Path) -> Result:
+        """Verify the table; the file of its rows is in a folder.
+
+        Raises:
+            Undecided: it cannot be decided.
+            ConnectorError: the source or the topic cannot be read.
+        """
+        run = self._keyed if self._table.key else self._counted
+        with TemporaryDirectory(dir=folder) as made:
+            run(Path(made) / "rows.sqlite")
+        result = self.result
+        result.end = self._source.position()
+        self._source.refuse_changed(self._table)
+        if not result.differences and self._omitted:
+            raise Undecided(
+                f"the topic does not have the values of {', '.join(sorted(self._omitted))}, because the binlog omits "
+                "them (binlog_row_image). Compare the others with --columns"
+            )
+        result.outcome = "different" if result.differences else "equal"
+        return result
+
+    # --- tables whose keys identify rows ---------------------------------------------------------------------------
+
+    def _keyed(self, path: Path) -> None:
+        fold, options, result = KeyedFold(path), self._options, self.result
+        try:
+            result.start = self._source.position()
+            for rows in self._source.chunks(self._table, options.where, options.sample):
+                result.source_rows += fold.add_source(self._rows(rows))
+            topic = self._topic()
+            self._consume(topic, fold)
+            result.source_rows, result.topic_rows = fold.counts()
+            unlike = self._unlike(fold)
+            while batch := list(itertools.islice(unlike, _KEYS)):
+                result.again += len(batch)
+                result.differences += self._confirmed(fold, topic, batch)
+                self._refuse_missing(topic)
+                if len(result.differences) >= options.most:
+                    result.more = next(unlike, None) is not None
+                    return
+        finally:
+            fold.close()
+
+    def _unlike(self, fold: KeyedFold) -> Iterator[Key]:
+        """The keys that may differ."""
+        for key, source, topic in fold.unlike(extra=self._options.complete):
+            if not is_same(source, topic):
+                yield key
+            else:
+                self._note(source, topic)
+
+    def _note(self, source: Row | None, topic: Row | None) -> None:
+        """Note the values of a row that the topic lacks."""
+        if source is None or topic is None:
+            return
+        for name in not_compared(source, topic):
+            if topic.get(name) == UNKNOWN:
+                self._omitted.add(name)
+            else:
+                self.result.older[name] = self.result.older.get(name, 0) + 1
+
+    def _confirmed(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key]) -> list[Difference]:
+        """The differences of keys that are there each time when they are read again."""
+        found: dict[Key, Difference] = {}
+        for _ in range(_ROUNDS):
+            found = self._round(fold, topic, keys)
+            keys = list(found)
+            if not keys:
+                break
+        return list(found.values())
+
+    def _round(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key]) -> dict[Key, Difference]:
+        self._consume(topic, fold)
+        fold.watch(keys)
+        rows, view = self._reread(keys)
+        left, order, end = list(keys), ViewOrder(view), view.end
+        delivered = False
+        limit = time.monotonic() + self._options.timeout_s
+        while True:
+            self._consume(topic, fold)
+            left = [key for key in left if not self._is_proved(fold, key, rows.get(key), order)]
+            if not left or delivered:
+                break
+            delivered = topic.has_passed(order) or self._progress.has_delivered(end, self._source.session)
+            if not delivered:
+                self._await(limit, end, len(left))
+        names = [column.name for column in self._table.key_columns]
+        made = {}
+        for key in left:
+            state = possible_states(fold.states(key), order)[-1]
+            made[key] = difference(dict(zip(names, key, strict=False)), rows.get(key), state)
+        return made
+
+    def _is_proved(self, fold: KeyedFold, key: Key, row: Row | None, order: ViewOrder) -> bool:
+        for state in possible_states(fold.states(key), order):
+            if is_same(row, state.row):
+                self._note(row, state.row)
+                return True
+        return False
+
+    def _await(self, limit: float, end: SourceOffset, number: int) -> None:
+        """Wait a moment for the connector."""
+        if time.monotonic() > limit:
+            stored = self._progress.stored
+            at = "has stored no position" if stored is None else f"is at {described(stored)}"
+            raise Undecided(
+                f"{number} keys differ, and the connector has not delivered the source's position {described(end)} in "
+                f"{self._options.timeout_s:.0f} s: it {at}. Check that it runs, or raise --timeout"
+            )
+        time.sleep(_POLL_S)
+
+    def _reread(self, keys: Sequence[Key]) -> tuple[dict[Key, Row], TableView]:
+        """Read the rows of some keys again, in a view whose position is known. Without --where: a key has one row."""
+        places = {column.name: place for place, column in enumerate(self._table.key_columns)}
+        parts = [[key[places[column.name]] for column in self._table.key] for key in keys]
+        condition = key_condition(self._table.key, parts)
+        source, wanted = self._source, {*keys}
+        view = source.view(self._table)
+        try:
+            rows = source.rows(self._table, condition or "TRUE")
+            found = {key: row for key, row in self._rows(rows) if key in wanted}
+        finally:
+            source.end_view()
+        return found, view
+
+    def _consume(self, topic: Topic, fold: KeyedFold) -> None:
+        """Add the new records of the topic."""
+        for found in topic.new_records():
+            record, change = found.record, found.change
+            if change is not None:
+                self._refuse_others(found, change)
+                if change.op == "t":
+                    if topic.partitions > 1:
+                        raise Undecided(
+                            f"topic {found.topic} has a record of TRUNCATE and several partitions, whose records have "
+                            "no common order"
+                        )
+                    fold.truncate(found.place)
+                    continue
+                fold.add(Record(self._key(change), record.key or b"", self._row(change, change.after), found.place))
+            elif record.key is not None:
+                fold.add(Record(None, record.key, None, found.place))
+
+    # --- tables without a key --------------------------------------------------------------------------------------
+
+    def _counted(self, path: Path) -> None:
+        """Compare a table without a key with the copies of each row in the topic, in one view."""
+        for number in itertools.count(1):
+            fold = CountedFold(path.with_suffix(f".{number}"))
+            try:
+                self._counted_once(fold)
+            finally:
+                fold.close()
+            if not self.result.differences or number == _ROUNDS:
+                break
+        self.result.more = len(self.result.differences) >= self._options.most
+
+    def _counted_once(self, fold: CountedFold) -> None:
+        source, options, result = self._source, self._options, self.result
+        if not options.complete:
+            raise Undecided("a table without a key can only be compared as a whole: omit --where and --sample")
+        result.start, result.source_rows, result.topic_rows = source.position(), 0, 0
+        view = source.view(self._table)
+        try:
+            for _, row in self._rows(source.rows(self._table, "TRUE")):
+                fold.add(row, 1)
+                result.source_rows += 1
+        finally:
+            source.end_view()
+        topic, order, limit = self._topic(), ViewOrder(view), time.monotonic() + options.timeout_s
+        within: list[list[tuple[Row, int]]] = []
+        delivered = False
+        while True:
+            for found in topic.new_records():
+                if found.change is not None:
+                    self._count(fold, topic, found, order, within)
+            if _is_equal_within(fold, within) or delivered:
+                break
+            delivered = topic.has_passed(order) or self._progress.has_delivered(view.end, source.session)
+            if not delivered:
+                self._await(limit, view.end, sum(1 for _ in fold.unlike()))
+        result.differences = [_of_copies(*found) for found in itertools.islice(fold.unlike(), options.most)]
+        self._refuse_missing(topic)
+
+    def _count(
+        self,
+        fold: CountedFold,
+        topic: Topic,
+        found: TopicRecord,
+        order: ViewOrder,
+        within: list[list[tuple[Row, int]]],
+    ) -> None:
+        change, place = found.change, found.place
+        assert change is not None
+        self._refuse_others(found, change)
+        if change.op == "t":
+            raise Undecided(f"topic {found.topic} has a record of TRUNCATE: a table without a key cannot be compared")
+        if change.op in "ud" and change.before is None:
+            raise Undecided(f"the records of topic {found.topic} do not have the row before a change")
+        steps = []
+        if change.op in "ud":
+            steps.append((self._row(change, change.before), 1))
+        if change.op != "d":
+            steps.append((self._row(change, change.after), -1))
+        known = [(row, number) for row, number in steps if row is not None]
+        for row, _ in known:
+            if {*row} != {*self._compared} or UNKNOWN in row.values():
+                raise Undecided(
+                    f"topic {found.topic} has rows with other columns than the table, which has no key: compare the "
+                    "columns that all have with --columns"
+                )
+        self.result.topic_rows -= sum(number for _, number in known)
+        position = Order.BEFORE if place.snapshot else order.order(place)
+        if position is Order.BEFORE and not within:
+            for row, number in known:
+                fold.add(row, number)
+        elif position is not Order.AFTER:
+            if topic.partitions > 1:
+                raise Undecided(f"topic {found.topic} of a table without a key has several partitions: try again")
+            within.append(known)
+
+    # --- rows ------------------------------------------------------------------------------------------------------
+
+    def _topic(self) -> Topic:
+        topic = self._make_topic(list(self._topics))
+        self.result.topics = topic.names
+        return topic
+
+    def _refuse_missing(self, topic: Topic) -> None:
+        """Refuse a topic that does not exist although the connector has delivered the rows of the source."""
+        if self.result.differences and (missing := topic.missing()):
+            self.result.differences.clear()
+            raise Undecided(f"topic {missing[0]} does not exist: has the connector ever sent this table?")
+
+    def _rows(self, blocks: Iterable[Sequence[tuple[object, ...]]]) -> Iterator[tuple[Key, Row]]:
+        """The keys and rows of the source, as the records of the connector would have them."""
+        for rows in blocks:
+            for topic, key, value, headers in self._source.records(self._table, rows):
+                change = self._decoder.decode(topic, key, value, headers)
+                if change is None:
+                    continue
+                self._topics[topic] = None
+                row = self._row(change, change.after)
+                assert row is not None
+                yield self._key(change), row
+
+    @property
+    def _compared(self) -> Collection[str]:
+        names = [column.name for column in self._table.form.columns]
+        chosen, keys = self._options.columns, {column.name for column in self._table.key_columns}
+        return [name for name in names if not chosen or name in chosen or name in keys]
+
+    def _key(self, change: Change) -> Key:
+        if not self._table.key:
+            return ()
+        key = change.key
+        if key is None:
+            raise Undecided(f"a record of topic {change.topic} has no key, but the table has one")
+        return tuple(form(value) for form, value in zip(self._canonical(tuple(key)), key.values(), strict=True))
+
+    def _row(self, change: Change, found: RowOfChange | None) -> Row | None:
+        """The texts of a row of a change, by column."""
+        if found is None:
+            return None
+        values, chosen = _values(found, self._kinds), self._options.columns
+        keys = {column.name for column in self._table.key_columns}
+        forms = self._canonical(change.columns)
+        return {
+            name: form(value)
+            for name, form, value in zip(change.columns, forms, values, strict=True)
+            if not chosen or name in chosen or name in keys
+        }
+
+    def _canonical(self, names: tuple[str, ...]) -> list[Canonical]:
+        forms = self._forms.get(names)
+        if forms is None:
+            kinds = [self._kinds.get(name, "") for name in names]
+            forms = self._forms[names] = canonical_values(kinds, exact=self._exact)
+        return forms
+
+    def _refuse_others(self, found: TopicRecord, change: Change) -> None:
+        """Refuse a topic that has the records of another table."""
+        table = self._table.id
+        if (change.database, change.table) != (table.database, table.table):
+            raise Undecided(
+                f"topic {found.topic} has a record of table {change.database}.{change.table} (partition "
+                f"{found.record.partition}, offset {found.record.offset}): it is not only that of {table}"
+            )
+
+
+def _values(row: RowOfChange, kinds: Mapping[str, str]) -> list[object]:
+    """The values of a row, with documents as their text."""
+    return [_document(row, name) if kinds.get(name) == "json" else row[name] for name in row]
+
+
+def _document(row: RowOfChange, name: str) -> object:
+    try:
+        return row.json_text(name)
+    except TypeError:  # JSON without schemas
+        return row[name]
+
+
+def _is_equal_within(fold: CountedFold, within: list[list[tuple[Row, int]]]) -> bool:
+    """Whether both sides are equal, after the records so far or after some of those that the view may have."""
+    if fold.is_equal():
+        return True
+    while within:
+        for row, number in within.pop(0):
+            fold.add(row, number)
+        if fold.is_equal():
+            return True
+    return False
+
+
+def _of_copies(row: Row, number: int) -> Difference:
+    kind: Kind = "lost" if number > 0 else "extra"
+    return Difference(kind, row, row if number > 0 else None, None if number > 0 else row, copies=abs(number))
+
+
+def described(position: SourceOffset) -> str:
+    """Return a position as a report shows it."""
+    place = f"{position.file}:{position.pos}" if position.file else ""
+    return ", ".join(filter(None, (place, position.gtids and f"GTIDs {position.gtids}")))

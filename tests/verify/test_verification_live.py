@@ -1,0 +1,371 @@
+"""``rowtide verify`` with real servers: every damage is found and named, and no healthy table is accused."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import random
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+from confluent_kafka import Producer
+
+from rowtide.cli.connectors.verify import verify
+from rowtide.verify.topic import Topic, TopicRecord
+from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database, Kafka
+
+    from tests.support.kafka.topic_tools import Seen, Topics
+
+pytestmark = pytest.mark.servers
+
+ROWS = 40
+"""Rows that damages choose from; the load changes others."""
+MORE = {"offset.flush.interval.ms": "200"}
+TABLES = (
+    "CREATE TABLE orders (id BIGINT UNSIGNED PRIMARY KEY, n INT, price DECIMAL(10,2), note VARCHAR(40), doc JSON)",
+    """CREATE TABLE parts (
+        code VARCHAR(20) COLLATE utf8mb4_general_ci, made DATE, n INT, note VARBINARY(20), PRIMARY KEY (code, made)
+    )""",
+    "CREATE TABLE visits (at DATETIME(3), n INT, note TEXT)",
+)
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def database(request: pytest.FixtureRequest) -> Database:
+    """A database with three tables: with a numeric key, with a key of texts and dates, and without a key."""
+    made: Database = request.getfixturevalue(f"{request.param}_db")
+    made.execute(*TABLES)
+    for i in range(ROWS):
+        made.execute(*inserts(i))
+    return made
+
+
+def inserts(i: int) -> list[str]:
+    return [
+        f"INSERT INTO orders VALUES ({i}, {i * 7}, {i}.50, 'order {i}', '{{\"n\": {i}, \"x\": 1.0}}')",
+        f"INSERT INTO parts VALUES ('part {i}', '2024-01-{i % 28 + 1:02}', {i * 7}, x'{i:06x}00')",
+        f"INSERT INTO visits VALUES ('2024-01-01 00:00:00.{i:03}', {i}, 'visit {i}')",
+    ]
+
+
+@contextlib.contextmanager
+def load(database: Database) -> Iterator[None]:
+    """Change other rows of all tables without a pause."""
+    ended = threading.Event()
+
+    def work() -> None:
+        for i in itertools.count(1000):
+            if ended.is_set():
+                return
+            database.execute(
+                *inserts(i % 20 + 1000 + i // 20 * 20),
+                f"UPDATE orders SET n = n + 1, note = 'load {i}' WHERE id >= 1000 ORDER BY id DESC LIMIT 3",
+                f"UPDATE parts SET code = 'PART X{i}' WHERE code = 'part {i}'",
+                f"DELETE FROM orders WHERE id = {i - 5}",
+                f"DELETE FROM visits WHERE n = {i - 3}",
+            )
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def run(config: WorkerConfig, *options: str) -> Result:
+    return CliRunner().invoke(verify, ["--config", str(config.path), "--topics", "--timeout", "60", *options])
+
+
+def report(config: WorkerConfig, *options: str) -> tuple[int, dict[str, Any]]:
+    result = run(config, "--json", *options)
+    assert result.exit_code in (0, 1, 2), result.output
+    return result.exit_code, json.loads(result.output)
+
+
+def found(document: dict[str, Any]) -> set[tuple[str, str, str, str]]:
+    """The table, the kind, the first value of the key and the columns of all differences."""
+    return {
+        (table["table"].partition(".")[2], one["kind"], next(iter(one["key"].values())), ",".join(one["columns"]))
+        for table in document["tables"]
+        for one in table["differences"]
+    }
+
+
+class Damages:
+    """Damages of the source, which the binlog does not have, and of topics.
+
+    Args:
+        database: the source.
+        topics: the topics.
+        config: the configuration of the connector.
+        chance: chooses.
+    """
+
+    def __init__(self, database: Database, topics: Topics, config: WorkerConfig, chance: random.Random) -> None:
+        self.database, self.topics, self.config, self.chance = database, topics, config, chance
+        self.doubles: list[str] = []
+        self.kinds: dict[str, Callable[[], tuple[str, str, str, str]]] = {
+            name: getattr(self, name)
+            for name in ("lost", "extra", "stale", "bit", "moved", "deleted", "unsent", "doubled", "missing")
+        }
+
+    def unlogged(self, *statements: str) -> None:
+        """Change the source without the binlog."""
+        self.database.execute("SET SESSION sql_log_bin = 0", *statements, "SET SESSION sql_log_bin = 1")
+
+    def records(self, table: str, i: int) -> list[Seen]:
+        key = {"orders": f'{{"id":{i}}}', "parts": f'{{"code":"part {i}"'}[table].encode()
+        topic = self.config.topic(f"{self.database.name}.{table}")
+        return [one for one in self.topics.read(topic) if one.key and (one.key + b"}").startswith(key)]
+
+    def send(self, table: str, key: bytes | None, value: bytes | None) -> None:
+        producer = Producer({"bootstrap.servers": self.topics.client["bootstrap.servers"]})
+        producer.produce(self.config.topic(f"{self.database.name}.{table}"), value, key)
+        assert producer.flush(30) == 0
+
+    def changed(self, table: str, i: int, change: Callable[[dict[str, Any]], None]) -> None:
+        """Send the last record of a row again, with a change."""
+        last = [one for one in self.records(table, i) if one.value is not None][-1]
+        assert last.value is not None
+        document = json.loads(last.value)
+        change(document)
+        self.send(table, last.key, json.dumps(document).encode())
+
+    def lost(self) -> tuple[str, str, str, str]:
+        i = 500 + self.chance.randrange(100)
+        self.unlogged(*inserts(i)[:1])
+        return "orders", "lost", str(i), ""
+
+    def extra(self) -> tuple[str, str, str, str]:
+        i = self.chance.randrange(ROWS)
+        self.unlogged(f"DELETE FROM parts WHERE code = 'part {i}'")
+        return "parts", "extra", f"part {i}", ""
+
+    def unsent(self) -> tuple[str, str, str, str]:
+        i = self.chance.randrange(ROWS)
+        self.unlogged(f"UPDATE parts SET n = -1, note = x'ff' WHERE code = 'part {i}'")
+        return "parts", "stale", f"part {i}", "n,note"
+
+    def stale(self) -> tuple[str, str, str, str]:
+        i = self.chance.randrange(ROWS)
+        old = self.records("orders", i)[-1]
+        self.database.execute(f"UPDATE orders SET note = CONCAT(note, '!') WHERE id = {i}")
+        eventually(lambda: self.records("orders", i)[-1].offset > old.offset, "the update")
+        self.send("orders", old.key, old.value)
+        return "orders", "stale", str(i), "note"
+
+    def bit(self) -> tuple[str, str, str, str]:
+        i, bit = self.chance.randrange(ROWS), self.chance.randrange(31)
+
+        def change(document: dict[str, Any]) -> None:
+            document["after"]["n"] ^= 1 << bit
+
+        self.changed("orders", i, change)
+        return "orders", "stale", str(i), "n"
+
+    def moved(self) -> tuple[str, str, str, str]:
+        i, j = self.chance.sample(range(ROWS), 2)
+        last, other = self.records("orders", i)[-1], self.records("orders", j)[-1]
+        self.send("orders", last.key, other.value)
+        return "orders", "stale", str(i), "id,n,price,note,doc"
+
+    def deleted(self) -> tuple[str, str, str, str]:
+        i = self.chance.randrange(ROWS)
+        self.send("orders", self.records("orders", i)[-1].key, None)
+        return "orders", "lost", str(i), ""
+
+    def doubled(self) -> tuple[str, str, str, str]:
+        topic = self.config.topic(f"{self.database.name}.visits")
+        i = self.chance.randrange(ROWS)
+        record = next(one for one in self.topics.read(topic) if one.value and f'"visit {i}"'.encode() in one.value)
+        self.send("visits", None, record.value)
+        assert record.value is not None
+        document = json.loads(record.value)
+        self.doubles.append(json.dumps({**document, "op": "d", "before": document["after"], "after": None}))
+        return "visits", "extra", self.visit(record), ""
+
+    def missing(self) -> tuple[str, str, str, str]:
+        i = 600 + self.chance.randrange(100)
+        topic = self.config.topic(f"{self.database.name}.visits")
+        record = next(one for one in self.topics.read(topic) if one.value)
+        assert record.value is not None
+        at = json.loads(record.value)["after"]["at"]
+        self.unlogged(f"INSERT INTO visits VALUES ('2024-01-01', {i}, 'x')")
+        return "visits", "lost", str(at - at % 86_400_000), ""
+
+    @staticmethod
+    def visit(record: Seen) -> str:
+        assert record.value is not None
+        return str(json.loads(record.value)["after"]["at"])
+
+    def mend(self) -> None:
+        """Write all rows again, so that both sides are the same."""
+        self.database.execute("DELETE FROM orders WHERE id < 1000", "DELETE FROM parts WHERE code LIKE 'part %'")
+        self.database.execute(*(one for i in range(ROWS) for one in inserts(i)[:2]))
+        self.unlogged("DELETE FROM visits WHERE n BETWEEN 600 AND 700")
+        while self.doubles:
+            self.send("visits", None, self.doubles.pop().encode())
+
+
+@pytest.mark.parametrize("rounds", [9, pytest.param(200, marks=pytest.mark.nightly)])
+def test_every_damage_is_found_and_named_under_load(
+    rounds: int, tmp_path: Path, database: Database, kafka: Kafka, topics: Topics
+) -> None:
+    config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, MORE | {"database.include.list": database.name})
+    damages = Damages(database, topics, config, random.Random(rounds))
+    with Worker(config) as worker:
+        worker.streaming()
+        with load(database):
+            status, document = report(config)
+            assert status == 0, document
+            assert sum(table["source_rows"] for table in document["tables"]) >= 3 * ROWS
+            for number in range(rounds):
+                name = list(damages.kinds)[number % len(damages.kinds)]
+                print(number, name)
+                expected = damages.kinds[name]()
+                status, document = report(config)
+                assert status == 1, (name, document)
+                assert found(document) == {expected}, (name, document)
+                damages.mend()
+            assert report(config)[0] == 0
+        worker.stop()
+
+
+TYPES = """
+CREATE TABLE types (
+    id VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_general_ci, at TIMESTAMP(3) DEFAULT '2024-01-01 00:00:00',
+    bin BINARY(4), f FLOAT, d DOUBLE, dec1 DECIMAL(40,10), big BIGINT UNSIGNED, yes BOOLEAN, bits BIT(13), one BIT(1),
+    e ENUM('a','b,c','d'), s SET('x','y z'), t TIME(6), dt DATETIME(2), da DATE, y YEAR, j JSON, blb BLOB,
+    txt TEXT CHARACTER SET utf8mb4, g GEOMETRY, c CHAR(5) CHARACTER SET utf16, z DATE, PRIMARY KEY (id, at, bin)
+)"""
+VALUES = (
+    r"""('a', '2024-01-02 03:04:05.678', x'01020000', 16777217, 0.1, -1234567890.5, 9223372036854775807, 2, b'1010',
+    b'1', 'b,c', 'x,y z', '-838:59:58.999999', '9999-12-31 23:59:59.99', '1000-01-01', 1901,
+    '{"b": [1.0, 1e30, null], "a": "é", "c": 12345678901234567890}', x'00ff', 'é😀', ST_GeomFromText('POINT(1 2)'),
+    'ab ', '0000-00-00')""",
+    """('é', '1970-01-01 00:00:01', x'00000000', -0.0, 1e-300, 0, 0, 0, b'0', b'0', 'a', '', '00:00:00',
+    '0001-01-01 00:00:00', '0069-12-31', 0, '[]', '', '', ST_GeomFromText('LINESTRING(0 0, 1 1)'), '', '2024-02-00')""",
+    """('ü', '2038-01-19 03:14:07.999', x'ffffffff', 3.14159274, 1.7976931348623157e308, 9999999999.0000000001, 1, 1,
+    b'1111111111111', NULL, NULL, NULL, '838:59:59', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)""",
+)
+
+
+@pytest.mark.parametrize("values", ["exact", pytest.param("debezium", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("schemas", ["true", pytest.param("false", marks=pytest.mark.nightly)])
+def test_no_type_has_a_false_difference(
+    values: str, schemas: str, tmp_path: Path, database: Database, kafka: Kafka
+) -> None:
+    """Each row comes from a snapshot, from an INSERT and from an UPDATE in the binlog."""
+    more = {f"{side}.converter.schemas.enable": schemas for side in ("key", "value")}
+    given = MORE | more | {"database.include.list": database.name, "rowtide.values": values}
+    config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, given)
+    loose = "SET SESSION sql_mode = '', time_zone = '+00:00'"
+    database.execute(loose, TYPES, *(f"INSERT INTO types VALUES {row}" for row in VALUES))
+    with Worker(config).streaming() as worker:
+        database.execute(
+            loose, "CREATE TABLE copies LIKE types", "INSERT INTO copies SELECT * FROM types",
+            "UPDATE copies SET y = 2000, id = UPPER(id) WHERE f < 1",
+            "ALTER TABLE copies ADD more INT DEFAULT 5, MODIFY y INT",
+        )  # fmt: skip
+        status, document = report(config)
+        assert status == 0, document
+        copies = next(table for table in document["tables"] if table["table"].endswith(".copies"))
+        assert copies["source_rows"] == len(VALUES)
+        assert copies["not_compared"] == {"more": len(VALUES)}
+        database.execute(
+            "SET SESSION sql_log_bin = 0", "UPDATE types SET bits = bits ^ 1 WHERE f > 4", "SET SESSION sql_log_bin = 1"
+        )
+        status, document = report(config, "--table", f"{database.name}.types")
+        assert status == 1
+        assert [(one["kind"], one["columns"]) for one in document["tables"][0]["differences"]] == [("stale", ["bits"])]
+        status, document = report(config, "--table", f"{database.name}.types", "--columns", "f,d,j")
+        assert status == 0, document
+        worker.stop()
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("ALTER TABLE orders ADD more INT", "the table was altered during the run"),
+        ("DROP TABLE orders", "the table was dropped or renamed during the run"),
+    ],
+)
+def test_a_table_that_changes_during_the_run_is_not_decided(
+    statement: str, reason: str, tmp_path: Path, mysql_db: Database, kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = WorkerConfig(tmp_path, mysql_db.server, kafka.bootstrap, MORE | {"database.include.list": mysql_db.name})
+    mysql_db.execute(TABLES[0], *inserts(1)[:1])
+    read = Topic.new_records
+
+    def changing(topic: Topic) -> Iterator[TopicRecord]:
+        monkeypatch.undo()
+        mysql_db.execute(statement)
+        return read(topic)
+
+    with Worker(config).streaming() as worker:
+        monkeypatch.setattr(Topic, "new_records", changing)
+        status, document = report(config)
+        worker.stop()
+    assert status == 2
+    assert reason in document["tables"][0]["reason"]
+
+
+def test_a_topic_with_records_of_another_table_is_not_decided(
+    tmp_path: Path, mysql_db: Database, kafka: Kafka, topics: Topics
+) -> None:
+    config = WorkerConfig(tmp_path, mysql_db.server, kafka.bootstrap, MORE | {"database.include.list": mysql_db.name})
+    mysql_db.execute(*TABLES, *inserts(1))
+    damages = Damages(mysql_db, topics, config, random.Random(1))
+    with Worker(config).streaming() as worker:
+        eventually(lambda: damages.records("orders", 1), "the row")
+        record = damages.records("orders", 1)[-1]
+        damages.send("parts", record.key, record.value)
+        status, document = report(config)
+        worker.stop()
+    outcomes = {table["table"].partition(".")[2]: table["outcome"] for table in document["tables"]}
+    assert (status, outcomes) == (2, {"orders": "equal", "parts": "undecided", "visits": "equal"})
+
+
+def test_what_cannot_be_decided_is_never_equal(tmp_path: Path, mysql_db: Database, kafka: Kafka) -> None:
+    database, user = mysql_db, f"u{mysql_db.name[-8:]}"
+    config = WorkerConfig(
+        tmp_path, database.server, kafka.bootstrap, MORE | {"table.include.list": f"{database.name}.orders"}
+    )
+    database.execute(*TABLES, *inserts(1))
+    status, document = report(config, "--timeout", "1")
+    assert (status, document["tables"][0]["outcome"]) == (2, "undecided"), "no topic yet"
+    assert "it has stored no position" in document["tables"][0]["reason"]
+    with Worker(config).streaming() as worker:
+        assert report(config)[0] == 0
+        worker.stop()
+    assert report(config)[0] == 0, "a stopped connector that has delivered all"
+    database.execute(*inserts(2))
+    status, document = report(config, "--timeout", "1")
+    assert status == 2
+    assert "the connector has not delivered the source's position" in document["tables"][0]["reason"]
+    status, document = report(config, "--table", f"{database.name}.nothing")
+    assert status == 2
+    assert "the user lacks SELECT" in document["tables"][0]["reason"]
+    database.execute(
+        f"CREATE USER {user} IDENTIFIED BY 'pw'",
+        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}",
+        f"GRANT INSERT ON {database.name}.orders TO {user}",
+    )
+    config.properties |= {"database.user": user, "database.password": "pw"}
+    status, document = report(config)
+    assert status == 2
+    assert "Grant the user SELECT" in document["tables"][0]["reason"]
+    config.properties["database.password"] = "wrong"
+    result = run(config)
+    assert result.exit_code == 2
+    database.execute(f"DROP USER {user}")
