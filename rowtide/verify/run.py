@@ -9,6 +9,7 @@ from typing import Any
 import pymysql
 
 from rowtide.connector.config import Configuration
+from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.wiring import offset_store
 from rowtide.connector.source.server_queries import DENIED
@@ -53,7 +54,13 @@ def verified(
         )
     if config.delivery.sink != "kafka":
         raise Undecided(f"the connector's records do not go to Kafka (rowtide.sink={config.delivery.sink})")
-    settings = pipeline_settings(config, run_id())
+    settings, chosen_converter = pipeline_settings(config, run_id()), config.converters.value
+    without_types = isinstance(chosen_converter, JsonConverterConfig) and not chosen_converter.schemas_enable
+    if without_types and not settings.exact_values:
+        raise Undecided(
+            "with rowtide.values=debezium, a snapshot and the stream spell some values in two ways, "
+            "which only schemas tell: without value.converter.schemas.enable=true they cannot be compared"
+        )
     source = Source(config, settings)
     try:
         captured = source.captured()

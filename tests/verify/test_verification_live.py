@@ -260,8 +260,14 @@ VALUES = (
 )
 
 
-@pytest.mark.parametrize("values", ["exact", pytest.param("debezium", marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("schemas", ["true", pytest.param("false", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    ("values", "schemas"),
+    [
+        ("exact", "true"),
+        pytest.param("exact", "false", marks=pytest.mark.nightly),
+        pytest.param("debezium", "true", marks=pytest.mark.nightly),
+    ],
+)
 def test_no_type_has_a_false_difference(
     values: str, schemas: str, tmp_path: Path, database: Database, kafka: Kafka
 ) -> None:
@@ -365,6 +371,8 @@ def test_what_cannot_be_decided_is_never_equal(tmp_path: Path, mysql_db: Databas
     status, document = report(config)
     assert status == 2
     assert "Grant the user SELECT" in document["tables"][0]["reason"]
+    config.properties["rowtide.values"] = "debezium"
+    assert "spell some values in two ways" in run(config).output
     config.properties["database.password"] = "wrong"
     result = run(config)
     assert result.exit_code == 2
