@@ -8,9 +8,9 @@ for outcome in update_tables(spark, source, settings):
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 
 from py4j.protocol import Py4JError
@@ -23,10 +23,10 @@ from rowtide.spark_consumers.errors import SettingsError, StateError, TablesErro
 from rowtide.spark_consumers.formats import FORMATS
 from rowtide.spark_consumers.jvm.driver import text_with_causes
 from rowtide.spark_consumers.jvm.files import HadoopFiles
-from rowtide.spark_consumers.jvm.session import fit_session, is_small, own_session
+from rowtide.spark_consumers.jvm.session import SessionOfThread, fit_session, is_small
 from rowtide.spark_consumers.kafka.claim_checks import ClaimCheckSource
 from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_name, table_topics
-from rowtide.spark_consumers.kafka.offsets import Ranges, before, count, ends, new_ranges, require, require_topic
+from rowtide.spark_consumers.kafka.offsets import Range, Ranges, before, count, ends, new_ranges, require, require_topic
 from rowtide.spark_consumers.kafka.source import Message, RecordSource
 from rowtide.spark_consumers.messages.earlier import Earlier, level
 from rowtide.spark_consumers.messages.records import connector_prefix
@@ -95,38 +95,81 @@ def restart_tables(
 
 
 def table_jobs(spark: SparkSession, source: RecordSource, settings: Settings, topics: str | None) -> "list[TableJob]":
-    """Return a job for each topic that matches."""
-    if topics is None and settings.prefix is None:
-        raise SettingsError("no topics are selected: give --topic-prefix, --topics or --config")
-    if settings.format not in FORMATS:
-        raise SettingsError(f"format {settings.format!r} is unknown; the formats are {', '.join(FORMATS)}")
-    pattern = topics if topics is not None else table_topics(settings.prefix or "")
-    try:
-        compile_java(pattern)
-    except InvalidPatternError as error:
-        raise SettingsError(f"--topics is not a regular expression: {error}") from error
-    if settings.claim_checks is not None:
-        source = ClaimCheckSource(source, settings.claim_checks)
-    if settings.registry is not None:
-        source = RegisteredSource(source, settings.registry, settings.schemas)
-    found = source.topics(pattern)
+    """Return a job for each topic that matches.
+
+    Raises:
+        TablesError: Kafka does not answer, no topic matches, or a setting is wrong.
+    """
+    selection = Selection(spark, source, settings, topics)
+    found = selection.topics()
     if not found:
-        raise SettingsError(f"no topic matches {pattern}: has the connector written anything yet?")
-    names = [table_name(topic, settings.prefix) for topic in found]
-    check_directories(names, settings.output, settings.state)
-    bounds, ids = source.bounds(found), source.topic_ids(found)
-    return [
-        TableJob(
-            spark,
-            source,
-            settings,
-            name,
-            bounds[name.topic],
-            ids.get(name.topic),
-            check_prefix=topics is None and name.may_have_longer_prefix,
-        )
-        for name in names
-    ]
+        raise SettingsError(f"no topic matches {selection.pattern}: has the connector written anything yet?")
+    return selection.jobs(found)
+
+
+class Selection:
+    """The topics of a run, and the jobs of their tables.
+
+    Args:
+        spark: the session of the run.
+        source: where the records are read.
+        settings: of the run.
+        topics: regular expression of whole topic names; by default the table topics of ``settings.prefix``.
+
+    Raises:
+        SettingsError: a setting is wrong.
+    """
+
+    def __init__(self, spark: SparkSession, source: RecordSource, settings: Settings, topics: str | None) -> None:
+        if topics is None and settings.prefix is None:
+            raise SettingsError("no topics are selected: give --topic-prefix, --topics or --config")
+        if settings.format not in FORMATS:
+            raise SettingsError(f"format {settings.format!r} is unknown; the formats are {', '.join(FORMATS)}")
+        self.pattern = topics if topics is not None else table_topics(settings.prefix or "")
+        try:
+            compile_java(self.pattern)
+        except InvalidPatternError as error:
+            raise SettingsError(f"--topics is not a regular expression: {error}") from error
+        if settings.claim_checks is not None:
+            source = ClaimCheckSource(source, settings.claim_checks)
+        if settings.registry is not None:
+            source = RegisteredSource(source, settings.registry, settings.schemas)
+        self._spark, self._source, self._settings = spark, source, settings
+        self._check_prefixes = topics is None
+        self._session = SessionOfThread(spark)
+
+    def topics(self) -> list[str]:
+        """Return the topics that match, sorted."""
+        return self._source.topics(self.pattern)
+
+    def bounds(self, topics: Collection[str]) -> Mapping[str, Ranges]:
+        """Return the first available offset and the readable end of each partition, by topic."""
+        return self._source.bounds(topics)
+
+    def jobs(self, topics: Collection[str], ends: Mapping[str, Mapping[int, int]] | None = None) -> "list[TableJob]":
+        """Return the jobs of some topics.
+
+        Args:
+            topics: that exist.
+            ends: the offsets of each topic at which its job stops reading; ``None`` reads all records.
+        """
+        names = [table_name(topic, self._settings.prefix) for topic in topics]
+        check_directories(names, self._settings.output, self._settings.state)
+        bounds, ids = self._source.bounds(topics), self._source.topic_ids(topics)
+        return [
+            TableJob(
+                self._spark,
+                self._source,
+                self._settings,
+                name,
+                bounds[name.topic],
+                ids.get(name.topic),
+                check_prefix=self._check_prefixes and name.may_have_longer_prefix,
+                session=self._session,
+                ends=None if ends is None else ends[name.topic],
+            )
+            for name in names
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +184,8 @@ class TableJob:
         bounds: of the topic, when the run started.
         topic_id: Kafka's id of the topic; ``None`` if the source has none.
         check_prefix: leave the topic out if its records come from a connector with a longer ``topic.prefix``.
+        session: of the thread that runs the job.
+        ends: the offsets at which the job stops reading; ``None`` reads all records.
     """
 
     spark: SparkSession
@@ -150,6 +195,9 @@ class TableJob:
     bounds: Ranges
     topic_id: str | None = None
     check_prefix: bool = False
+    _: KW_ONLY
+    session: Callable[[], SparkSession]
+    ends: Mapping[int, int] | None = None
 
     @property
     def path(self) -> str:
@@ -161,7 +209,7 @@ class TableJob:
         """The stored offsets."""
         return StateStore(HadoopFiles(self.spark), join(self.settings.state, self.name.topic))
 
-    def run(self, progress: Progress) -> Outcome:
+    def run(self, progress: Progress = lambda _name, _done, _all: None) -> Outcome:
         """Bring the table up to date. Errors are returned in the outcome."""
         outcome = Outcome(self.name)
         started = time.monotonic()
@@ -205,8 +253,10 @@ class TableJob:
         if self._is_current(stored):
             self._check(stored, FORMATS[self.settings.format](self.spark).exists(self.path))
             return
-        session = own_session(self.spark)
-        bounds = self.source.bounds([self.name.topic])[self.name.topic]  # earlier tables may have taken long
+        session = self.session()
+        bounds = self.bounds
+        if self.ends is None:  # earlier tables may have taken long
+            bounds = self.source.bounds([self.name.topic])[self.name.topic]
         if self.check_prefix and self._is_of_another_connector(session, bounds, outcome):
             return
         table = FORMATS[self.settings.format](session)
@@ -220,7 +270,7 @@ class TableJob:
             done = self._apply(step, stored.planned, bounds, outcome)
         left = count(new_ranges(self.name.topic, bounds, done.offsets))
         applied = 0
-        while ranges := new_ranges(self.name.topic, bounds, done.offsets, self.settings.max_records):
+        while ranges := self._new_ranges(bounds, done.offsets):
             progress(self.name, applied, left)
             cut = [partition for partition, (_, end) in ranges.items() if end < bounds[partition][1]]
             planned = done.next(level(partial(self.source.read, session, self.name.topic), ranges, cut))
@@ -237,8 +287,18 @@ class TableJob:
             return False
         done = stored.done.offsets
         return done.keys() <= self.bounds.keys() and all(
-            done.get(partition, first) == end for partition, (first, end) in self.bounds.items()
+            done.get(partition, first) == end
+            or (self.ends is not None and self.ends.get(partition, first) <= done.get(partition, first) < end)
+            for partition, (first, end) in self.bounds.items()
         )
+
+    def _new_ranges(self, bounds: Ranges, done: Mapping[int, int]) -> dict[int, Range]:
+        """Return the offsets to read next."""
+        found = new_ranges(self.name.topic, bounds, done, self.settings.max_records)
+        if self.ends is None:
+            return found
+        limited = {p: (first, min(end, self.ends.get(p, first))) for p, (first, end) in found.items()}
+        return {p: (first, end) for p, (first, end) in limited.items() if first < end}
 
     def _apply(self, step: TableBatch, batch: Batch, bounds: Ranges, outcome: Outcome) -> Batch:
         fit_session(step.spark, count(batch.ranges), HadoopFiles(step.spark).size(self.path))
@@ -268,6 +328,7 @@ class TableJob:
         prefix = connector_prefix(self.source.read(session, self.name.topic, ranges))
         if prefix is None or not prefix.startswith(f"{self.settings.prefix}."):
             return False
+        outcome.skipped = True
         outcome.notes.append(
             f"topic {self.name.topic} is skipped: its records come from the connector with topic.prefix {prefix}"
         )

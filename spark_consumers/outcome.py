@@ -23,6 +23,7 @@ class Outcome:
         widened: name, old and new type of columns that got a wider type.
         unmatched: deletions in a table without a key that matched no row.
         reread: snapshot records (op ``r``) that were added to a table without a key that had rows before the run.
+        skipped: whether the topic is that of another connector.
         notes: messages for the user.
         seconds: duration.
         error: why the table was not brought up to date.
@@ -36,6 +37,7 @@ class Outcome:
     widened: tuple[tuple[str, str, str], ...] = ()
     unmatched: int = 0
     reread: int = 0
+    skipped: bool = False
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     error: str | None = None

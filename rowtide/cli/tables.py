@@ -103,6 +103,24 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
     metavar="NAME=VALUE",
     help="A property of Kafka's Java client, such as security.protocol=SSL. Repeatable.",
 )
+@click.option("--follow", is_flag=True, help="Keep the tables up to date until the command is stopped.")
+@click.option(
+    "--trigger",
+    metavar="DURATION",
+    help="With --follow: the time between the starts of two micro-batches, as Spark names it; a longer one is followed "
+    "by the next at once.  [default: 10 seconds]",
+)
+@click.option(
+    "--available-now",
+    is_flag=True,
+    help="Apply what the topics have now in micro-batches, as with --follow, and exit.",
+)
+@click.option(
+    "--web-port", type=click.IntRange(0, 65535), help="With --follow: serve /metrics and /health; 0 chooses a port."
+)
+@click.option(
+    "--web-bind", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address of --web-port."
+)
 @click.option("--restart", multiple=True, metavar="DB.TABLE", help="Delete this table and rebuild it. Repeatable.")
 @click.option(
     "--master", metavar="URL", help="URL of the Spark master.  [default: that of spark-submit, else local[*]]"
@@ -123,16 +141,18 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
 @click.option("--verbose", is_flag=True, help="Show what Spark prints, such as downloads and warnings.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each table instead of a report.")
 def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
-    """Update tables from the topics of a connector, and exit.
+    """Update tables from the topics of a connector, once or, with --follow, continuously.
 
     Every topic of the connector becomes a table: OUTPUT/DATABASE/TABLE. The first run builds the tables; each further
     run reads only the records that are new. Rows are inserted, updated and deleted by their key, and columns that were
-    added in MySQL are added. Run it whenever the tables should be updated, by hand or from a scheduler.
+    added in MySQL are added. Run it whenever the tables should be updated, by hand or from a scheduler, or let it
+    follow the topics; SIGINT or SIGTERM then ends it after the micro-batch that is being applied.
 
     \b
     Examples:
       rowtide tables --config shop.properties --output /data/tables
       rowtide tables --bootstrap-servers localhost:9092 --topic-prefix shop --output s3a://lake/shop
+      rowtide tables --config shop.properties --output /data/tables --follow --trigger "30 seconds"
 
     The consumed offsets are stored in OUTPUT/_rowtide. After an interruption, run the command again: no record is lost
     or applied twice. A table can be updated by one run at a time; a second one reports an error for it.
@@ -140,17 +160,19 @@ def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
     The exit code is 1 if a table could not be updated. All other tables are updated nevertheless.
     """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
     console = Console(stderr=as_json)
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         failed = _run(console, as_json, restart, options)
     except TablesError as error:
         raise click.ClickException(str(error)) from error
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     sys.exit(1 if failed else 0)
 
 
 def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dict[str, Any]) -> bool:
+    trigger = _trigger(options)
     properties, settings = run_settings(options)
     settings = replace(settings, registry=_registry(options["registry"] or "", options["config"]))
     # PySpark is an extra and slow to import, so wrong options are reported first.
@@ -179,6 +201,11 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
     spark.sparkContext.setLogLevel("ERROR")
     source = KafkaSource(spark, properties, headers=settings.registry is not None)
     restart_tables(spark, source, settings, restart, options["topics"])
+    if trigger is not None:
+        from rowtide.cli.tables_follow import follow  # noqa: PLC0415 - imports PySpark
+
+        address = None if options["web_port"] is None else (options["web_bind"], options["web_port"])
+        return follow(console, spark, source, settings, options["topics"], trigger, address, as_json=as_json)
     outcomes = []
     with Bars(console) as bars:
         for outcome in update_tables(spark, source, settings, options["topics"], bars.show):
@@ -191,6 +218,32 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
     if not as_json:
         print_report(console, sorted(outcomes, key=lambda outcome: str(outcome.name)))
     return any(outcome.error for outcome in outcomes)
+
+
+def _trigger(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the arguments of Spark's trigger; ``None`` for a single run.
+
+    Raises:
+        SettingsError: options contradict each other.
+    """
+    follow, once, interval = options["follow"], options["available_now"], options["trigger"]
+    if follow and once:
+        raise SettingsError("--follow and --available-now: choose one of them")
+    for name in ("trigger", "web_port"):
+        if options[name] is not None and not follow:
+            raise SettingsError(f"--{name.replace('_', '-')} needs --follow")
+    if once:
+        return {"availableNow": True}
+    if not follow:
+        return None
+    text = "10 seconds" if interval is None else interval.strip()
+    found = re.fullmatch(r"(\d+) *(ms|milliseconds?|s|seconds?|m|min|minutes?|h|hours?)?", text)
+    if found is None:
+        raise SettingsError(f"--trigger {interval}: expected a duration such as 30s, '30 seconds' or '5 minutes'")
+    unit = found[2] or "s"
+    names = {"s": "seconds", "m": "minutes", "h": "hours"}
+    name = "milliseconds" if unit.startswith(("ms", "mil")) else names[unit[0]]
+    return {"processingTime": f"{found[1]} {name}"}
 
 
 @contextlib.contextmanager

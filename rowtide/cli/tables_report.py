@@ -76,11 +76,16 @@ def print_report(console: Console, outcomes: Sequence[Outcome]) -> None:
     if quiet:
         console.print(f"{quiet} table{'s' if quiet > 1 else ''} had no new records.")
     for outcome in outcomes:
-        for note in [*_columns(outcome), *outcome.notes, *_unmatched(outcome), *_reread(outcome)]:
+        for note in notes(outcome):
             console.print(f"[yellow]note[/yellow]  {escape(note)}", soft_wrap=True, highlight=False)
     for outcome in outcomes:
         if outcome.error:
             console.print(f"[red]error[/red]  {escape(outcome.error)}", soft_wrap=True, highlight=False)
+
+
+def notes(outcome: Outcome) -> list[str]:
+    """What a user should know about an update: new columns, and what may be wrong."""
+    return [*_columns(outcome), *outcome.notes, *_unmatched(outcome), *_reread(outcome)]
 
 
 def _table(outcomes: Sequence[Outcome]) -> Table:

@@ -1,5 +1,6 @@
 """Sources of records: a Kafka cluster, or a DataFrame."""
 
+import json
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -98,6 +99,25 @@ class KafkaSource:
             .option("includeHeaders", str(self.headers).lower())
             .load()
             .select("partition", "offset", "key", "value", *(["headers"] if self.headers else []))
+        )
+
+    def stream(self, pattern: str, starts: Mapping[str, Mapping[int, int]], most: int) -> DataFrame:
+        """Return the stream of the records of all topics that match, also of those that will be created.
+
+        Args:
+            pattern: regular expression of whole topic names.
+            starts: the first offset of each partition of the topics that exist; -2 is the first that Kafka has.
+            most: the most offsets of all partitions in a micro-batch.
+        """
+        reader = self.spark.readStream.format("kafka")
+        for name, value in self.client_properties().items():
+            reader = reader.option(f"kafka.{name}", value)
+        return (
+            reader.option("subscribePattern", pattern)
+            .option("startingOffsets", json.dumps(starts) if starts else "earliest")
+            .option("maxOffsetsPerTrigger", most)
+            .option("failOnDataLoss", "false")  # each table checks its own offsets
+            .load()
         )
 
     def sample(self, topic: str, parts: Iterable[Ranges]) -> list[Message]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rowtide.cli.tables import _registry, run_settings, tables
+from rowtide.cli.tables import _registry, _trigger, run_settings, tables
 from rowtide.spark_consumers.errors import SettingsError
 
 
@@ -30,6 +30,34 @@ def test_a_missing_or_wrong_option_is_reported_before_spark_starts(arguments: li
     status, text = run("--output", "/nowhere", *arguments)
     assert status == 1
     assert what in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--trigger", "10s"], "--trigger needs --follow"),
+        (["--web-port", "0"], "--web-port needs --follow"),
+        (["--follow", "--available-now"], "--follow and --available-now: choose one of them"),
+        (["--follow", "--trigger", "often"], "--trigger often: expected a duration such as 30s"),
+    ],
+)
+def test_options_of_a_streaming_run_are_checked_first(arguments: list[str], what: str) -> None:
+    status, text = run("--output", "/nowhere", "--topic-prefix", "p", "--bootstrap-servers", "h:1", *arguments)
+    assert status == 1
+    assert what in text
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [
+        (None, "10 seconds"), ("5", "5 seconds"), ("30s", "30 seconds"), ("30 seconds", "30 seconds"),
+        ("1 minute", "1 minutes"), ("2m", "2 minutes"), ("200ms", "200 milliseconds"),
+        ("1 millisecond", "1 milliseconds"), ("1h", "1 hours"),
+    ],
+)  # fmt: skip
+def test_a_trigger_is_given_to_spark_in_its_words(interval: str | None, expected: str) -> None:
+    given = {"follow": True, "available_now": False, "trigger": interval, "web_port": None}
+    assert _trigger(given) == {"processingTime": expected}
 
 
 def test_given_schemas_must_be_json(tmp_path: Path) -> None:

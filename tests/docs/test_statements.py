@@ -127,8 +127,19 @@ def test_every_metric_is_in_the_table() -> None:
     assert sorted(row[:2] for row in table("monitoring", "metric")) == sorted(metrics)
 
 
+def metrics_of_tables() -> set[str]:
+    """The metrics that ``rowtide tables --follow`` serves."""
+    tree = ast.parse((ROOT / "rowtide/cli/tables_follow.py").read_text())
+    made = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "_metric"]
+    return {f"rowtide_tables_{ast.literal_eval(call.args[0])}" for call in made}
+
+
+def test_every_metric_of_the_tables_is_in_their_page() -> None:
+    assert metrics_of_tables() == set(re.findall(r"\browtide_tables_[a-z_]+", PAGES["spark"]))
+
+
 def test_every_metric_that_is_named_is_one() -> None:
-    metrics = {row[0].strip("`") for row in table("monitoring", "metric")}
+    metrics = {row[0].strip("`") for row in table("monitoring", "metric")} | metrics_of_tables()
     named = {name for text in TEXTS.values() for name in re.findall(r"\browtide_[a-z_]+", text)}
     assert named - metrics - {"rowtide_stack", "rowtide_demo"} == set()
 

@@ -1,0 +1,224 @@
+"""``rowtide tables --follow`` with a real Kafka: new records, new topics, failures, kills, and the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.kafka.change_topics import Topic
+from tests.support.processes.worker_process import eventually
+from tests.support.recordings.recorded_tables import fold, same_rows
+
+pytestmark = [pytest.mark.servers, pytest.mark.spark]
+
+ID = {"type": "int32", "optional": False, "field": "id"}
+TEXT = {"type": "string", "optional": True, "field": "text"}
+SOON = 90
+
+
+class Shop:
+    """Topics that are written while tables follow them."""
+
+    def __init__(self, kafka: Any, prefix: str, tables: int) -> None:
+        from confluent_kafka import Producer
+        from confluent_kafka.admin import AdminClient
+
+        self.prefix = prefix
+        self._admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        self._producer = Producer({"bootstrap.servers": kafka.bootstrap})
+        self._numbers = random.Random(7)
+        self._sent: Counter[str] = Counter()
+        self.topics: list[Topic] = []
+        for number in range(tables):
+            self.add(f"t{number}")
+
+    def add(self, table: str, key: Sequence[str] = ("id",)) -> Topic:
+        """Create the topic of a table, with its first rows if it has a key."""
+        from confluent_kafka.admin import NewTopic
+
+        topic = Topic(f"{self.prefix}.d.{table}", [ID, TEXT], key)
+        self._admin.create_topics([NewTopic(topic.name, 1, 1)])[topic.name].result()
+        self.topics.append(topic)
+        if key:
+            self.change(topic, 30)
+        return topic
+
+    def change(self, topic: Topic, changes: int) -> None:
+        """Write random changes of a few rows."""
+        for _ in range(changes):
+            position = len(topic.records)
+            row = {"id": self._numbers.randrange(20), "text": f"n{position}"}
+            if self._numbers.random() < 0.2:
+                topic.change("d", row, None, position)
+            else:
+                topic.change("u", row, row, position)
+        self.send(topic)
+
+    def send(self, topic: Topic) -> None:
+        """Write the records that are not in Kafka yet."""
+        for record in topic.records[self._sent[topic.name] :]:
+            self._producer.produce(topic.name, record.value, record.key, partition=0)
+        assert self._producer.flush(30) == 0
+        self._sent[topic.name] = len(topic.records)
+
+
+@contextmanager
+def following(stream: Any) -> Iterator[threading.Event]:
+    """Run a stream in a thread, and stop it at the end."""
+    stop = threading.Event()
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            stream.run({"processingTime": "200 milliseconds"}, stop)
+        except Exception as error:  # noqa: BLE001 - of another thread
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="stream")
+    thread.start()
+    try:
+        yield stop
+    finally:
+        stop.set()
+        thread.join(SOON)
+        assert not thread.is_alive()
+        assert errors == []
+
+
+def test_tables_follow_old_and_new_topics(spark: Any, kafka: Any, rows_of: Callable[..., Any], tmp_path: Path) -> None:
+    from rowtide.spark_consumers.follow import MicroBatch, TableStream
+    from rowtide.spark_consumers.kafka.source import KafkaSource
+    from rowtide.spark_consumers.settings import Settings
+
+    shop = Shop(kafka, "follow", 2)
+    settings = Settings(str(tmp_path), str(tmp_path / "_rowtide"), "follow")
+    source = KafkaSource(spark, {"bootstrap.servers": kafka.bootstrap})
+    batches: list[MicroBatch] = []
+
+    def is_applied() -> bool:
+        return all(
+            sum(o.records for b in batches for o in b.outcomes if o.name.topic == topic.name) >= len(topic.records)
+            for topic in shop.topics
+        )
+
+    def check() -> None:
+        eventually(is_applied, "all records are applied", SOON)
+        for topic in shop.topics:
+            same_rows(rows_of(str(tmp_path / "d" / topic.name.rpartition(".")[2])), fold(topic.records))
+
+    stream = TableStream(spark, source, settings, report=batches.append)
+    with following(stream):
+        check()
+        for topic in shop.topics:
+            shop.change(topic, 20)
+        new = shop.add("new")
+        check()
+        new.columns = [ID, TEXT, {"type": "int32", "optional": False, "default": 4, "field": "more"}]
+        new.change("c", None, {"id": 99, "text": "x", "more": 5}, 1000)
+        shop.send(new)
+        check()
+        eventually(lambda: all(stream.lags.of(topic.name).records == 0 for topic in shop.topics), "no lag", SOON)
+
+        # A record that is no change stops its table only, and nothing else.
+        bad = shop.topics[0]
+        bad.records.append(replace(bad.records[-1], value='{"no": "envelope"}'))
+        shop.send(bad)
+        eventually(lambda: bad.name in stream.failures, "the table fails", SOON)
+        assert "the record has no op" in stream.failures[bad.name]
+        assert stream.lags.of(bad.name).records == 1
+        shop.topics.remove(bad)
+        shop.change(shop.topics[0], 5)
+        check()
+        kept = shop.topics[0]
+    # Each record was applied by one micro-batch: nothing was read twice.
+    for topic in shop.topics:
+        assert sum(o.records for b in batches for o in b.outcomes if o.name.topic == topic.name) == len(topic.records)
+
+    # The next start continues after the records that the tables have.
+    batches.clear()
+    shop.change(kept, 7)
+    stream = TableStream(spark, source, settings, report=batches.append, most_offsets=3)
+    stream.run({"availableNow": True}, threading.Event())
+    assert sum(o.records for b in batches for o in b.outcomes if o.name.topic == kept.name) == 7
+    same_rows(rows_of(str(tmp_path / "d" / kept.name.rpartition(".")[2])), fold(kept.records))
+    assert list(stream.failures) == [bad.name]
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.nightly)])
+def test_a_killed_run_neither_loses_nor_repeats_a_record(
+    kafka: Any, rows_of: Callable[..., Any], tmp_path: Path, kills: int
+) -> None:
+    from rowtide_demo.steps.tables import SMALL
+    from rowtide_stack import spark_jars
+
+    shop = Shop(kafka, f"killed{kills}", 1 if kills == 1 else 3)
+    # Tables without a key show a change that is applied twice as a row more.
+    log = shop.add("log", key=())
+    command = [
+        sys.executable, "-m", "rowtide", "tables", "--bootstrap-servers", kafka.bootstrap,
+        "--topic-prefix", shop.prefix, "--output", str(tmp_path), "--json", "--follow", "--trigger", "200ms",
+        "--master", "local[2]", "--jars", ",".join(map(str, spark_jars())), "--web-port", "0",
+        *(part for name, value in SMALL.items() for part in ("--spark-conf", f"{name}={value}")),
+    ]  # fmt: skip
+    output = tmp_path / "output.jsonl"
+    numbers = random.Random(kills)
+
+    def change() -> None:
+        for topic in shop.topics:
+            if topic is log:
+                for _ in range(5):
+                    position = len(log.records)
+                    log.change("c", None, {"id": position, "text": "x"}, position)
+                shop.send(log)
+            else:
+                shop.change(topic, 5)
+
+    def events() -> list[dict[str, Any]]:
+        return [json.loads(line) for line in output.read_text().splitlines() if line.startswith("{")]
+
+    def applied() -> dict[str, int]:
+        """The end of each table, as the last run has shown."""
+        return {e["topic"]: e["offsets"]["0"][1] for e in events() if e["event"] == "table" and e["offsets"]}
+
+    for number in range(kills + 1):
+        before = len(events()) if output.exists() else 0
+        with output.open("a") as file:
+            process = subprocess.Popen(command, stdout=file, stderr=subprocess.PIPE, start_new_session=True)
+        try:
+            change()
+            eventually(lambda before=before: len(events()) > before, "the run has applied something", SOON)
+            if number < kills:
+                deadline = time.monotonic() + numbers.random() * 3
+                while time.monotonic() < deadline:
+                    change()
+                continue
+            change()
+            ends = {topic.name: len(topic.records) for topic in shop.topics}
+            eventually(lambda ends=ends: applied() == ends, "all tables are up to date", SOON)
+            address = next(line for line in iter(process.stderr.readline, b"") if line.startswith(b"metrics: "))
+            found = urllib.request.urlopen(address.decode().split()[1], timeout=10).read().decode()
+            assert f'rowtide_tables_lag_records{{table="d.{log.name.rpartition(".")[2]}"}} 0' in found
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(SOON) == 0, process.stderr.read()
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)  # Python and Java
+            process.wait()
+            process.stderr.close()
+    for topic in shop.topics:
+        same_rows(rows_of(str(tmp_path / "d" / topic.name.rpartition(".")[2])), fold(topic.records))
