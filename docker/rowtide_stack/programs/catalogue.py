@@ -1,5 +1,6 @@
 """The programs of the local stack: their versions and sources. Each is downloaded into the cache on first use."""
 
+import hashlib
 import re
 import sys
 from collections.abc import Callable
@@ -115,8 +116,9 @@ def spark_jars() -> list[Path]:
             if _artifact(jar) in own:  # with two versions on the class path, either may be loaded
                 jar.unlink()
 
-    # Increment the last number when the packages change, so that older cache entries are not used.
-    return sorted(_entry(f"spark-jars-for-{pyspark.__version__}-1", build).glob("*.jar"))
+    # Checkouts with other packages share the cache.
+    packages = hashlib.sha256(" ".join(SPARK_PACKAGES).encode()).hexdigest()[:8]
+    return sorted(_entry(f"spark-jars-for-{pyspark.__version__}-{packages}", build).glob("*.jar"))
 
 
 def java_command(jars: Path, heap: str, *arguments: str | Path) -> list[str]:
