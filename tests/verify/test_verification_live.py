@@ -217,6 +217,7 @@ class Damages:
             self.send("visits", None, self.doubles.pop().encode())
 
 
+@pytest.mark.parametrize("database", ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)], indirect=True)
 @pytest.mark.parametrize("rounds", [9, pytest.param(200, marks=pytest.mark.nightly)])
 def test_every_damage_is_found_and_named_under_load(
     rounds: int, tmp_path: Path, database: Database, kafka: Kafka, topics: Topics
