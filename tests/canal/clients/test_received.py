@@ -51,6 +51,12 @@ def test_without_a_stored_position_all_changes_come_again() -> None:
     assert (found.problems, found.complete, found.repeated) == ([], True, 3)
 
 
+def test_a_slow_client_shows_after_a_second_kill_what_it_got_before() -> None:
+    found = received([*FIRST, "KILL", "KILL", *FIRST[:6], *FIRST, *REST])
+    assert (found.problems, found.complete, found.rewinds) == ([], True, 2)
+    assert received([*FIRST, "KILL", "KILL", *FIRST, *FIRST, *FIRST]).problems
+
+
 @pytest.mark.parametrize("lost", [3, 4, 9])
 def test_a_lost_change_is_found(lost: int) -> None:
     assert received([*FIRST[:lost], *FIRST[lost + 1 :], *REST]).problems
