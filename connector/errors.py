@@ -23,7 +23,7 @@ ConnectorError               of all packages (rowtide/errors.py)
 │   └── HistoryMissing         a stored position without its schema history
 ├── EngineError              rowtide.Engine is used in a way that cannot work
 │   └── EngineTypeError        an argument of another type than its method takes
-└── SignalError              a signal that cannot be carried out; the connector goes on
+└── SignalError              a signal that cannot be carried out; the connector continues
 """
 
 import errno

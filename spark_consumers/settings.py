@@ -42,7 +42,7 @@ class Settings:
         prefix: the connector's ``topic.prefix``, which table names do not include.
         format: name of a :class:`rowtide.spark_consumers.formats.TableFormat`.
         keyless: see :class:`Keyless`.
-        max_records: limit of the records of one partition in a batch; ``None`` reads all at once.
+        max_records: limit of the records of one partition in a batch; ``None`` reads all in one batch.
         numeric_decimals: ``decimal.format=NUMERIC`` of the connector's JsonConverter.
         schemas: Connect schemas of topics whose messages have none: ``{topic: {"key": ..., "value": ...}}``.
         unavailable_placeholder: ``unavailable.value.placeholder`` of the connector, in bytes.

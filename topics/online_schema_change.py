@@ -1,6 +1,6 @@
 """Recognises the helper tables of online schema changes by their names.
 
-Such a tool changes a copy of a table, and renames the copy to the table in the end. The names beside a table ``t``::
+Such a tool changes a copy of a table, and renames the copy to the table in the end. The names for a table ``t``::
 
     gh-ost                     _t_gho (copy)   _t_ghc (changelog)   _t_del, _t_20260131120000_del (the former t)
     pt-online-schema-change    _t_new (copy)                        _t_old (the former t), with up to 10 underscores

@@ -1,6 +1,6 @@
 """Checks that the server, the account, the tables and Kafka meet the connector's requirements.
 
-:func:`check` reports all findings at once, for ``rowtide check``. The worker calls :func:`require` when it starts.
+:func:`check` reports all findings together, for ``rowtide check``. The worker calls :func:`require` when it starts.
 """
 
 import re

@@ -140,7 +140,7 @@ def _not_creatable(settings: Mapping[str, Any], topics: list[str], timeout: floa
 
 
 def _transactions(config: Configuration, timeout: float) -> Iterator[Finding]:
-    """Begin transactions with an id beside the connector's: its own would fence a worker that runs."""
+    """Begin transactions with another id than the connector's, which would fence a running worker."""
     own = str(config.kafka.producer.get("transactional.id") or transactional_id(config.delivery.group_id, config.name))
     settings = {**connection_settings(config.kafka.producer), "transactional.id": f"{own}-check", "log_level": 0}
     try:

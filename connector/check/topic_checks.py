@@ -106,7 +106,7 @@ def _no_longer_captured(
             message = (
                 f"{table.database}.{table.name} is skipped as a helper table of "
                 f"{table.database}.{names.helped(table.database, table.name)}, but topic {topic} exists, so its "
-                "records were written before. If it is a table of its own, name it in table.include.list, or set "
+                "records were written before. If it is another table, name it in table.include.list, or set "
                 "this property to none"
             )
             yield Finding(Severity.WARNING, capture.ONLINE_SCHEMA_CHANGE.name, message)

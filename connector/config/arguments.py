@@ -33,7 +33,7 @@ def property_texts(
             ``___`` for a dash.
 
     Raises:
-        ConfigurationError: values that are no property's, all at once.
+        ConfigurationError: values that belong to no property, all together.
     """
     named = {property_name(name, PROPERTIES): value for name, value in (by_keyword or {}).items()}
     texts: dict[str, str] = {}

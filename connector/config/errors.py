@@ -1,4 +1,4 @@
-"""The error about an invalid configuration: all problems at once, each with its property."""
+"""The error about an invalid configuration: all problems together, each with its property."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -80,7 +80,7 @@ class Rate:
 
 
 class _Sent(NamedTuple):
-    """What :meth:`Totals.sent` counts; a tuple of its own takes less time than all counters in one."""
+    """What :meth:`Totals.sent` counts; its own tuple takes less time than all counters in one."""
 
     messages: int = 0
     bytes: int = 0

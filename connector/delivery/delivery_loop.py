@@ -327,7 +327,7 @@ class Delivery:
     def _fitted(self, batches: Sequence[Batch]) -> Sequence[Batch]:
         """The batches to send; retries until the folder of claim checks can be written.
 
-        What was sent before is committed meanwhile, so that no transaction expires.
+        While this happens, earlier records are committed, so that no transaction expires.
         """
         retry_s, failed = _FIRST_RETRY_S, False
         while True:

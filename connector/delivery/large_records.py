@@ -30,7 +30,7 @@ from rowtide.envelope.json.without_before import without_before
 log = logging.getLogger(__name__)
 
 WITHOUT_BEFORE_HEADER = "rowtide.large.record"
-"""The header of an update whose row before it was left out."""
+"""The header of an update without the row before it."""
 
 _PART_HEADERS = 100
 """Bytes that a part of a dead letter has more at most: two headers."""

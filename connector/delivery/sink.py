@@ -1,6 +1,6 @@
 """The protocol of sinks, to which delivery sends batches, and a sink in memory.
 
-A sink preserves the order of messages. Messages are durable once ``commit`` has returned true for an offset behind
+A sink preserves the order of messages. Messages are durable once ``commit`` has returned true for an offset after
 them: then all are acknowledged, and the offset is stored.
 """
 

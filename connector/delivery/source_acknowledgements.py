@@ -19,7 +19,7 @@ class SourceAcknowledgements:
         self._delivered = INIT_SEQUENCE
 
     def add(self, sequence: int, acknowledge: Callable[[], None]) -> None:
-        """Call ``acknowledge`` as soon as all batches up to ``sequence`` are delivered; at once if they are.
+        """Call ``acknowledge`` as soon as all batches up to ``sequence`` are delivered; immediately if they are.
 
         It must not block.
         """

@@ -121,7 +121,7 @@ class Engine:
         await asyncio.to_thread(self.close)
 
     def start(self) -> None:
-        """Start the connector in a thread of its own.
+        """Start the connector in its own thread.
 
         Raises:
             EngineError: it was started already, or closed.

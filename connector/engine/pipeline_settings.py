@@ -99,7 +99,7 @@ def pipeline_settings(
 
 
 def _transforms(config: Configuration, form: MessageForm | None) -> Transforms | None:
-    """The transforms and converters; ``None`` if messages are written as JSON at once."""
+    """The transforms and converters; ``None`` if messages are written as JSON directly."""
     chain, chosen = _chain(config), config.converters
     plain = all(isinstance(one, JsonConverterConfig) for one in (chosen.key, chosen.value))
     if form is not None or (not chain.steps and plain and chosen.header is HeaderConverterClass.SIMPLE):

@@ -37,7 +37,7 @@ from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 _FIRST_EVENT = 4
 _READ_BYTES = 1 << 18
-"""How much of a file is read at once."""
+"""How much of a file is read in one go."""
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")

@@ -264,7 +264,7 @@ class ConnectorRun:
             self._streaming(components, tables, new_tables)
 
     def _exclude_second_writer(self, offsets: KafkaOffsetStore) -> None:
-        """Refuse to start beside Debezium, and watch for a second writer from now on."""
+        """Refuse to start while Debezium runs, and watch for a second writer from now on."""
         interval = self._config.delivery.offset_flush_interval_ms / 1000
         if self._check and still_writing(offsets, interval, self._stop.wait) is not None:
             raise TakenOver(

@@ -137,7 +137,7 @@ class ConnectorTask:
         deadline = time.monotonic() + limit
         self._stop.set()
         if self._thread.ident is None:
-            return True  # it stands by; a run that begins now ends at once
+            return True  # it stands by; a run that begins now ends immediately
         self.current.stop()
         while self._thread.is_alive() and not self.left_behind and time.monotonic() < deadline:
             self._thread.join(min(_LOOK_S, max(0.0, deadline - time.monotonic())))

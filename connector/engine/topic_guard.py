@@ -27,7 +27,7 @@ _AGAIN_S = 3.0
 _CLEAN_UP_S = 30.0
 """How much later than its time-out a coordinator may end a transaction: it looks every ten seconds."""
 _MOST_TOPICS = 500
-"""At most so many data topics are looked up at once; the next look continues with those that follow."""
+"""How many data topics are looked up together at most; the next lookup continues with those that follow."""
 
 
 class HangingTransactions:

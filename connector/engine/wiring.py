@@ -374,7 +374,7 @@ def _as_they_are(batches: Sequence[Batch]) -> Sequence[Batch]:
 
 
 def _no_topics(_topics: Collection[str]) -> None:
-    """Sinks beside Kafka have no topics to create."""
+    """Sinks other than Kafka have no topics to create."""
 
 
 def _history(config: Configuration, admins: TopicAdmins) -> SchemaHistoryStore:

@@ -1,7 +1,7 @@
 """Edge: the Faust app of a fleet's worker: its consumer group is the fleet, its agent takes signals.
 
 The agent's topic is shared by the workers. The group gives each partition to one of them, and with it the connectors of
-that partition; Faust's sticky assignor moves as few as possible. A connector goes on while the group rebalances, and
+that partition; Faust's sticky assignor moves as few as possible. A connector continues while the group rebalances, and
 stops when its partition has another owner. Both may run for a moment: Kafka fences the older one, because each
 connector writes under its own transactional id.
 """

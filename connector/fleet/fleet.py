@@ -117,7 +117,7 @@ class _Run:
 class Fleet(Service):
     """Runs the connectors whose partitions this worker has.
 
-    Every connector is started and stopped in a task of its own: one that hangs delays no other.
+    Every connector is started and stopped in its own task: one that hangs delays no other.
 
     Args:
         settings: of the worker.
@@ -346,7 +346,7 @@ class Fleet(Service):
             self._crash(error)
 
     def _lapsed(self, _seconds: float) -> None:
-        """Stop all connectors at once, in the lease's thread: another worker may run them."""
+        """Stop all connectors immediately, in the lease's thread: another worker may run them."""
         self._suspended_until = time.monotonic() + self.settings.session_s
         for service in list(self.services.values()):
             service.connector.stop(0)

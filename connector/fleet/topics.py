@@ -69,7 +69,7 @@ def _require_group(settings: FleetSettings) -> None:
     if group.state not in _EMPTY and group.partition_assignor not in ("", _ASSIGNOR):
         raise GroupInUse(
             f"group.id={settings.group}: consumers of another program are in this group, with the assignor "
-            f"{group.partition_assignor}. Give the fleet a group.id of its own"
+            f"{group.partition_assignor}. Give the fleet its own group.id"
         )
 
 

@@ -22,11 +22,11 @@ others are out of date, and several brokers must be heard before a topic counts 
 
 
 _MORE_THAN_REPLICAS = 4 / 3
-"""The least wait for an answer, beside the time for which the broker may wait for its replicas."""
+"""The least wait for an answer, in addition to the time for which the broker may wait for its replicas."""
 
 
 class Brokers:
-    """Sends requests to brokers. All methods return at once.
+    """Sends requests to brokers. All methods return immediately.
 
     Args:
         settings: how to connect.

@@ -214,7 +214,7 @@ class Producer:
 
         Args:
             idle: whether no other message is ready to be sent. Incomplete batches are sent then, unless earlier ones
-                are on their way: more may come meanwhile.
+                are on their way: more may come in this time.
 
         Raises:
             KafkaProducerError: a message failed, now or earlier.

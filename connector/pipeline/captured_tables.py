@@ -171,7 +171,7 @@ class CapturedTables:
             return None  # not cached: a later statement may make the table known
 
     def take_problem(self) -> SchemaError | None:
-        """Return why :meth:`find` has left out rows whose structure is inconsistent, once."""
+        """Return why :meth:`find` has skipped rows whose structure is inconsistent, once."""
         problem, self._problem = self._problem, None
         return problem
 

@@ -119,7 +119,7 @@ class Pipeline:
         self._captured = CapturedTables(settings, tables, clock) if captured is None else captured
         self._table_ids: dict[int, TableStructure] = {}
         self._packet = b""  # of the current event
-        self._left_out: ProtocolError | SchemaError | None = None  # why the current event is left out
+        self._left_out: ProtocolError | SchemaError | None = None  # why the current event is skipped
         self.gtids = ExecutedGtids(start, settings.connector)
         self._start_statement = False, (start.file, start.pos, start.gtids and self.gtids.text, start.event)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
@@ -207,7 +207,7 @@ class Pipeline:
         return self._payload(event) if isinstance(event, events.TransactionPayload) else self._steps(event)
 
     def receive_next(self, packets: list[bytes], at: int) -> tuple[Iterable[Sequence[Output]], int]:
-        """Process the event ``packets[at]``, or the three that open a transaction at once; see :meth:`receive`.
+        """Process the event ``packets[at]``, or the three together that open a transaction; see :meth:`receive`.
 
         Returns:
             The steps, and the place after the events.
@@ -263,7 +263,7 @@ class Pipeline:
             raise
 
     def _keep(self, problem: ProtocolError | SchemaError) -> None:
-        """Keep an event that is left out as a dead letter, if there is a topic for them."""
+        """Keep an event that is skipped as a dead letter, if there is a topic for them."""
         letters = self._settings.dead_letters
         if letters is None or self.progress.filtered:
             return

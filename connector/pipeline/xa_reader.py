@@ -1,4 +1,4 @@
-"""Reads the records of a prepared XA transaction from the binlog again, through a pipeline of its own."""
+"""Reads the records of a prepared XA transaction from the binlog again, through its own pipeline."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator

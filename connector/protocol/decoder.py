@@ -171,7 +171,7 @@ class EventDecoder:
             ) from error
 
     def opening(self, packets: list[bytes], at: int) -> tuple[Gtid, Query, TableMap] | None:
-        """Decode the three events from ``packets[at]`` on at once, if these open a transaction.
+        """Decode the three events from ``packets[at]`` on together, if these open a transaction.
 
         Returns:
             The events; ``None`` if they have to be decoded one by one: others, damaged ones, or without compiled code.

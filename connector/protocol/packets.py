@@ -16,11 +16,11 @@ class PacketBuffer:
         count = sock.recv_into(buffer.space())
         payloads = buffer.received(count)
 
-    A packet that is larger than the buffer gets a buffer of its own size, until its payload is complete. Every byte is
+    A packet that is larger than the buffer gets its own buffer, until its payload is complete. Every byte is
     therefore copied a fixed number of times, however small the pieces are in which it arrives.
 
     Args:
-        size: bytes that can be received at once.
+        size: bytes that can be received in one call.
     """
 
     __slots__ = ("_data", "_end", "_parts", "_size")

@@ -24,7 +24,7 @@ class SourcePosition(NamedTuple):
         ts_us: when the source changed or read the rows, µs since the epoch.
         read_ns: when the connector processed the event, ns since the epoch.
         snapshot: the snapshot's marker (``first``, ``true``, ``last`` …); ``None`` for changes of the binlog.
-        ordinal: for an event without a position of its own, such as one in a compressed transaction, its number among
+        ordinal: for an event without its own position, such as one in a compressed transaction, its number among
             the events that share ``pos``; else 0.
     """
 
@@ -115,7 +115,7 @@ class Layout:
         key_names: of the columns of the key; none for a table without one.
 
     Attributes:
-        image_bytes: about the memory of a change with one row image, beside the bytes of its values.
+        image_bytes: about the memory of a change with one row image, without the bytes of its values.
     """
 
     __slots__ = ("image_bytes", "key_names", "key_places", "names", "places", "table", "topic")

@@ -114,7 +114,7 @@ class PipelineSettings:
         look_up_unparseable_ddl: ``rowtide.unparseable.ddl.lookup``.
         inconsistent_schema: ``inconsistent.schema.handling.mode``.
         processing_failure: ``event.processing.failure.handling.mode``.
-        dead_letters: the topic where events that are left out are kept, if there is one.
+        dead_letters: the topic where events that are skipped are kept, if there is one.
         show_values: ``errors.log.include.messages``: whether messages may contain values and literals.
         headers: context headers of every record (``extended.headers.enabled``).
         notification_topic: ``notification.sink.topic.name``, if the channel ``sink`` is on.

@@ -1,4 +1,4 @@
-"""Edge: polls the channels of signals, each in a thread of its own."""
+"""Edge: polls the channels of signals, each in its own thread."""
 
 import logging
 import threading
@@ -93,7 +93,7 @@ class ChannelThread:
         try:
             for received in self._channel.poll():
                 while self._inbox.is_full and not self._stop.wait(self._interval):
-                    pass  # the channel keeps what comes behind
+                    pass  # the channel keeps the signals that follow
                 if self._stop.is_set():
                     return
                 self._inbox.put(received)

@@ -1,8 +1,8 @@
 """Edge: signals in a file (``signal.file``): one JSON object per line.
 
 The file is taken by giving it another name (``signals.txt.<time>.taken``) and putting an empty one in its place, so a
-line that is appended meanwhile is in one of the two. A taken file is deleted when all its signals are carried out, that
-is stored, and no writer has it open any more: one may have opened it before it was taken.
+line that is appended then is in one of the two. A taken file is deleted when all its signals are carried out, that is
+stored, and no writer has it open any more: one may have opened it before it was taken.
 """
 
 import contextlib

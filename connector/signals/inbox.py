@@ -70,7 +70,7 @@ class SignalInbox:
     def forget_positioned(self) -> None:
         """Drop what channels with positions have brought: the next run reads it again from the stored position."""
         kept = []
-        while self._received:  # other threads may put meanwhile, so it is not iterated
+        while self._received:  # other threads may put signals, so it is not iterated
             one = self._received.popleft()
             if one.position is None:
                 kept.append(one)

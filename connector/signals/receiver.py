@@ -33,7 +33,7 @@ class SignalReceiver:
     """Carries out the signals of a stream, and those that other channels bring.
 
     Signals of the signal table are carried out before the records of their rows are made, as in Debezium. If a crash
-    comes between, the row is read again, and its signal carried out: the offset of its record is the first one behind
+    comes between, the row is read again, and its signal carried out: the offset of its record is the first one after
     the signal.
 
     Args:

@@ -17,11 +17,11 @@ Window = Literal["open", "close", "open deleted"]
 class SnapshotsOnDemand(Protocol):
     """Snapshots that signals start and control: incremental and blocking ones. :mod:`..snapshot.incremental` has them.
 
-    All methods are called in the reader's thread, in the order of the signals, and should return at once: they change
+    All methods are called in the reader's thread, in the order of the signals, and should not wait: they change
     what is to be done, and reading is done elsewhere. Signals of the signal table are executed before the records of
     their rows are made, and possibly inside a transaction; all other signals between two transactions.
 
-    A signal is done once, also after a crash. What a call changes must therefore be in every offset that is made behind
+    A signal is done once, also after a crash. What a call changes must therefore be in every offset that is made after
     it: set ``Progress.carried`` (``SourceOffset.carried``) before the call returns. If a crash comes before such an
     offset is stored, the start offset does not have the change, and the signal is executed again.
 

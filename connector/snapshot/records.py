@@ -1,6 +1,6 @@
 """Makes the messages of a snapshot from rows: op ``r``, with a marker for the place of the row in the snapshot.
 
-The last row of a table and of the snapshot has a marker of its own, so the latest rows are withheld until it is clear
+The last row of a table and of the snapshot has its own marker, so the latest rows are withheld until it is clear
 whether others follow.
 """
 
@@ -222,7 +222,7 @@ class RecordStream:
 
 
 class ParallelRecordStream:
-    """Marks the rows of a snapshot that reads several tables at once.
+    """Marks the rows of a snapshot that reads several tables in parallel.
 
     Pass the rows to :meth:`rows` as they arrive, call :meth:`finished` after the last ones of each table, and
     :meth:`finish` in the end. Each table has one first and one last row, in the order of its records.

@@ -92,7 +92,7 @@ class SnapshotStatus:
         self._changed()
 
     def added(self, names: Iterable[str]) -> None:
-        """Tables will be read beside those that are known; what is finished is no longer shown."""
+        """Further tables will be read; finished ones are no longer shown."""
         unfinished = {name: rows for name, rows in self.by_name.items() if not rows.finished}
         self.by_name = unfinished | {name: TableRows() for name in names}
         self._changed()

@@ -49,7 +49,7 @@ _SEMI_SYNC_HEARTBEAT_S = 1.0
 """A commit may wait for the acknowledgement of a heartbeat."""
 _FATAL_READING_BINLOG = 1236
 _SAME_ID = {_FATAL_READING_BINLOG, 4052}
-"""MariaDB has a code of its own."""
+"""MariaDB has its own code."""
 _ACCESS_DENIED = 1227
 _OTHER_ID = "Set a database.server.id that no other replica has"
 
@@ -65,7 +65,7 @@ class StreamRefused(ConnectorError):
 def stream_beside(
     config: DatabaseConfig, start: SourceOffset, *, mariadb: bool, send_annotations: bool = False
 ) -> "BinlogStream":
-    """A second stream beside the connector's own.
+    """A second stream next to the connector's own.
 
     It has a random server id, because a server disconnects a replica when another one with the same id connects.
     """
@@ -323,7 +323,7 @@ class BinlogStream:
             return StreamRefused(
                 f"{text}. Another program reads the binlog as replica {self._config.server_id} now{self._where()}. If "
                 "it is this connector, started a second time, stop one of the two. If it is another connector or a "
-                "replica, set a database.server.id of its own"
+                "replica, set its own database.server.id"
             )
         if code == _FATAL_READING_BINLOG:
             if "purged" in lower or "could not find" in lower or "not found in binlog" in lower or "requested" in lower:

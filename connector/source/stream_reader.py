@@ -1,6 +1,6 @@
 """Edge: reads a binlog stream through a pipeline, in a thread, and resumes after lost connections.
 
-What a door makes of the events is its own: :class:`~rowtide.connector.engine.reader.Reader` writes records.
+Subclasses decide what to do with the events: :class:`~rowtide.connector.engine.reader.Reader` writes records.
 """
 
 import contextlib

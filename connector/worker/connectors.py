@@ -20,7 +20,7 @@ from rowtide.connector.worker.web.connect_rest import Controlled, Store
 _LEAST_STOP_S = 1.0
 """The least time to stop, also with ``task.shutdown.graceful.timeout.ms=0``."""
 _OTHER_THREADS = 6
-"""Threads of the event loop beside those for the connectors, such as for names of hosts."""
+"""Threads of the event loop in addition to those for the connectors, such as for names of hosts."""
 
 _LEAST_SHARE = 8 << 20
 """The least memory of a connector for each of its queues, in bytes."""

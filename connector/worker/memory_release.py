@@ -23,7 +23,7 @@ class MemoryRelease(Service):
     """Returns free memory as long as the process has more resident memory than it began with.
 
     It takes 25 to 70 ms with a gigabyte, and ten times as much if the free memory is scattered. So a thread does it,
-    beside which the event loop continues; only allocations in the arena that is being trimmed wait. Where the C library
+    while the event loop continues; only allocations in the arena that is being trimmed wait. Where the C library
     has no ``malloc_trim``, the service does nothing.
 
     Args:
@@ -56,7 +56,7 @@ def resident() -> int:
 
 
 def release() -> None:
-    """Return free memory to the operating system; see malloc_trim(3). Other threads run meanwhile."""
+    """Return free memory to the operating system; see malloc_trim(3). Other threads run at the same time."""
     import ctypes  # noqa: PLC0415 - most workers never need it
 
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -85,7 +85,7 @@ class Worker(mode.Worker):
         self._stopping = asyncio.ensure_future(self.stop(), loop=self.loop)
 
     def install_signal_handlers(self) -> None:
-        """Stop gracefully at the first SIGTERM or SIGINT, at once at the second."""
+        """Stop gracefully at the first SIGTERM or SIGINT, immediately at the second."""
         for number in (signal.SIGTERM, signal.SIGINT):
             self.loop.add_signal_handler(number, self._signalled, number)
 

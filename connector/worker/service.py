@@ -180,7 +180,7 @@ class ConnectorService(Service):
         """Stop the connector until it is resumed.
 
         Args:
-            state: ``PAUSED`` or ``STOPPED``, which is reported meanwhile.
+            state: ``PAUSED`` or ``STOPPED``, which is reported until then.
         """
         async with self._change:
             await self._hold(state)
@@ -222,7 +222,7 @@ class ConnectorService(Service):
         """Stop the connector and start it again at the stored position, unless it is held.
 
         Raises:
-            StillStopping: it has not stopped in time; it is started as soon as it has, unless it is held meanwhile.
+            StillStopping: it has not stopped in time; it is started as soon as it has, unless it is held before that.
         """
         async with self._change:
             if self._held is None:

@@ -32,7 +32,7 @@ class Options:
     """The options of one transform or predicate.
 
     Reading an option declares that it exists; :meth:`unknown` reports all others. An invalid value is reported as a
-    problem and replaced by the default, so that all problems of a configuration are found at once.
+    problem and replaced by the default, so that all problems of a configuration are found together.
 
     Attributes:
         problems: the problems found so far.

@@ -1,4 +1,4 @@
-"""The door for Canal's users: its entries, clients and configuration, with the same binlog and schema history.
+"""Serves Canal's clients: its entries, protocol and configuration, with the same binlog and schema history.
 
 ========================  ====================================================================
 ``service``               the instances of a folder of Canal's, and their server

@@ -212,7 +212,7 @@ class CanalService:
 
     @contextlib.asynccontextmanager
     async def _in_cluster(self, address: str) -> AsyncIterator[None]:
-        """Be a server of the cluster meanwhile, if there is one."""
+        """Be a server of the cluster while this runs, if there is one."""
         settings = self._config.server.cluster
         if settings is None:
             yield
@@ -290,7 +290,7 @@ class CanalService:
                     continue
                 self._versions[name] = version
                 settings = read_instance(self._folder, name, self._environ, kafka=self._config.server.kafka)
-                if self._files_of(name) != self._files.get(name):  # it was written meanwhile
+                if self._files_of(name) != self._files.get(name):  # it has been written since
                     self._versions.pop(name, None)
                     continue
                 if name in self._instances:

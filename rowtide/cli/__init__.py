@@ -149,7 +149,7 @@ def end_at_sigterm() -> None:
 
 @contextlib.contextmanager
 def importing() -> Iterator[None]:
-    """Collect no garbage meanwhile, nor later among what is imported, which stays: an eighth of the time of imports."""
+    """Collect no garbage during imports, nor later among the imported objects: this saves an eighth of their time."""
     gc.disable()
     try:
         yield

@@ -108,7 +108,7 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
     "--trigger",
     metavar="DURATION",
     help="With --follow: the time between the starts of two micro-batches, as Spark names it; a longer one is followed "
-    "by the next at once.  [default: 10 seconds]",
+    "by the next immediately.  [default: 10 seconds]",
 )
 @click.option(
     "--available-now",
@@ -248,7 +248,7 @@ def _trigger(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 @contextlib.contextmanager
 def _spark_output(*, shown: bool) -> Iterator[IO[bytes] | None]:
-    """A file for what Spark prints, which is shown if Spark does not start; ``None`` to show all of it at once."""
+    """A file for what Spark prints, which is shown if Spark does not start; ``None`` to show all of it immediately."""
     if shown:
         yield None
         return
@@ -262,7 +262,7 @@ def _spark_output(*, shown: bool) -> Iterator[IO[bytes] | None]:
 
 
 def _interrupted(_number: int, _frame: object) -> NoReturn:
-    """Handle Ctrl-C: exit at once and end Spark. The next run repeats the unfinished tables."""
+    """Handle Ctrl-C: exit immediately and end Spark. The next run repeats the unfinished tables."""
     os.write(2, b"\nInterrupted. Run the command again: no record is lost or applied twice.\n")
     os._exit(130)
 

@@ -65,7 +65,7 @@ def follow(
             os.write(2, b"\nInterrupted. Run the command again: no record is lost or applied twice.\n")
             os._exit(128 + number)
         stop.set()
-        os.write(2, b"\nStops after this micro-batch; a second signal ends it at once.\n")
+        os.write(2, b"\nStops after this micro-batch; a second signal ends it immediately.\n")
 
     signal.signal(signal.SIGINT, handle)
     signal.signal(signal.SIGTERM, handle)

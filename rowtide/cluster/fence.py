@@ -1,6 +1,6 @@
 """Nodes that only one server changes: the one that runs something, during its term.
 
-A change is refused if another server has run it meanwhile. Each term begins with a change of the term node, whose
+A change is refused if another server has run it since. Each term begins with a change of the term node, whose
 version is therefore that of the term. The running node is ephemeral, and is changed once after its creation: a program
 that only creates it, as Canal does, can be told from rowtide.
 """

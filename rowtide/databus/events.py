@@ -223,7 +223,7 @@ def decode_message(
     except ValueError as error:
         raise UnreadableMessage(
             f"topic {topic}, partition 0, offset {offset}: the message is not one of databus: {error}. Set "
-            "unreadable='skip' to leave out such messages, or publish to a topic of its own"
+            "unreadable='skip' to skip such messages, or publish to a separate topic"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Summaries in a Kafka topic with one partition, beside the topic of the history.
+"""Summaries in a Kafka topic with one partition, next to the topic of the history.
 
 A summary can be larger than a message, so it is split into parts; the key of each part names the summary, the part's
 number and the number of parts. Summaries older than the newest two are deleted if the Kafka user may delete records.

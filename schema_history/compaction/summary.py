@@ -1,7 +1,7 @@
 """The format of a summary: what the records of a history up to some record amount to.
 
 A summary is built from records, never from a running connector's tables. Recovery from a summary and the records after
-it has exactly the result of recovery from all records. A summary is stored beside the history and is optional: without
+it has exactly the result of recovery from all records. A summary is stored next to the history and is optional: without
 a usable one, the history is read from its first record.
 
 A summary may be used for a position only if all its records belong to the state there (``CoveredPositions``)::

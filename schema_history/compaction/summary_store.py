@@ -47,7 +47,7 @@ class InMemorySummaries:
 
 
 class FileSummaries:
-    """Summaries in files beside a history file: ``NAME.compact`` is the newest, ``NAME.compact.1`` the previous one.
+    """Summaries in files next to a history file: ``NAME.compact`` is the newest, ``NAME.compact.1`` the previous one.
 
     Args:
         name: path of the history file; ends with the connector's name if connectors share the history.

@@ -1,4 +1,4 @@
-"""The session settings that a history record needs beside the text of its statement.
+"""The session settings that a history record needs in addition to the text of its statement.
 
 A record has the text and the database that the statement concerns. But the session's default database can be another
 one, ``ANSI_QUOTES`` turns strings into names, ``explicit_defaults_for_timestamp=OFF`` makes columns NOT NULL, and a new

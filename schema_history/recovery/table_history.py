@@ -2,7 +2,7 @@
 
 A history can hold many more statements than a connector needs: those of tables that were dropped, or that do not change
 any more. Parsing a statement takes as long as reading ten records. So recovery only collects the entries of each table,
-and the table is built from them on first access. Statements about databases are applied at once, because all later
+and the table is built from them on first access. Statements about databases are applied immediately, because all later
 tables inherit from them.
 """
 

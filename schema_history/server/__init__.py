@@ -1,1 +1,1 @@
-"""What determines the meaning of a statement beside its text: the server, its character sets, the Query event."""
+"""What determines the meaning of a statement apart from its text: the server, its character sets, the Query event."""

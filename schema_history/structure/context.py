@@ -1,4 +1,4 @@
-"""What determines the effect of a statement beside its text: server, session variables, default database."""
+"""What determines the effect of a statement apart from its text: server, session variables, default database."""
 
 import re
 from dataclasses import dataclass, field

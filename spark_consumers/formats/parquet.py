@@ -1,4 +1,4 @@
-"""Plain Parquet files: without transactions, a changed table is written beside the old one and then renamed.
+"""Plain Parquet files: without transactions, a changed table is written next to the old one and then renamed.
 
 The directory contains ``_rowtide.json`` with the identity of the last step; readers skip names that begin with ``_``.
 Between the two renames of :meth:`ParquetFormat._replace` the table is missing for an instant; after a crash there, the
@@ -143,6 +143,6 @@ class ParquetFormat:
 
 
 def _scratch(path: str, purpose: str) -> str:
-    """Return a directory beside the table that no other table can have: topic names contain no ``~``."""
+    """Return a directory next to the table that no other table can have: topic names contain no ``~``."""
     parent, _, name = path.rpartition("/")
     return f"{parent}/_{name}~{purpose}"

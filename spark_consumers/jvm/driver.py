@@ -14,7 +14,7 @@ _OBSERVATION_WAIT_S = 5.0
 def java_class(spark: SparkSession, name: str) -> Any:
     """Return a class of the driver's Java by its full name: of Kafka's client, Hadoop's file systems, Delta Lake.
 
-    The full name is looked up at once: attribute by attribute, Java would search all jars for a class ``org``, for
+    The full name is looked up in one step: attribute by attribute, Java would search all jars for a class ``org``, for
     ``org.apache`` and so on. A class that Java lacks is returned as a package, and a call of it raises ``TypeError``.
 
     Raises:

@@ -15,7 +15,7 @@ def load_identity(context: ssl.SSLContext, key: "PrivateKeyTypes", certificates:
     """Set a key and its certificates.
 
     In the file for OpenSSL the key is encrypted with a password that exists in memory only; nobody else may read the
-    file, and it is deleted at once.
+    file, and it is deleted immediately.
 
     Args:
         context: the context.

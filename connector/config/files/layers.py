@@ -15,7 +15,7 @@ class Layer(NamedTuple):
 
     Attributes:
         properties: the properties, by the names that a connector has for them.
-        notes: what was translated or left out, for the user.
+        notes: what was translated or omitted, for the user.
         problems: what cannot be translated, as (property, message).
     """
 
@@ -28,7 +28,7 @@ def merged(layers: Sequence[Layer]) -> Layer:
     """Merge files; each overrides those before it.
 
     A file without properties of a connector has those of a Kafka Connect worker. As in Kafka Connect, a connector that
-    has a converter of its own takes none of the worker's settings for it, and takes all of them otherwise.
+    has its own converter takes none of the worker's settings for it, and takes all of them otherwise.
     """
     notes = [note for layer in layers for note in layer.notes]
     problems = tuple(problem for layer in layers for problem in layer.problems)

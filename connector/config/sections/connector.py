@@ -166,7 +166,7 @@ def _column_converters_are_right(reader: PropertyReader, configuration: Configur
 
 
 def _acknowledges_delivery(reader: PropertyReader, configuration: Configuration) -> None:
-    """Transactions can be acknowledged after their delivery only if Kafka has the records at once."""
+    """Transactions can be acknowledged after their delivery only if Kafka has the records immediately."""
     if configuration.streaming.semi_sync is not Acknowledge.DELIVERED:
         return
     delivery, name = configuration.delivery, connection.SEMI_SYNC_ACKNOWLEDGE.name

@@ -39,7 +39,7 @@ _SERVE_EVERY = 1000
 
 _CHOSEN_BY_KEY = -1
 _ALL_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - librdkafka's local code
-"""Comes beside the errors of single brokers, which say why."""
+"""Follows the errors of single brokers, which say why."""
 
 _CALL_S = 1.0
 """How long one call of the client may block before the next check for an interrupt."""

@@ -1,4 +1,4 @@
-"""Sinks beside Kafka: standard output, files, HTTP, and a protocol of three methods for one's own.
+"""Sinks other than Kafka: standard output, files, HTTP, and a protocol of three methods for one's own.
 
 All deliver at least once, in the order of commits: the position is stored only after ``flush`` has returned, and after
 a crash the records since then come again. They must not know the event store or the server.

@@ -62,7 +62,7 @@ class HttpSink:
 
         Raises:
             DeliveryError: the server refuses them for good.
-            DeliveryInterrupted: the sink was closed meanwhile.
+            DeliveryInterrupted: the sink was closed while sending.
         """
         for begin in range(0, len(records), self._batch_size):
             self._post(b"".join(map(json_line, records[begin : begin + self._batch_size])))

@@ -60,7 +60,7 @@ class StreamSink:
         self._stream = stream
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write a line for each record, and flush: a reader sees every change at once.
+        """Write a line for each record, and flush: a reader sees every change immediately.
 
         Raises:
             DeliveryError: the reader has gone.

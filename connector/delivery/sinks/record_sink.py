@@ -1,4 +1,4 @@
-"""The protocol of sinks beside Kafka, and how the delivery loop uses one."""
+"""The protocol of sinks other than Kafka, and how the delivery loop uses one."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable

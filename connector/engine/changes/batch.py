@@ -51,7 +51,7 @@ class ChangeBatch(Sequence[Change]):
         """Store the position after this batch and all batches before it: they do not come again.
 
         Returns:
-            Whether it is stored. False if the batch was rolled back, or if the connector has started again meanwhile:
+            Whether it is stored. False if the batch was rolled back, or if the connector has restarted since:
             then its changes come again.
 
         Raises:

@@ -108,7 +108,7 @@ class ParallelPipeline(Generic[T]):
         return self._processed(pieces) if pieces or self._held else ()
 
     def receive_next(self, packets: list[bytes], at: int) -> tuple[Iterable[T], int]:
-        """As :meth:`receive` for ``packets[at]``, or for several events at once; returns the place after them, too."""
+        """As :meth:`receive` for ``packets[at]``, or for several events together; returns the place after them, too."""
         if self._processes is not None:
             committed = self.pipeline.groups.commits_within(packets, at)
             return self._settled(packets[at]) if committed else self.receive(packets[at]), at + 1
@@ -126,7 +126,7 @@ class ParallelPipeline(Generic[T]):
                 self._settle(())
 
     def rebase(self) -> Iterator[T]:
-        """Continue at the position of the pipeline, behind :meth:`flush` and what was done with it then."""
+        """Continue at the position of the pipeline, after :meth:`flush` and what was done with it then."""
         yield from self._processed(self._splitter.rebase())
 
     def finish(self) -> Iterator[T]:
@@ -155,7 +155,7 @@ class ParallelPipeline(Generic[T]):
             self._astray = self._astray and not piece.resets
 
     def _submitted(self, processes: DecoderProcesses, chunk: Chunk) -> Iterator[T]:
-        """Give a chunk to a process; yields what is done meanwhile."""
+        """Give a chunk to a process; yields the work that is finished while it waits."""
         size = chunk.size
         if size >= _MIN_LIMIT:
             processes.start()
@@ -221,7 +221,7 @@ class ParallelPipeline(Generic[T]):
         self._taken = state
 
     def _settle(self, seen: Iterable[bytes]) -> None:
-        """Let the pipeline continue behind what a process has done.
+        """Let the pipeline continue after the work of a process.
 
         Args:
             seen: the events of the current transaction that it has not received.

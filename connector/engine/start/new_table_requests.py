@@ -39,7 +39,7 @@ class NewTableRequests:
     Args:
         settings: of the records.
         found: the new tables.
-        entered: tables that have got a captured name meanwhile; they are taken out.
+        entered: tables that got a captured name since; they are removed.
         plan: decides what becomes of them, see :func:`plan_new_tables`.
         snapshots: reads them.
         clock: nanoseconds since the epoch.

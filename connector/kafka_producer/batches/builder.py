@@ -1,7 +1,7 @@
 """An open record batch: takes messages until it is full. Pure.
 
 Two limits apply to a batch: ``batch.size`` to its estimated bytes after compression, as in Java's producer, and another
-one to the bytes before, which are in memory. A record that is larger than them alone gets a batch of its own.
+one to the bytes before, which are in memory. A record that is larger than them alone gets its own batch.
 """
 
 from collections.abc import Sequence

@@ -16,7 +16,7 @@ BATCH_OVERHEAD = 61
 """The bytes of a batch before its records."""
 
 MOST_RECORD_OVERHEAD = 21
-"""The most bytes of a record beside its key, value and headers (``DefaultRecord.MAX_RECORD_OVERHEAD``)."""
+"""The most bytes of a record in addition to its key, value and headers (``DefaultRecord.MAX_RECORD_OVERHEAD``)."""
 
 LARGEST_BATCH = 2**31 - 1
 _LATEST = 2**63 - 1

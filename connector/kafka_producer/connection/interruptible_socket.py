@@ -20,7 +20,7 @@ _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET
 _MOST_PARTS = 64
 """Parts that one system call sends; its limit (IOV_MAX) is 1024 on Linux."""
 _TLS_RECORD = 1 << 14
-"""The most bytes in a record of TLS. Parts that fit into one are joined: each would have a record of its own."""
+"""The most bytes in a record of TLS. Parts that fit into one are joined: each would have its own record."""
 
 _CERTIFICATE_ALERT = re.compile("_ALERT_.*(CERTIFICATE|UNKNOWN_CA)")
 """Alerts of a broker about the client's certificate. Java sends that of a bad one if there is none."""

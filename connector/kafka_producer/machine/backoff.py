@@ -42,6 +42,6 @@ class Retry:
         self.at = now + self._backoff.delay(self._failures)
 
     def succeeded(self) -> None:
-        """An attempt succeeded: the next one may be made at once."""
+        """An attempt succeeded: the next one may be made immediately."""
         self._failures = 0
         self.at = float("-inf")

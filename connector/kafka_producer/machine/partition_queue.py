@@ -11,7 +11,7 @@ from rowtide.connector.kafka_producer.machine.backoff import Backoff, Retry
 from rowtide.connector.kafka_producer.machine.messages import Batch, Producer, TopicPartition
 
 _SEQUENCES = 1 << 31
-"""Sequence numbers wrap around to 0 behind 2^31 - 1."""
+"""Sequence numbers wrap around to 0 after 2^31 - 1."""
 
 
 @dataclass(slots=True)

@@ -80,7 +80,7 @@ class Writer:
         self._open += data
 
     def add_uncopied(self, data: Bytes) -> None:
-        """Append bytes as a part of its own; they must not change before they are sent."""
+        """Append bytes as a separate part; they must not change before they are sent."""
         self._parts += (self._open, data)
         self._open = bytearray()
 

@@ -170,7 +170,7 @@ class ReplicationSession:
     def received(self, count: int) -> list[bytes]:
         """Process ``count`` bytes in :meth:`space`, and return the events that are complete.
 
-        An error behind events is raised by the next call, for which ``count`` may be 0.
+        An error after events is raised by the next call, for which ``count`` may be 0.
 
         Raises:
             ServerError: the server refuses the session, or ends the stream with an error.

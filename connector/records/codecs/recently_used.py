@@ -7,7 +7,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 MAX_DECODERS = 32
-"""Decoders of one table. With minimal images, every set of changed columns has a decoder of its own."""
+"""Decoders of one table. With minimal images, every set of changed columns has its own decoder."""
 
 
 class RecentlyUsed(Generic[K, V]):

@@ -1,4 +1,4 @@
-"""Blocking snapshots: a signal has tables read at one position of the stream, which stands still meanwhile.
+"""Blocking snapshots: a signal has tables read at one position of the stream, which stands still until then.
 
 ::
 

@@ -169,7 +169,7 @@ class BlockingSnapshots:
     def _taken(
         self, opened: OpenSnapshot, request: BlockingRequest, at: SourceOffset, pipeline: Pipeline
     ) -> Iterator[Output]:
-        """Read the rows. Signals that come meanwhile are carried out, and may end the snapshot."""
+        """Read the rows. Signals that arrive while they are read are carried out, and may end the snapshot."""
         assert self._captured is not None
         progress, event = pipeline.progress, StreamEvent.of(pipeline.progress)
         log.info("the stream stands still for the blocking snapshot of %s", _names(opened))
@@ -283,7 +283,7 @@ class BlockingSnapshots:
         return ()
 
     def pause(self, at: SourceOffset) -> Iterable[Output]:
-        """Take no snapshot until :meth:`resume`; the stream continues meanwhile."""
+        """Take no snapshot until :meth:`resume`; the stream continues."""
         return self._paused(at, paused=True)
 
     def resume(self, at: SourceOffset) -> Iterable[Output]:

@@ -1,4 +1,4 @@
-"""Edge: reads the parts of tables with several connections at once, each in a thread of its own.
+"""Edge: reads the parts of tables with several connections in parallel, each in its own thread.
 
 ::
 
@@ -140,7 +140,7 @@ class ParallelReading:
                     raise self._failure from self._failure.__cause__
                 if not self._read:
                     return
-                items, self._read = self._read, []  # all at once, because each change of threads takes long
+                items, self._read = self._read, []  # all together, because each change of threads takes long
                 self._taken.notify_all()
             yield from items
 

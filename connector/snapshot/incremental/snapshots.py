@@ -85,7 +85,7 @@ class IncrementalSnapshots:
     # --- the stream -----------------------------------------------------------------------------------------------
 
     def attach(self, pipeline: Pipeline) -> None:
-        """Go on beside a new stream: chunks that were read beside the one before are read again.
+        """Continue with a new stream: chunks that were read with the previous one are read again.
 
         Args:
             pipeline: that of the new stream. The snapshot that its start offset has is continued.
@@ -151,7 +151,7 @@ class IncrementalSnapshots:
         """Whether :meth:`run` has something to do: a worker has found something, or the stream has reached a chunk.
 
         Not while the stream comes to a transaction whose first part was emitted before the start: a server that is
-        behind may not have it yet, so a chunk could have older rows.
+        that lags may not have it yet, so a chunk could have older rows.
         """
         progress = self.progress
         if not self.active or progress is None or not progress.passed_start:

@@ -139,7 +139,7 @@ class TableRows:
         yield from stream.finish(completed)
 
     def _has_query(self, table: TableId) -> bool:
-        """Whether the configuration has a query of its own for the table."""
+        """Whether the configuration has its own query for the table."""
         return (table.database, table.table) in self._config.select_overrides
 
     def _resumable_key(self, structure: Table) -> ChunkKey | None:

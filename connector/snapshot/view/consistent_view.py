@@ -244,7 +244,7 @@ class _Opener:
         """Take the metadata lock of every table to read, which the transaction holds until it ends.
 
         A view does not cover names and structures: after a table that is renamed, the view shows the rows of the table
-        that has taken its name, and behind renamed columns, it shows the values of other columns.
+        that has taken its name, and after columns were renamed, it shows the values of other columns.
         """
         for table in self._row_tables(listed):
             try:

@@ -34,5 +34,5 @@ def kill_queries(sessions: Sequence[ServerSession]) -> None:
         for number, _user, host, _database, command, *_ in client.fetch("SHOW PROCESSLIST"):
             port = str(host).rpartition(":")[2]
             if command == "Query" and port.isdecimal() and (number, int(port)) in known:
-                with contextlib.suppress(pymysql.MySQLError):  # it has ended meanwhile
+                with contextlib.suppress(pymysql.MySQLError):  # it has already ended
                     client.fetch(f"KILL {number}")

@@ -19,7 +19,7 @@ class TlsSocket:
     """TLS over a connected socket.
 
     An ``ssl.SSLSocket`` returns one record of TLS for each call, 16 KB at most, for which it reads the socket twice.
-    This class reads what has arrived at once, and returns all records in it.
+    This class reads everything that has arrived, and returns all records in it.
 
     Only one thread may receive and send. Another one may call :meth:`shutdown`.
 
@@ -92,7 +92,7 @@ class TlsSocket:
         """
         rest = memoryview(data)
         while rest:
-            rest = rest[self._done(lambda: self._tls.write(rest)) :]  # noqa: B023 - it is called at once
+            rest = rest[self._done(lambda: self._tls.write(rest)) :]  # noqa: B023 - it is called immediately
             self._flush()
 
     def _done(self, act: Callable[[], _T]) -> _T:

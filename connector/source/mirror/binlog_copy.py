@@ -1,6 +1,6 @@
 """Turns the events of a replication stream back into the bytes of the server's binlog files. Pure.
 
-The server sends the events of its files, and events of its own between them: ROTATE at the start of each file,
+The server sends the events of its files, and its own events between them: ROTATE at the start of each file,
 heartbeats, and the FORMAT_DESCRIPTION again if a dump begins in the middle of a file. Those are in no file.
 """
 
@@ -72,7 +72,7 @@ class CopyPosition:
     def dump_start(self) -> int:
         """Where a dump must begin that continues the copy.
 
-        That is at the last event, to verify it. COM_BINLOG_DUMP cannot express a position behind 4 GiB: such a dump
+        That is at the last event, to verify it. COM_BINLOG_DUMP cannot express a position beyond 4 GiB: such a dump
         begins at the start of the file.
         """
         return self.start if self.start < _DUMP_LIMIT else FIRST_EVENT

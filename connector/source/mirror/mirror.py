@@ -79,7 +79,7 @@ class MirrorStatus:
 
 
 def as_mirror(config: DatabaseConfig, folder: str, server_id: int | None = None) -> DatabaseConfig:
-    """The configuration of a database with which a mirror registers as a replica of its own.
+    """The configuration of a database with which a mirror registers as a separate replica.
 
     Args:
         config: that of a connector.

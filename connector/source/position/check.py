@@ -157,7 +157,7 @@ def start_gtids(client: Client, offset: SourceOffset, sources: Selection = EVERY
 def _mysql_gtids(client: Client) -> tuple[str, str]:
     """The GTIDs of all transactions that MySQL has, and those of them that it has purged.
 
-    ``gtid_owned`` is read first: a transaction that commits meanwhile is in both, and not in neither.
+    ``gtid_owned`` is read first: a transaction that commits in between is in both, not in neither.
     """
     owned = str(client.fetch("SELECT @@GLOBAL.gtid_owned")[0][0])
     executed, purged = client.fetch("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")[0]

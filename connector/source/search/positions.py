@@ -122,7 +122,7 @@ class _Walk:
         self.end = _FIRST_EVENT
         self._decoder = EventDecoder(file)
         self._open: events.Gtid | events.MariadbGtidEvent | None = None
-        self._within = False  # behind BEGIN
+        self._within = False  # after BEGIN
 
     def heads(self, packets: Iterable[bytes]) -> Iterator[Head]:
         position = _FIRST_EVENT

@@ -55,7 +55,7 @@ class Reporter(Service):
             while not self.should_stop:
                 terminal.show([await source() for source in self._sources])
                 await self.sleep(_TERMINAL_S)
-        except OSError:  # the terminal was closed; the connector goes on
+        except OSError:  # the terminal was closed; the connector continues
             console.quiet = True
         finally:
             terminal.close()

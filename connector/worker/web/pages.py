@@ -1,4 +1,4 @@
-"""The pages of the web server, beside those of ``connect_rest``."""
+"""The pages of the web server other than those of ``connect_rest``."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence

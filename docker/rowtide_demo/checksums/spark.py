@@ -1,4 +1,4 @@
-"""The checksums of Delta tables, computed by Spark in a process of its own, because the demo has no Java VM.
+"""The checksums of Delta tables, computed by Spark in its own process, because the demo has no Java VM.
 
 ``python -m rowtide_demo.checksums.spark REQUEST`` prints the checksums as one line of JSON. REQUEST is a JSON file with
 the jars, the Spark settings, and the path and columns of each table.

@@ -54,6 +54,6 @@ def next_steps(root: Path) -> str:
         "What to try next:\n"
         f"  {shown} --keep            the same, and everything keeps running\n"
         f"  {shown} --rows 20000      a smaller shop\n"
-        f"  {shown} --canal           the door for users of Canal\n"
+        f"  {shown} --canal           the server for Canal's clients\n"
         "  docs/start.md                 rowtide step by step, and with your own servers"
     )

@@ -76,7 +76,7 @@ def change(context: Context, mysql: MySQL, worker: ChildProcess, watch: TopicWat
 def run_workload(
     context: Context, workload: Workload, worker: ChildProcess, step: Step, progress: Callable[[], str]
 ) -> None:
-    """Run the workload in a thread, and show the progress meanwhile.
+    """Run the workload in a thread, and show its progress.
 
     Raises:
         DemoError: the workload has failed, or the worker has ended.

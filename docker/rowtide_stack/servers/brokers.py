@@ -102,7 +102,7 @@ _KAFKA_DEFAULTS = {
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    # Consumer groups start at once, without waiting for more members
+    # Consumer groups start immediately, without waiting for more members
     "group.initial.rebalance.delay.ms": "0",
     # A misspelt name must not create a topic
     "auto.create.topics.enable": "false",

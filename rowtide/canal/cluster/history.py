@@ -141,7 +141,7 @@ def forget(nodes: Nodes) -> None:
 
 
 def _parts(texts: list[str]) -> list[list[str]]:
-    """Records in parts; one that is larger has a part of its own."""
+    """Records in parts; one that is larger has its own part."""
     parts: list[list[str]] = [[]]
     size = 0
     for text in texts:

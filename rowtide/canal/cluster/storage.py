@@ -38,7 +38,7 @@ class ZooKeeperStorage:
         return self._stored(found)
 
     def save(self, stored: StoredClients) -> None:
-        """Store what has changed, at once or not at all."""
+        """Store all that has changed, or nothing."""
         known = self._known
         if known is None:
             known = {path: node.content for path, node in self._read().items()}

@@ -1,7 +1,7 @@
 """Edge: reads Canal's configuration: ``canal.properties``, and ``NAME/instance.properties`` of each destination.
 
 Properties of instances in ``canal.properties`` are defaults for all instances. ``${name:default}`` stands for a
-variable of the environment, or for its default. All problems of all files are reported at once.
+variable of the environment, or for its default. All problems of all files are reported together.
 """
 
 import os
@@ -31,7 +31,7 @@ from rowtide.connector.config.secret import Secret
 
 SERVER_FILE, INSTANCE_FILE = "canal.properties", "instance.properties"
 _NO_INSTANCES = {"spring", "metrics"}
-"""Folders of Canal's own beside those of the destinations."""
+"""Canal's own folders next to those of the destinations."""
 _MYSQL_PORT = 3306
 _EVERYWHERE = {"0.0.0.0", "::"}
 _LOOPBACK = "127.0.0.1"

@@ -54,7 +54,7 @@ class ServerSettings:
         host: the address on which it listens; ``""`` for all, as by default in a cluster.
         port: the port; 0 for a free one.
         credentials: which clients are admitted.
-        data: the folder of ``meta.dat`` files; each destination has a folder of its own in it.
+        data: the folder of ``meta.dat`` files; each destination has its own folder in it.
         flush_s: how often positions of clients are written, in seconds.
         scan_s: how often the folder is scanned for destinations that appear, change or vanish; ``None`` for never.
         metrics_port: the port for Prometheus; ``None`` for none.
@@ -138,7 +138,7 @@ class InstanceSettings:
         kinds: the kinds of entries that clients see.
         mode: what fetch sizes count.
         buffer_size: how many entries are kept for clients.
-        isolate_ddl: whether DDL has a batch of its own.
+        isolate_ddl: whether DDL has its own batch.
         executable_ddl: whether it is written so that other sessions can execute it (``canal.instance.ddl.executable``).
         skip_broken_tables: leave out rows that do not fit the structure of their table, with a warning.
         snapshot: whether it begins with a snapshot of all rows (``canal.instance.snapshot=initial``).

@@ -64,7 +64,7 @@ class Instance(BaseInstance):
             subscribed=self._subscribed,
             unsubscribed=self._unsubscribed,
         )
-        self._resumption: Resumption | None = None  # behind what is in the store
+        self._resumption: Resumption | None = None  # after the last entry in the store
 
     def stop(self, limit_s: float | None = None) -> bool:
         """End: nothing more is read, and the positions of the clients are written."""
@@ -80,7 +80,7 @@ class Instance(BaseInstance):
     # --- as the outlet of reading ------------------------------------------------------------------------------------
 
     def open(self, failed: Callable[[], None]) -> Resumption | None:
-        """Where reading resumes: behind what is in the store, or at the positions of the clients."""
+        """Where reading resumes: after the last entry in the store, or at the positions of the clients."""
         return self._resumption or self._positions.resumption()
 
     def snapshot_begins(self, stop: threading.Event) -> bool:

@@ -159,7 +159,7 @@ class KafkaInstance(BaseInstance):
                 )
 
     def snapshot_begins(self, stop: threading.Event) -> bool:
-        """Begin at once."""
+        """Begin immediately."""
         return self._positions.snapshot_begins()
 
     def put(self, entries: Sequence[PassedEntry], resumption: Resumption | None) -> None:
@@ -267,7 +267,7 @@ class StoredPositions:
 
 
 def _is_behind(offset: SourceOffset, other: SourceOffset) -> bool:
-    """Whether an offset is behind another one, or the same: that one may come from a time without exactly-once."""
+    """Whether an offset is after another one, or the same: that one may come from a time without exactly-once."""
     return is_at_or_before(BinlogPosition.from_map(other.to_map()), BinlogPosition.from_map(offset.to_map()))
 
 

@@ -83,7 +83,7 @@ class Source:
         Without a schema history, the structures are those of the present; it then begins with them.
 
         Raises:
-            StoreClosed: ``stop`` was set meanwhile.
+            StoreClosed: ``stop`` was set while waiting.
             SnapshotError, SchemaHistoryError: they cannot be read.
         """
         if start is not None and history.exists():

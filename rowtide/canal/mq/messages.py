@@ -35,7 +35,7 @@ class MessageForm:
         batch_size: entries of a batch, which have one ``id`` (``canal.mq.canalBatchSize``); in packets, what ``mode``
             counts.
         mode: what the size of a packet counts.
-        isolate_ddl: whether a statement of DDL has a packet of its own.
+        isolate_ddl: whether a statement of DDL has its own packet.
     """
 
     flat: bool = True

@@ -101,7 +101,7 @@ class Destination:
         name: of the destination.
         store: the entries.
         mode: what fetch sizes count.
-        isolate_ddl: whether a statement of DDL has a batch of its own (``canal.instance.get.ddl.isolation``).
+        isolate_ddl: whether a statement of DDL has its own batch (``canal.instance.get.ddl.isolation``).
         filtered: called with the filter of a subscription, which replaces ``canal.instance.filter.regex``.
         acknowledged: called with a client's number and its new position; nothing before it is left to acknowledge.
         subscribed: called with the client's number and its filter.

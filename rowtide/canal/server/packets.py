@@ -120,7 +120,7 @@ class Authentication:
         user: the user.
         password: the token, in hexadecimal digits; see :mod:`rowtide.canal.server.authentication`.
         read_timeout_ms: after which the server closes a silent connection.
-        subscription: to subscribe at once; ``None`` if the request names no destination or client.
+        subscription: to subscribe immediately; ``None`` if the request names no destination or client.
     """
 
     user: str

@@ -48,7 +48,7 @@ class StoredEntry:
         resumable: whether a client can resume after it: the end of a transaction, DDL, or, without GTIDs, the begin of
             a transaction. With GTIDs, to resume after a begin, or DDL inside a transaction (CREATE TABLE ... SELECT),
             would skip the rest of the transaction.
-        ddl: whether it is a statement that ``canal.instance.get.ddl.isolation`` puts into a batch of its own.
+        ddl: whether it is a statement that ``canal.instance.get.ddl.isolation`` puts into its own batch.
         transaction: whether it is the begin or the end of a transaction.
         rows: how many rows it has.
     """
@@ -113,7 +113,7 @@ def resumable(entry: Entry, offset: SourceOffset) -> bool:
 
 
 def is_isolated(entry: Entry) -> bool:
-    """Whether it is a statement that ``canal.instance.get.ddl.isolation`` puts into a batch of its own."""
+    """Whether it is a statement that ``canal.instance.get.ddl.isolation`` puts into its own batch."""
     return isinstance(entry.content, Statement) and entry.content.type in _ISOLATED
 
 

@@ -180,7 +180,7 @@ class _Connection:
                 waiters.leave(waiter)
 
     async def _until(self, served: "asyncio.Future[None]") -> None:
-        """Wait for a full batch, and notice if the client goes meanwhile; what else it sends is read later."""
+        """Wait for a full batch, and notice if the client leaves; what else it sends is read later."""
         reading = self._reading()
         either: set[asyncio.Future[Any]] = {served, reading}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

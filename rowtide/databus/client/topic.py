@@ -181,7 +181,7 @@ class EventTopic:
         """The next message, if there is one in time.
 
         Raises:
-            OverflowOffset: it has expired meanwhile.
+            OverflowOffset: it has expired since.
             TopicError: the topic cannot be read.
         """
         assert self._consumer is not None, "read_from() was not called"

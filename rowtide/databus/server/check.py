@@ -1,4 +1,4 @@
-"""Edge: checks what a databus server needs beside the database and Kafka: ZooKeeper, and what dumps need."""
+"""Edge: checks what a databus server needs in addition to the database and Kafka: ZooKeeper, and what dumps need."""
 
 import os
 import socket
@@ -59,7 +59,7 @@ def _address(config: Configuration, servers: str, running: str | None) -> Iterat
     try:
         own = host or own_host(servers)
     except (OSError, ValueError):
-        own = host  # ZooKeeper cannot be reached, which is a finding of its own
+        own = host  # ZooKeeper cannot be reached, which is a separate finding
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()

@@ -1,4 +1,4 @@
-"""Edge: what a databus server does beside Kafka: it serves dumps, and takes part in a cluster of servers by ZooKeeper.
+"""Edge: a databus server apart from Kafka: it serves dumps, and takes part in a cluster of servers by ZooKeeper.
 
 ::
 

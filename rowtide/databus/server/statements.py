@@ -61,7 +61,7 @@ def _tables(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _behind(words: Sequence[str], place: int) -> int:
-    """The place behind IF EXISTS and IF NOT EXISTS."""
+    """Return the place after IF EXISTS and IF NOT EXISTS."""
     while words[place] in _BEFORE_NAME:
         place += 1
     return place

@@ -1,4 +1,4 @@
-"""The chunks of a table that were read and are not emitted yet, and the row events that came meanwhile. Pure."""
+"""The chunks of a table that were read and are not emitted yet, and the row events since then. Pure."""
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.resume_position import Progress

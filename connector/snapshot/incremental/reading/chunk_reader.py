@@ -1,4 +1,4 @@
-"""Edge: reads the chunks of a table in threads of its own, each with its own connection."""
+"""Edge: reads the chunks of a table in its own threads, each with its own connection."""
 
 import logging
 import threading
@@ -22,7 +22,7 @@ from rowtide.connector.source.session import Session
 log = logging.getLogger(__name__)
 
 _AHEAD = 2
-"""Chunks that may wait to be taken, beside those that are being read."""
+"""Chunks that may wait to be taken, in addition to those being read."""
 _MAX_ROWS = 1 << 16
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 10.0
 

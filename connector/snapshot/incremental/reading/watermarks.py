@@ -1,4 +1,4 @@
-"""Edge: what a chunk sees of the binlog: all before a position when it is read, and nothing behind another one."""
+"""Edge: what a chunk sees of the binlog: everything before a position when it is read, nothing after another."""
 
 import datetime as dt
 import time
@@ -65,8 +65,8 @@ def await_position(
         position: that of the stream, with its server if ``file`` and ``pos`` are known to be of it.
         timeout_s: seconds to wait.
         cancelled: whether nobody needs the result any more; then this returns.
-        held: whether the stream waits meanwhile. Other commits may then wait for the stream (``rowtide.semi.sync``), so
-            this does not wait for them if GTIDs tell which transactions are visible.
+        held: whether the stream waits until then. Other commits may then wait for the stream (``rowtide.semi.sync``),
+            so this does not wait for them if GTIDs tell which transactions are visible.
 
     Raises:
         SnapshotError: they are not visible in time, or that cannot be found out.

@@ -35,7 +35,7 @@ def _open_for_group(path: str, flags: int) -> int:
 
 
 class StoredDump:
-    """A dump, opened. The file may be deleted meanwhile.
+    """A dump, opened. The file may be deleted while it is open.
 
     Args:
         path: of the file.
