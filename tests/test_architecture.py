@@ -31,7 +31,7 @@ LAYERS = {
         "config kafka_producer errors"
     ),
     "rowtide.databus": "server client zookeeper discovery sql events tables errors",
-    "rowtide.decoder": "faust topics decoder readers values errors",
+    "rowtide.decoder": "faust topics decoder readers errors",
     "rowtide.mysql_replication": "reader settings structures events rows values",
     "rowtide.verify": "run verification source topic progress comparison fold positions keys canonical errors",
     "rowtide.schema_history": (

@@ -30,7 +30,11 @@ class ChangeTable(SnapshotTable):
         """Compile a reader for a result set; each row has its chunk and its place there, too."""
         columns = []
         for record in self._records.columns:
-            output = python_output(column_output(record, self._records, self._settings), record)
+            output = python_output(
+                column_output(record, self._records, self._settings),
+                record,
+                documents=self._settings.connector == "mysql",
+            )
             columns.append(ResultColumn(record.column, output, "", UNAVAILABLE))
         compiled = key_value_rows(columns, self._key_places(), names)
         json_reader = super().reader

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self, cast, get_args
 from rowtide.connector.delivery.claim_check_folder import open_folder
 from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.connector.records.change import Change, Layout, Op, SourcePosition
+from rowtide.connector.records.connect_values import PLACEHOLDER, row_conversion
 from rowtide.decoder.errors import ClaimCheckUnavailable, DecodeError, RegistryUnavailable
 from rowtide.decoder.readers import (
     Headers,
@@ -20,7 +21,6 @@ from rowtide.decoder.readers import (
     of_cloud_event,
     registry_client,
 )
-from rowtide.decoder.values import PLACEHOLDER, row_conversion
 from rowtide.envelope.claim_check import OPENING, ClaimCheck, InvalidClaimCheck
 from rowtide.envelope.converters.registry import SCHEMA_ID_HEADERS
 from rowtide.envelope.schema import Schema
@@ -343,7 +343,8 @@ class Decoder:
 
     def _conversion(self, schema: Schema, server: str | None, *, json: bool) -> Callable[[Any], tuple[Any, ...]]:
         # MariaDB's JSON is another name of LONGTEXT.
-        return row_conversion(schema, json=json, placeholder=self._placeholder, documents=server != "mariadb")
+        documents = server != "mariadb"
+        return row_conversion(schema, "json" if json else "avro", placeholder=self._placeholder, documents=documents)
 
 
 def _row_schema(envelope: Schema) -> Schema:

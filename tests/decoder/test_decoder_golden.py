@@ -61,12 +61,6 @@ def same(found: Any, wanted: Any, settings: PipelineSettings) -> bool:
         return (math.isnan(found) and math.isnan(wanted)) or float(f"{found:.7g}") == float(f"{wanted:.7g}")
     if wanted is UNAVAILABLE or found is UNAVAILABLE:
         return found is wanted
-    if isinstance(found, dt.date) and isinstance(wanted, int):  # the engine has what a column converter returned
-        moment = found if isinstance(found, dt.datetime) else dt.datetime.combine(found, dt.time())
-        since = moment - dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a DATETIME has no zone
-        return wanted in (since.days, since // dt.timedelta(milliseconds=1), since // dt.timedelta(microseconds=1))
-    if isinstance(found, dt.datetime) and isinstance(wanted, str) and wanted.endswith("Z"):
-        return dt.datetime.fromisoformat(wanted) == found
     if isinstance(wanted, str) and wanted[:1].isdigit() and not isinstance(found, str):
         return True  # a date that Python's calendar lacks: the record has null or an epoch
     if isinstance(wanted, dt.date | dt.datetime | dt.timedelta):

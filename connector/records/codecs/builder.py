@@ -89,7 +89,7 @@ class Codecs:
 
         if not settings.changes:
             return messages()
-        python = python_columns(columns, records, minimal_images=minimal)
+        python = python_columns(columns, records, minimal_images=minimal, documents=settings.connector == "mysql")
         return ChangeCodec(
             records,
             python,
@@ -133,13 +133,16 @@ class Codecs:
         )
 
 
-def python_columns(columns: Sequence[Column], records: TableSchema, *, minimal_images: bool) -> list[Column]:
+def python_columns(
+    columns: Sequence[Column], records: TableSchema, *, minimal_images: bool, documents: bool
+) -> list[Column]:
     """The columns with Python values as their output; what an image leaves out is unavailable.
 
     Args:
         columns: with Connect values as their output.
         records: the schemas of the table's records.
         minimal_images: whether an image may leave out any column. Connect has null for numbers and dates then.
+        documents: see :func:`~rowtide.connector.records.codecs.python_values.python_output`.
     """
     by_index = {column.index: column for column in records.columns}
     return [
@@ -147,7 +150,7 @@ def python_columns(columns: Sequence[Column], records: TableSchema, *, minimal_i
         if column.output is None
         else replace(
             column,
-            output=python_output(column.output, by_index[index]),
+            output=python_output(column.output, by_index[index], documents=documents),
             absent_value=UNAVAILABLE if minimal_images or column.absent_value is not None else None,
         )
         for index, column in enumerate(columns)

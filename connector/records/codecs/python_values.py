@@ -7,10 +7,11 @@ from decimal import Context, Decimal
 from typing import Any
 
 from rowtide.connector.records.change import Geometry, JsonText
+from rowtide.connector.records.connect_values import conversion
 from rowtide.connector.rows.column_output import ColumnOutput
 from rowtide.envelope.json.java_numbers import float_text
 from rowtide.envelope.table import RecordColumn
-from rowtide.envelope.types.column_type import Fallback, Form, Kind, identity
+from rowtide.envelope.types.column_type import ColumnType, Fallback, Form, Kind, identity
 from rowtide.envelope.types.temporal_values import EPOCH_ORDINAL, InvalidDate, time_of_day
 from rowtide.schema_history.model import Column
 
@@ -29,18 +30,48 @@ _OBJECT_FORMS: Mapping[Kind, Form] = {
 }
 
 
-def python_output(output: ColumnOutput, record: RecordColumn) -> ColumnOutput:
+def python_output(output: ColumnOutput, record: RecordColumn, *, documents: bool = True) -> ColumnOutput:
     """A column's output with Python values instead of Connect's; text and bytes stay masked, hashed or truncated.
 
-    A column converter has made its own value, which it stays.
+    Args:
+        output: the column's output with Connect values.
+        record: the column.
+        documents: whether a column converter's JSON is a document; MariaDB's is text, as in its columns.
     """
     fallback = Fallback("null", output.fallback.on_error)
     if record.type.is_custom:
-        return replace(output, fallback=fallback, fallback_value=record.type.custom_null, key=None)
+        return _converted(output, record.type, fallback, documents=documents)
     kind = record.type.kind
     python = replace(record.type, convert=python_conversion(kind, record.column), object_form=_OBJECT_FORMS.get(kind))
     change = record.mapper if record.type.kind in _TEXT_KINDS else None
     return replace(output, type=python, fallback=fallback, fallback_value=None, change=change, key=None)
+
+
+def _converted(output: ColumnOutput, custom: ColumnType, fallback: Fallback, *, documents: bool) -> ColumnOutput:
+    """The output of a column converter, whose schema determines the Python value, as for a reader of the records."""
+    python = conversion(custom.schema, "connect", placeholder=None, documents=documents)
+    convert, null = custom.convert, custom.custom_null
+    if python is None:
+        return replace(output, fallback=fallback, fallback_value=null, key=None)
+
+    def converted(value: Any) -> Any:
+        result = convert(value)
+        try:
+            return None if result is None else python(result)
+        except OverflowError as error:
+            raise ValueError(f"Python has no such {custom.schema.name}: {error}") from error
+
+    plain = replace(
+        output,
+        type=replace(custom, convert=converted),
+        fallback=fallback,
+        fallback_value=None if null is None else python(null),
+        change=None,
+        key=None,
+    )
+    if output.change is None:
+        return plain
+    return replace(output, fallback=fallback, fallback_value=null, key=plain)  # masked text is no value of the schema
 
 
 def python_conversion(kind: Kind, column: Column) -> Callable[[Any], Any]:

@@ -1,6 +1,7 @@
 """Column converters in Python: the values that they get, what becomes of their results, and their errors."""
 
 import ast
+import datetime as dt
 import json
 import pickle
 from collections.abc import Callable
@@ -103,6 +104,58 @@ def changed_rows(case: str, settings: PipelineSettings) -> list[Row]:
         for row in (change.before, change.after)
         if row is not None
     ]
+
+
+class Typed(Chosen):
+    """Gives the number of a value, as the schema's name wants it."""
+
+    value: Any = None
+
+    def converter_for(self, column: RelationalColumn, registration: Registration) -> None:
+        if column.name == self.column:
+            registration.register(self.schema, lambda _value: self.value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "wanted"),
+    [
+        (Schema("int32", name="io.debezium.time.Date", version=1), 19782, dt.date(2024, 2, 29)),
+        (
+            Schema("int64", name="io.debezium.time.MicroTimestamp", version=1),
+            1,
+            dt.datetime(1970, 1, 1, 0, 0, 0, 1),  # noqa: DTZ001 - as a DATETIME
+        ),
+        (
+            Schema("string", name="io.debezium.time.ZonedTimestamp", version=1),
+            "2024-02-29T10:00:00Z",
+            dt.datetime(2024, 2, 29, 10, tzinfo=dt.UTC),
+        ),
+        (Schema("bytes", name=DECIMAL, version=1, parameters=(("scale", "2"),)), -1999, Decimal("-19.99")),
+        (Schema("string", name="io.debezium.data.Json", version=1), '{"a": [1]}', {"a": [1]}),
+        (Schema("float"), 1.100000023841858, 1.1),
+        (Schema("bytes", name="io.debezium.data.Bits", version=1), b"\x01\x01", 257),
+        (STRING, "__debezium_unavailable_value", "__debezium_unavailable_value"),
+    ],
+)
+def test_the_engine_gives_the_python_value_of_the_schema(
+    schema: Schema, value: Any, wanted: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Typed, "schema", schema)
+    monkeypatch.setattr(Typed, "value", value)
+    changes = changed_rows("numeric-types", settings_of("numeric-types", "Typed", **{"c.column": "ii"}))
+    found = [row["ii"] for row in changes if row.get("ii") is not None]
+    assert found == [wanted] * len(found)
+    assert {type(one) for one in found} == {type(wanted)}
+
+
+def test_a_date_that_python_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Typed, "schema", Schema("int32", name="io.debezium.time.Date", version=1))
+    monkeypatch.setattr(Typed, "value", 2**31 - 1)
+    mode = {"event.converting.failure.handling.mode": "fail"}
+    settings = settings_of("numeric-types", "Typed", **{"c.column": "ii"}, **mode)
+    assert rows("numeric-types", settings)
+    with pytest.raises(ConnectorError, match=r"column ii \(int\): a value cannot be converted"):
+        changed_rows("numeric-types", settings)
 
 
 @pytest.mark.parametrize("case", TYPES)

@@ -1,7 +1,7 @@
-"""From the values of Connect schemas to those of Python that :class:`rowtide.Row` has.
+"""From the values of Connect schemas to the Python values in :class:`rowtide.Row`.
 
-A function is made once for each schema. It takes a value as JSON has it (decimals and bytes are Base64), or as Avro
-gives it (decimals and bytes are bytes).
+The decoder of records needs them, and so do the results of column converters in :class:`rowtide.Engine`, so that both
+give the same. A function is made once for each schema.
 """
 
 import datetime as dt
@@ -9,7 +9,7 @@ import re
 from binascii import a2b_base64
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from rowtide.connector.records.change import UNAVAILABLE, Geometry, JsonText
 from rowtide.connector.rows.compiled_source import define
@@ -18,6 +18,9 @@ from rowtide.envelope.json.text import decimal_scale
 from rowtide.envelope.schema import Schema
 
 Convert = Callable[[Any], Any]
+Encoding = Literal["json", "avro", "connect"]
+"""How values are given: as in JSON (decimals and bytes are Base64), as from Avro or Protobuf (decimals are bytes), or
+as in :mod:`rowtide.envelope.schema` (decimals are unscaled numbers)."""
 
 _EXACT = Context(prec=100)
 _NAIVE = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a DATETIME has no zone
@@ -29,27 +32,30 @@ PLACEHOLDER = "__debezium_unavailable_value"
 """``unavailable.value.placeholder``: what a record has of a column that the binlog leaves out."""
 
 
-def conversion(schema: Schema, *, json: bool, placeholder: str = PLACEHOLDER, documents: bool = True) -> Convert | None:
+def conversion(
+    schema: Schema, encoding: Encoding, *, placeholder: str | None = PLACEHOLDER, documents: bool = True
+) -> Convert | None:
     """Return the function for the values of a schema; ``None`` if they stay as they are. Null is not converted.
 
     Args:
         schema: the schema of a column.
-        json: whether values are those of JSON.
-        placeholder: the value that stands for :data:`~rowtide.UNAVAILABLE`.
+        encoding: how the values are given.
+        placeholder: the value that stands for :data:`~rowtide.UNAVAILABLE`; ``None`` if nothing does.
         documents: whether JSON is parsed when it is read; otherwise it is text.
     """
+    json = encoding == "json"
     named = _NAMED.get(schema.name or "")
     if schema.name == f"{_DEBEZIUM_DATA}Json":
         return _text(placeholder, JsonText if documents else str)
     if schema.is_decimal:
-        return _decimal(decimal_scale(schema), json=json)
+        return _decimal(decimal_scale(schema), encoding)
     if named is not None:
         return named(schema, json)
     match schema.type:
         case "bytes":
-            return _bytes(placeholder.encode(), json=json)
+            return None if placeholder is None and not json else _bytes((placeholder or "").encode(), json=json)
         case "string":
-            return _text(placeholder, str)
+            return None if placeholder is None else _text(placeholder, str)
         case "float" if not json:
             return lambda value: float(float_text(value))
         case "float" | "double":
@@ -58,11 +64,11 @@ def conversion(schema: Schema, *, json: bool, placeholder: str = PLACEHOLDER, do
 
 
 def row_conversion(
-    schema: Schema, *, json: bool, placeholder: str = PLACEHOLDER, documents: bool = True
+    schema: Schema, encoding: Encoding, *, placeholder: str | None = PLACEHOLDER, documents: bool = True
 ) -> Callable[[Any], tuple[Any, ...]]:
     """Return the function from a struct to the tuple of its columns' values."""
     columns = [
-        (field.name, conversion(field.schema, json=json, placeholder=placeholder, documents=documents))
+        (field.name, conversion(field.schema, encoding, placeholder=placeholder, documents=documents))
         for field in schema.fields
     ]
 
@@ -80,22 +86,28 @@ def _base64(text: str) -> bytes:
     return a2b_base64(text, strict_mode=True)
 
 
-def _text(placeholder: str, kind: Callable[[str], str]) -> Convert:
+def _text(placeholder: str | None, kind: Callable[[str], str]) -> Convert:
+    if placeholder is None:
+        return kind
     if kind is str:
         return lambda value: UNAVAILABLE if value == placeholder else value
     return lambda value: UNAVAILABLE if value == placeholder else kind(value)
 
 
-def _decimal(scale: int, *, json: bool) -> Convert:
+def _decimal(scale: int, encoding: Encoding) -> Convert:
+    def of_number(unscaled: int) -> Decimal:
+        return Decimal(unscaled).scaleb(-scale, _EXACT)
+
     def of_bytes(data: bytes) -> Decimal:
-        return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)
+        return of_number(int.from_bytes(data, "big", signed=True))
 
     def of_json(value: Any) -> Decimal:
         if isinstance(value, str):
             return of_bytes(_base64(value))
         return Decimal(str(value))  # decimal.format=NUMERIC
 
-    return of_json if json else of_bytes
+    functions: Mapping[Encoding, Convert] = {"json": of_json, "avro": of_bytes, "connect": of_number}
+    return functions[encoding]
 
 
 def _bytes(placeholder: bytes, *, json: bool) -> Convert:
