@@ -14,7 +14,7 @@ TEXT = {"type": "string", "optional": True, "field": "text"}
 
 
 @pytest.mark.parametrize("table_format", ["delta", pytest.param("parquet", marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("key", [["id"], []], ids=["key", "no key"])
+@pytest.mark.parametrize("key", [pytest.param(["id"], marks=pytest.mark.nightly), []], ids=["key", "no key"])
 def test_a_truncation_that_is_read_late_keeps_newer_rows_of_other_partitions(
     run, rows_of, tmp_path, table_format, key
 ) -> None:

@@ -22,7 +22,7 @@ def write(topic: Topic, columns: list, ids: range, pos: int, text: str) -> None:
         topic.change("c", None, {column["field"]: row[column["field"]] for column in columns}, pos + number)
 
 
-@pytest.mark.parametrize("key", [["id"], []], ids=["key", "no key"])
+@pytest.mark.parametrize("key", [["id"], pytest.param([], marks=pytest.mark.nightly)], ids=["key", "no key"])
 @pytest.mark.parametrize("built", [True, False], ids=["existing table", "new table"])
 def test_a_column_that_is_dropped_and_added_again_loses_its_values(run, rows_of, tmp_path, key, built) -> None:
     topic = Topic("p.d.t", [ID, TEXT, NOTE], key)

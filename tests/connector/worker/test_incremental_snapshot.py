@@ -41,7 +41,7 @@ def database(request: pytest.FixtureRequest, flavor: str) -> Database:
         ("mysql", "insert_delete"),
         pytest.param("mysql", "read_only", marks=pytest.mark.nightly),
         pytest.param("mariadb", "insert_insert", marks=pytest.mark.nightly),
-        ("mariadb", "read_only"),
+        pytest.param("mariadb", "read_only", marks=pytest.mark.nightly),
     ],
 )
 def test_a_killed_worker_goes_on_behind_the_last_chunk(

@@ -137,7 +137,11 @@ def test_kill_at_random_moments(mysql_db: Database, topics: Topics, configured: 
 
 @pytest.mark.parametrize(
     ("flavor", "exactly_once"),
-    [pytest.param("mysql", True, marks=pytest.mark.nightly), ("mysql", False), ("mariadb", True)],
+    [
+        pytest.param("mysql", True, marks=pytest.mark.nightly),
+        ("mysql", False),
+        pytest.param("mariadb", True, marks=pytest.mark.nightly),
+    ],
 )
 def test_stop_under_load(
     request: pytest.FixtureRequest, tmp_path: Path, kafka: Kafka, topics: Topics, flavor: str, *, exactly_once: bool

@@ -76,7 +76,7 @@ def test_a_database_that_restarts(own_mysql: MySQL, kafka: Kafka, tmp_path: Path
         assert keys(topics, config, database) == list(range(1, 901))
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("end", [pytest.param("stop", marks=pytest.mark.nightly), "kill"])
 def test_a_broker_that_restarts(mysql_db: Database, own_kafka: Kafka, tmp_path: Path, end: str) -> None:
     topics = Topics(own_kafka.bootstrap)
     config = prepared(mysql_db, tmp_path, own_kafka.bootstrap)
