@@ -16,14 +16,14 @@ class Letter:
     Attributes:
         id: its id.
         topic: the topic of its record.
-        partition: the partition of its record, or -1.
+        partition: the partition of its record, or -1 if none is chosen.
         stage: the step that rejected the record.
         reason: the error.
         position: the resume position after the record, ``<file>:<position>``.
-        size: of the value in bytes.
+        size: of the value in bytes; -1 if the header is damaged.
         key: of the record.
         timestamp: when it was sent (milliseconds since the epoch).
-        parts: how many records it has.
+        parts: how many records it has; -1 if the header is damaged.
         present: those of its parts that are in the topic.
         first: the offset of the first record.
         last: the offset of the last one.
@@ -64,20 +64,20 @@ def letters_of(records: Iterable[StoredRecord]) -> list[Letter]:
             Letter(
                 identity,
                 letters.text_of(given, letters.TOPIC_HEADER),
-                int(letters.text_of(given, letters.PARTITION_HEADER) or -1),
+                _number(given, letters.PARTITION_HEADER, -1, -1),
                 letters.text_of(given, letters.STAGE_HEADER),
                 letters.text_of(given, letters.REASON_HEADER),
                 letters.text_of(given, letters.POSITION_HEADER),
-                int(letters.text_of(given, letters.SIZE_HEADER)),
+                _number(given, letters.SIZE_HEADER, -1, -1),
                 record.key,
                 record.timestamp,
-                int(letters.text_of(given, letters.PARTS_HEADER) or 1),
+                _number(given, letters.PARTS_HEADER, 1, -1),
                 set(),
                 record.offset,
                 record.offset,
             ),
         )
-        letter.present.add(int(letters.text_of(given, letters.PART_HEADER) or 0))
+        letter.present.add(_number(given, letters.PART_HEADER, 0, -1))
         letter.last = record.offset
     return list(found.values())
 
@@ -96,12 +96,12 @@ def whole(records: Iterable[StoredRecord], identity: str) -> Message:
     for record in records:
         given = dict(record.headers)
         if letters.text_of(given, letters.ID_HEADER) == identity:
-            found[int(letters.text_of(given, letters.PART_HEADER) or 0)] = record
+            found[_number(given, letters.PART_HEADER, 0)] = record
     if not found:
         raise ValueError(f"there is no dead letter {identity}: rowtide deadletters without --value lists them")
     pieces = [found[number] for number in sorted(found)]
     given = dict(pieces[0].headers)
-    count = int(letters.text_of(given, letters.PARTS_HEADER) or 1)
+    count = _number(given, letters.PARTS_HEADER, 1)
     if len(pieces) != count:
         raise ValueError(f"dead letter {identity} has {count} parts, and {len(pieces)} of them are in the topic")
     value = pieces[0].value if count == 1 else b"".join(piece.value or b"" for piece in pieces)
@@ -109,3 +109,25 @@ def whole(records: Iterable[StoredRecord], identity: str) -> Message:
         raise ValueError(f"the value of dead letter {identity} is not that of the record: its SHA-256 differs")
     headers = [(name, text) for name, text in pieces[0].headers if not name.startswith(letters.ADDED)]
     return pieces[0].key, value, headers
+
+
+def _number(given: dict[str, bytes | None], header: str, missing: int, damaged: int | None = None) -> int:
+    """Return the number in a header.
+
+    Args:
+        given: the headers.
+        header: its name.
+        missing: the number without this header.
+        damaged: the number instead of a text that is none.
+
+    Raises:
+        ValueError: the text is no number, and ``damaged`` is not given.
+    """
+    text = letters.text_of(given, header)
+    if not text:
+        return missing
+    if text.isascii() and text.removeprefix("-").isdecimal():
+        return int(text[:20])
+    if damaged is None:
+        raise ValueError(f"the header {header} of dead letter {letters.text_of(given, letters.ID_HEADER)} is {text!r}")
+    return damaged

@@ -132,7 +132,10 @@ _REMEDIES = {
 
 def _lines(letter: Letter) -> str:
     missing = letter.parts - len(letter.present)
-    place = f"before {letter.position}  {letter.size} bytes{f'  {missing} parts missing' if missing else ''}"
+    size = f"{letter.size} bytes{f'  {missing} parts missing' if missing else ''}"
+    if letter.size < 0 or letter.parts < 1:
+        size = "its headers are damaged"
+    place = f"before {letter.position}  {size}"
     state = "replayed" if letter.replayed else _REMEDIES.get(letter.stage, "correct the converter, and replay it")
     key = None if letter.key is None else letter.key.decode(errors="replace")
     return (

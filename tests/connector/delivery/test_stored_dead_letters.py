@@ -1,10 +1,20 @@
 """Dead letters in their topic: each once, and its record as it was."""
 
+from dataclasses import replace
+
 import pytest
 
 from rowtide.connector.delivery.stored_dead_letters import Letter, letters_of, whole
 from rowtide.connector.records.batch import Batch, Message
-from rowtide.connector.records.dead_letters import DeadLetters, Reason, identified, parts
+from rowtide.connector.records.dead_letters import (
+    PART_HEADER,
+    PARTS_HEADER,
+    SIZE_HEADER,
+    DeadLetters,
+    Reason,
+    identified,
+    parts,
+)
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.store.topic_reader import StoredRecord
 
@@ -51,6 +61,24 @@ def test_equal_records_are_two_letters() -> None:
 def test_a_letter_without_a_value_is_whole(value: bytes | None) -> None:
     made, identity = letter(value)
     assert whole(stored(made), identity) == (b"k", value, [("h", b"1")])
+
+
+@pytest.mark.parametrize(
+    ("header", "found"), [(PARTS_HEADER, (250, -1)), (SIZE_HEADER, (-1, 3)), (PART_HEADER, (250, 3))]
+)
+def test_a_letter_with_a_damaged_header_does_not_hide_the_others(header: str, found: tuple[int, int]) -> None:
+    damaged = [
+        replace(one, headers=tuple((name, b"x" if name == header else text) for name, text in one.headers))
+        for one in stored()
+    ]
+    other, name = letter(VALUE, 1)
+    first, second = letters_of([*damaged, *stored(other)])
+    assert (first.size, first.parts) == found
+    assert second.id == name
+    assert whole([*damaged, *stored(other)], name)[1] == VALUE
+    if header != SIZE_HEADER:  # the value does not depend on it
+        with pytest.raises(ValueError, match=f"the header {header} of dead letter {IDENTITY} is 'x'"):
+            whole(damaged, IDENTITY)
 
 
 def test_a_missing_or_damaged_part_is_seen() -> None:
