@@ -34,6 +34,7 @@ from rowtide.connector.config.sections.source import event_failure
 from rowtide.topics.internal import history_settings, offsets_settings
 
 _COMMON = re.compile(connect.CLIENTS.pattern)
+_SERVER = re.compile(r"(?:[A-Z_]+://)?(?:\[[0-9a-fA-F:%.]+\]|[a-zA-Z0-9_.\-]+):([0-9]{1,5})")
 _PRODUCER = ("producer.", "producer.override.")
 
 
@@ -41,7 +42,8 @@ def kafka_config(reader: PropertyReader) -> KafkaConfig:
     """Kafka and its clients."""
     brokers = reader[connect.BOOTSTRAP_SERVERS]
     servers = ",".join(brokers)
-    check_servers(reader, connect.BOOTSTRAP_SERVERS.name, brokers)
+    if reader.is_set(connect.BOOTSTRAP_SERVERS):
+        check_servers(reader, connect.BOOTSTRAP_SERVERS.name, servers)
     base = {"bootstrap.servers": servers}
     return KafkaConfig(
         bootstrap_servers=servers,
@@ -65,10 +67,14 @@ def client_settings(reader: PropertyReader, kind: ClientKind, prefixes: tuple[st
     return settings.over(clients.DEFAULTS)
 
 
-def check_servers(reader: PropertyReader, name: str, servers: tuple[str, ...]) -> None:
-    """Report servers that are not of the form host:port."""
-    for server in servers:
-        if not re.fullmatch(r"(?:[A-Z_]+://)?(?:\[[0-9a-fA-F:%.]+\]|[a-zA-Z0-9_.\-]+):[0-9]{1,5}", server):
+def check_servers(reader: PropertyReader, name: str, servers: str) -> None:
+    """Report brokers that are not of the form host:port, or that there is none."""
+    found = [server.strip() for server in servers.split(",") if server.strip()]
+    if not found:
+        reader.problem(name, "names no broker: give host:port,…")
+    for server in found:
+        match = _SERVER.fullmatch(server)
+        if match is None or not 0 < int(match[1]) <= 0xFFFF:
             reader.problem(name, f"{server!r} is not of the form host:port")
 
 
@@ -220,7 +226,7 @@ def history_config(reader: PropertyReader) -> HistoryConfig:
     brokers = reader[connect.BOOTSTRAP_SERVERS]
     servers = reader[history.SERVERS] or ",".join(brokers)
     if reader.is_set(history.SERVERS):
-        check_servers(reader, history.SERVERS.name, tuple(item.strip() for item in servers.split(",")))
+        check_servers(reader, history.SERVERS.name, servers)
     base = {"bootstrap.servers": servers}
     producer = f"{history.P}.producer."
     consumer = f"{history.P}.consumer."

@@ -23,7 +23,7 @@ def signals_config(reader: PropertyReader) -> SignalsConfig:
         if not servers:
             reader.problem(topics.SIGNAL_SERVERS.name, "is required, since the channel kafka is enabled")
         elif reader.is_set(topics.SIGNAL_SERVERS):
-            check_servers(reader, topics.SIGNAL_SERVERS.name, tuple(item.strip() for item in servers.split(",")))
+            check_servers(reader, topics.SIGNAL_SERVERS.name, servers)
     base = {"bootstrap.servers": servers, "group.id": reader[topics.SIGNAL_GROUP]}
     return SignalsConfig(
         source="source" in channels,
