@@ -1,4 +1,7 @@
-"""The order of a record and a view of the source, by their positions in the binlog. Pure."""
+"""The order of a record and a view of the source, by their positions in the binlog. Pure.
+
+Positions of different servers are only compared by GTIDs: each server has its own binlog files.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +13,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView
 from rowtide.connector.snapshot.view.stream_order import binlog_order
 from rowtide.decoder.topics import gtid_test
+from rowtide.verify.errors import Undecided
 
 
 class Order(Enum):
@@ -52,10 +56,11 @@ class ViewOrder:
 
     Args:
         view: where the view is in the binlog.
+        same_server: whether the records have positions in the binlog of the view's server.
     """
 
-    def __init__(self, view: TableView) -> None:
-        self._seen, self._end = _test(view.seen), _test(view.end)
+    def __init__(self, view: TableView, *, same_server: bool) -> None:
+        self._seen, self._end = (before(offset, same_server=same_server) for offset in (view.seen, view.end))
 
     def order(self, place: Place) -> Order:
         """Where the change of a record stands. That of a snapshot's row is not known."""
@@ -66,18 +71,64 @@ class ViewOrder:
         return Order.AFTER if self._end(place) is False else Order.WITHIN
 
 
-def _test(offset: SourceOffset) -> Callable[[Place], bool | None]:
-    """Tell whether a record is before a position; ``None`` if that is not known."""
+def before(offset: SourceOffset, *, same_server: bool) -> Callable[[Place], bool | None]:
+    """Tell whether a record is before a position; ``None`` if that is not known.
+
+    Args:
+        offset: the position.
+        same_server: whether the records have positions in the binlog of the position's server.
+    """
     contains = gtid_test(offset.gtids) if offset.gtids else None
 
     def is_before(place: Place) -> bool | None:
         if contains is not None and place.gtid is not None:
             try:
                 return contains(place.gtid)
-            except ValueError:  # a GTID of the other server
+            except ValueError:  # a GTID of MySQL and one of MariaDB
                 return None
-        if place.file and offset.file:
+        if same_server and place.file and offset.file:
             return binlog_order(place.file, place.pos) < binlog_order(offset.file, offset.pos)
         return None
 
     return is_before
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The server that is read.
+
+    Attributes:
+        identity: MySQL's ``server_uuid`` or MariaDB's ``server_id``.
+        server_id: its ``server_id``, which its events have.
+    """
+
+    identity: str
+    server_id: str
+
+    def wrote(self, stored: SourceOffset) -> bool:
+        """Whether the position of a connector is known to be in the binlog of this server.
+
+        Debezium does not store the server. The last event of its position names the server where it came from.
+        """
+        if stored.server is not None:
+            return stored.server == self.identity
+        return stored.gtids is None and stored.server_id in (0, int(self.server_id))
+
+
+def have_gtids(stored: SourceOffset, end: SourceOffset) -> bool:
+    """Whether two positions can be compared by their GTID sets."""
+    return stored.gtids is not None and end.gtids is not None
+
+
+def refuse_other_server(stored: SourceOffset, end: SourceOffset, server: Server) -> None:
+    """Raise ``Undecided`` if the position of a connector and one of the server cannot be compared."""
+    if have_gtids(stored, end) or server.wrote(stored):
+        return
+    of = f"server {stored.server or stored.server_id}"
+    if stored.server is None and stored.gtids is not None:
+        of = f"a server with GTIDs ({stored.gtids})"
+    raise Undecided(
+        f"the connector's position {stored.file}:{stored.pos} is of {of}, but the tables are read from server "
+        f"{server.identity} (server_id {server.server_id}). Without GTIDs on both, positions of different servers "
+        "cannot be compared: let database.hostname name the server that the connector reads, or use GTIDs"
+    )

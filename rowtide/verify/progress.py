@@ -13,10 +13,12 @@ from rowtide.connector.protocol.header import HEADER, end_of_event
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.view.stream_order import binlog_order, has_passed
 from rowtide.connector.source.search.places import ServerFiles
-from rowtide.connector.source.search.positions import BinlogFiles
+from rowtide.connector.source.search.positions import BinlogFiles, Head, file_of_gtids
 from rowtide.connector.source.search.unread import is_transaction_end, unread_rows
 from rowtide.connector.source.server_queries import binlog_files
 from rowtide.connector.source.session import Session
+from rowtide.verify.errors import Undecided
+from rowtide.verify.positions import Server, have_gtids, refuse_other_server
 
 _FIRST_EVENT = 4
 _STRUCTURE = re.compile(rb"\s*(?:/\*.*?\*/\s*)*(?:TRUNCATE|DROP|RENAME|ALTER|CREATE)\b", re.IGNORECASE | re.DOTALL)
@@ -39,7 +41,28 @@ class Progress:
         self._scanned: tuple[SourceOffset, SourceOffset, bool] | None = None
         self.stored: SourceOffset | None = None
 
-    def has_delivered(self, end: SourceOffset, session: Session) -> bool:
+    def load(self) -> SourceOffset | None:
+        """Read the stored position; ``None`` if there is none.
+
+        Raises:
+            OffsetStoreError: it cannot be read.
+        """
+        self.stored = self._offsets.load()
+        return self.stored
+
+    def is_of(self, server: Server, end: SourceOffset) -> bool:
+        """Whether records of the connector have positions in the binlog of a server.
+
+        Raises:
+            Undecided: its position cannot be compared with one of the server.
+        """
+        stored = self.load()
+        if stored is None:
+            return False
+        refuse_other_server(stored, end, server)
+        return server.wrote(stored)
+
+    def has_delivered(self, end: SourceOffset, session: Session, server: Server) -> bool:
         """Whether all records of captured tables before a position are in the topics.
 
         A connector stores no position for transactions that it does not publish. So if the stored position is
@@ -47,26 +70,33 @@ class Progress:
 
         Raises:
             OffsetStoreError: the position cannot be read.
+            Undecided: the positions are of different servers, without GTIDs.
             ConnectorError: the binlog cannot be read.
         """
-        stored = self.stored = self._offsets.load()
+        stored = self.load()
         if stored is None or stored.snapshot is not None:
             return False
-        stored = replace(stored, server=end.server)
-        if has_passed(stored, end, self._config.flavor.value):
+        refuse_other_server(stored, end, server)
+        flavor = self._config.flavor.value
+        if has_passed(replace(stored, server=end.server if server.wrote(stored) else None), end, flavor):
             return True
         if self._scanned is None or self._scanned[:2] != (stored, end):
             database, mariadb = self._config.database, self._config.flavor is Flavor.MARIADB
             files = ServerFiles(database, binlog_files(session.client), mariadb=mariadb)
-            self._scanned = stored, end, has_changes(files, stored, end, self._captures)
+            if have_gtids(stored, end):
+                changed = has_other_changes(files, stored, end, self._captures, flavor)
+            else:
+                changed = has_changes(files, stored, end, self._captures)
+            self._scanned = stored, end, changed
         return not self._scanned[2]
 
 
 def has_changes(files: BinlogFiles, start: SourceOffset, end: SourceOffset, captures: Captures) -> bool:
-    """Whether there may be changes of captured tables between a stored position and another one.
+    """Whether there may be changes of captured tables between two positions of one server.
 
     Raises:
         PositionPurged: the server no longer has the binlog at the start.
+        Undecided: the files are those of another server.
         ConnectorError: the binlog cannot be read.
     """
     if start.file not in files.names:
@@ -79,12 +109,72 @@ def has_changes(files: BinlogFiles, start: SourceOffset, end: SourceOffset, capt
     for event in _events_between(files, start, end):
         if begun:  # the rest of the transaction that was counted
             begun = not is_transaction_end(event)
-        elif isinstance(event, events.TableMap):
-            if captures(event.structure.database, event.structure.table):
-                return True
-        elif isinstance(event, events.Query) and _STRUCTURE.match(event.statement):
+        elif _is_change(event, captures):
             return True
     return False
+
+
+def has_other_changes(
+    files: BinlogFiles, start: SourceOffset, end: SourceOffset, captures: Captures, connector: str
+) -> bool:
+    """Whether there may be changes of captured tables in a GTID set that are not in another one.
+
+    Args:
+        files: the binlog files of any server that has the second set.
+        start: has the GTIDs that are delivered, and how much of the transaction after them.
+        end: has the GTIDs that are wanted.
+        captures: whether a table of a database is captured.
+        connector: ``mysql`` or ``mariadb``.
+
+    Raises:
+        PositionPurged: the server no longer has all of these transactions.
+        ConnectorError: the binlog cannot be read.
+    """
+    known, wanted = start.gtid_set(connector), end.gtid_set(connector)
+    first = file_of_gtids(files, known)
+    if first is None:
+        raise PositionPurged(
+            f"the server no longer has the binlog of transactions that the connector has not read, after {start.gtids}"
+        )
+    names = files.names
+    for file in names[names.index(first) :]:
+        omitted = True  # until the first GTID event of the file
+        for event in _events_of(files, file):
+            if not isinstance(event, events.Gtid | events.MariadbGtidEvent):
+                if not omitted and _is_change(event, captures):
+                    return True
+                continue
+            head = Head(0, event)
+            omitted = head.gtid is not None and (head.within(known) or not head.within(wanted))
+            if not omitted and (start.event or start.row) and _is_begun(start, file, event, head):
+                if unread_rows(files, start, captures) != 0:
+                    return True
+                omitted = True
+    return False
+
+
+def _is_begun(start: SourceOffset, file: str, event: events.Event, head: Head) -> bool:
+    """Whether a position is within a transaction."""
+    if start.within is not None:
+        return head.gtid == start.within
+    header = event.header
+    return file == start.file and start.pos in (header.log_pos - header.size, header.log_pos)
+
+
+def _is_change(event: events.Event, captures: Captures) -> bool:
+    if isinstance(event, events.TableMap):
+        return captures(event.structure.database, event.structure.table)
+    return isinstance(event, events.Query) and _STRUCTURE.match(event.statement) is not None
+
+
+def _events_of(files: BinlogFiles, file: str) -> Iterator[events.Event]:
+    decoder = EventDecoder(file)
+    for packet in files.events(file):
+        decoded = decoder.decode(packet)
+        if isinstance(decoded, events.TransactionPayload):
+            yield from decoder.unpack(decoded)
+        elif decoded is not None:
+            yield decoded
 
 
 def _events_between(files: BinlogFiles, start: SourceOffset, end: SourceOffset) -> Iterator[events.Event]:
@@ -96,6 +186,8 @@ def _events_between(files: BinlogFiles, start: SourceOffset, end: SourceOffset) 
                 return
             _, _, _, size, log_pos, _ = HEADER.unpack_from(packet)
             decoded = decoder.decode(packet)
+            if position == _FIRST_EVENT and decoder.format is not None:
+                _refuse_files(file, str(decoder.format.header.server_id), end)
             if file != start.file or position >= start.pos:
                 if isinstance(decoded, events.TransactionPayload):
                     yield from decoder.unpack(decoded)
@@ -104,3 +196,12 @@ def _events_between(files: BinlogFiles, start: SourceOffset, end: SourceOffset) 
             position = end_of_event(position, size, log_pos)
         if binlog_order(file, position) >= last:
             return
+
+
+def _refuse_files(file: str, written_by: str, end: SourceOffset) -> None:
+    """Refuse files of another server, to which a connection of the same name leads."""
+    if end.server is not None and written_by != end.server:
+        raise Undecided(
+            f"the binlog file {file} is of the server with server_id {written_by}, but the tables are read from the "
+            f"one with server_id {end.server}: let database.hostname name one server, or use GTIDs"
+        )

@@ -24,6 +24,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Column, Table, TableId
 from rowtide.schema_history.server.query_event import QueryEvent
 from rowtide.verify.errors import Undecided
+from rowtide.verify.positions import Server
 
 _CHUNK_ROWS = 5_000
 _COMMITS_S = 60
@@ -143,9 +144,15 @@ class Source:
         position = committed_position(self.session, _COMMITS_S, "run the command when none is long")
         return replace(position, server=server_queries.server_id(self.session))
 
+    def server(self) -> Server:
+        """The server that answers."""
+        identity = server_queries.server_identity(self.session.client, mariadb=self.session.mariadb)
+        return Server(identity, server_queries.server_id(self.session))
+
     def view(self, table: SourceTable) -> TableView:
-        """Open a view of a table, until :meth:`end_view`."""
-        return open_table_view(self.session, table.id, server_queries.end_of_binlog(self.session), _COMMITS_S)
+        """Open a view of a table, until :meth:`end_view`. Its positions have GTIDs if the server has them."""
+        position = replace(server_queries.end_of_binlog(self.session), server=None)
+        return open_table_view(self.session, table.id, position, _COMMITS_S)
 
     def end_view(self) -> None:
         """Close the view."""

@@ -1,6 +1,6 @@
 """Edge: reads topics as records with their places, from the beginning and then what is added."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from rowtide.connector.records.change import Change
@@ -49,10 +49,23 @@ class Topic:
         """The number of partitions that were read."""
         return sum(map(len, self._read.values()))
 
-    def has_passed(self, order: ViewOrder) -> bool:
-        """Whether the last record of each partition is later than a view: records are in the order of the binlog."""
+    def has_passed(self, order: ViewOrder, position: Callable[[], Callable[[Place], bool | None]]) -> bool:
+        """Whether the last record of each partition is later than a view: records are in the order of the binlog.
+
+        Args:
+            order: of records and the view.
+            position: makes the test whether a record is before the end of the server's binlog. A transaction that the
+                server does not have says nothing: another one had it.
+        """
         last = self._last.values()
-        return 0 < len(last) == self.partitions and all(order.order(place) is Order.AFTER for place in last)
+        if len(last) != self.partitions or not last or any(order.order(place) is not Order.AFTER for place in last):
+            return False
+        return all(map(position(), last))
+
+    def ends(self) -> dict[tuple[str, int], int]:
+        """The offsets after the last committed record of each partition, by topic and partition."""
+        known = {name: self._reader.extents(name) or {} for name in self.names}
+        return {(name, partition): extent.high for name, of in known.items() for partition, extent in of.items()}
 
     def missing(self) -> list[str]:
         """The topics that do not exist."""

@@ -35,7 +35,7 @@ from rowtide.verify.comparison import (
 from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row
 from rowtide.verify.keys import key_condition
-from rowtide.verify.positions import Order, ViewOrder
+from rowtide.verify.positions import Order, Place, Server, ViewOrder, before
 from rowtide.verify.progress import Progress
 from rowtide.verify.source import Source, SourceTable
 from rowtide.verify.topic import Topic, TopicRecord
@@ -45,6 +45,8 @@ _ROUNDS = 3
 _KEYS = 500
 """Keys that are read again together."""
 _POLL_S = 0.5
+_COMMIT_S = 10.0
+"""How long a transaction may be in the binlog before it is committed."""
 
 Key = tuple[str, ...]
 Outcome = Literal["equal", "different", "undecided"]
@@ -138,6 +140,7 @@ class TableVerification:
         self._make_topic, self._progress, self._options, self._exact = topic, progress, options, exact
         self.result = Result(str(table.id))
         self._kinds = {column.name: column.data_type for column in table.structure.columns}
+        self._server = Server("", "0")
         self._forms: dict[tuple[str, ...], list[Canonical]] = {}
         self._topics = {table.form.topic: None}
         self._omitted: set[str] = set()
@@ -150,10 +153,18 @@ class TableVerification:
             ConnectorError: the source or the topic cannot be read.
         """
         run = self._keyed if self._table.key else self._counted
+        server = self._server = self._source.server()
+        result, start = self.result, self._source.position()
+        self._progress.is_of(server, start)  # refuses another one
         with TemporaryDirectory(dir=folder) as made:
             run(Path(made) / "rows.sqlite")
-        result = self.result
         result.end = self._source.position()
+        if self._source.server() != server:
+            raise Undecided(
+                f"another server answered during the run than {server.identity} (server_id {server.server_id}): let "
+                "database.hostname name one server"
+            )
+        self._progress.is_of(server, result.end)
         self._source.refuse_changed(self._table)
         if not result.differences and self._omitted:
             raise Undecided(
@@ -217,7 +228,7 @@ class TableVerification:
         self._consume(topic, fold)
         fold.watch(keys)
         rows, view = self._reread(keys)
-        left, order, end = list(keys), ViewOrder(view), view.end
+        left, order, end = list(keys), self._order(view), view.end
         delivered = False
         limit = time.monotonic() + self._options.timeout_s
         while True:
@@ -225,7 +236,7 @@ class TableVerification:
             left = [key for key in left if not self._is_proved(fold, key, rows.get(key), order)]
             if not left or delivered:
                 break
-            delivered = topic.has_passed(order) or self._progress.has_delivered(end, self._source.session)
+            delivered = self._is_delivered(topic, order, end)
             if not delivered:
                 self._await(limit, end, len(left))
         names = [column.name for column in self._table.key_columns]
@@ -234,6 +245,20 @@ class TableVerification:
             state = possible_states(fold.states(key), order)[-1]
             made[key] = difference(dict(zip(names, key, strict=False)), rows.get(key), state)
         return made
+
+    def _order(self, view: TableView) -> ViewOrder:
+        return ViewOrder(view, same_server=self._progress.is_of(self._server, view.end))
+
+    def _before_now(self) -> Callable[[Place], bool | None]:
+        """Tell whether a record is before the end of the server's binlog."""
+        now = self._source.position()
+        return before(now, same_server=self._progress.is_of(self._server, now))
+
+    def _is_delivered(self, topic: Topic, order: ViewOrder, end: SourceOffset) -> bool:
+        """Whether all records before the end of a view are in the topic."""
+        if topic.has_passed(order, self._before_now):
+            return True
+        return self._progress.has_delivered(end, self._source.session, self._server)
 
     def _is_proved(self, fold: KeyedFold, key: Key, row: Row | None, order: ViewOrder) -> bool:
         for state in possible_states(fold.states(key), order):
@@ -289,13 +314,16 @@ class TableVerification:
 
     def _counted(self, path: Path) -> None:
         """Compare a table without a key with the copies of each row in the topic, in one view."""
+        made = 0
         for number in itertools.count(1):
+            names = {*self._topics}
             fold = CountedFold(path.with_suffix(f".{number}"))
             try:
                 self._counted_once(fold)
             finally:
                 fold.close()
-            if not self.result.differences or number == _ROUNDS:
+            made += names == {*self._topics}  # else, the ends of some topics were not known before the view
+            if not self.result.differences or made == _ROUNDS:
                 break
         self.result.more = len(self.result.differences) >= self._options.most
 
@@ -304,6 +332,7 @@ class TableVerification:
         if not options.complete:
             raise Undecided("a table without a key can only be compared as a whole: omit --where and --sample")
         result.start, result.source_rows, result.topic_rows = source.position(), 0, 0
+        ends = self._topic().ends()
         view = source.view(self._table)
         try:
             for _, row in self._rows(source.rows(self._table, "TRUE")):
@@ -311,30 +340,53 @@ class TableVerification:
                 result.source_rows += 1
         finally:
             source.end_view()
-        topic, order, limit = self._topic(), ViewOrder(view), time.monotonic() + options.timeout_s
+        topic, order, limit = self._topic(), self._order(view), time.monotonic() + options.timeout_s
         within: list[list[tuple[Row, int]]] = []
         delivered = False
         while True:
             for found in topic.new_records():
                 if found.change is not None:
-                    self._count(fold, topic, found, order, within)
+                    self._count(fold, topic, found, self._order_of(found, ends, order), within)
             if _is_equal_within(fold, within) or delivered:
                 break
-            delivered = topic.has_passed(order) or self._progress.has_delivered(view.end, source.session)
+            delivered = self._is_delivered(topic, order, view.end)
             if not delivered:
                 self._await(limit, view.end, sum(1 for _ in fold.unlike()))
         result.differences = [_of_copies(*found) for found in itertools.islice(fold.unlike(), options.most)]
         self._refuse_missing(topic)
+
+    def _order_of(self, found: TopicRecord, ends: Mapping[tuple[str, int], int], order: ViewOrder) -> Order:
+        """Where the change of a record stands. What was in the topic before the view was opened is not after it."""
+        place = found.place
+        if place.snapshot:
+            return Order.BEFORE
+        at = order.order(place)
+        if place.offset < ends.get((found.topic, place.partition), 0) and at is Order.AFTER:
+            self._refuse_unknown(found)
+        return at
+
+    def _refuse_unknown(self, found: TopicRecord) -> None:
+        """Refuse a record with a transaction that the server does not have, after the moment that a commit takes."""
+        place, limit = found.place, time.monotonic() + _COMMIT_S
+        while not self._before_now()(place):
+            if time.monotonic() > limit:
+                raise Undecided(
+                    f"topic {found.topic} has a record (partition {place.partition}, offset {place.offset}) of the "
+                    f"position {', '.join(filter(None, (f'{place.file}:{place.pos}', place.gtid)))}, which server "
+                    f"{self._server.identity} does not have: it is of another server, or was lost in a fail-over. A "
+                    "table without a key cannot be compared then: write it again with a snapshot to an empty topic"
+                )
+            time.sleep(_POLL_S)
 
     def _count(
         self,
         fold: CountedFold,
         topic: Topic,
         found: TopicRecord,
-        order: ViewOrder,
+        position: Order,
         within: list[list[tuple[Row, int]]],
     ) -> None:
-        change, place = found.change, found.place
+        change = found.change
         assert change is not None
         self._refuse_others(found, change)
         if change.op == "t":
@@ -354,7 +406,6 @@ class TableVerification:
                     "columns that all have with --columns"
                 )
         self.result.topic_rows -= sum(number for _, number in known)
-        position = Order.BEFORE if place.snapshot else order.order(place)
         if position is Order.BEFORE and not within:
             for row, number in known:
                 fold.add(row, number)

@@ -130,7 +130,7 @@ def test_a_view_has_one_of_the_possible_states(
     """A view between two positions has the state of the last change before it."""
     states = [State({"n": "i0"}, ()), *(State({"n": f"i{pos}"}, (place(pos),)) for pos in positions)]
     view = TableView(SourceOffset("binlog.000001", seen), SourceOffset("binlog.000001", seen + window))
-    possible = possible_states(states, ViewOrder(view))
+    possible = possible_states(states, ViewOrder(view, same_server=True))
     read_at = data.draw(st.integers(seen, seen + window))
     last = [state for state, pos in zip(states, [0, *positions], strict=True) if pos < read_at][-1]
     assert last in possible
@@ -142,7 +142,7 @@ def test_a_view_has_one_of_the_possible_states(
 def test_gtids_are_compared_where_records_have_them() -> None:
     uuid = "00000000-0000-0000-0000-000000000001"
     view = TableView(SourceOffset("", 0, f"{uuid}:1-5"), SourceOffset("binlog.000009", 99, f"{uuid}:1-6"))
-    order = ViewOrder(view)
+    order = ViewOrder(view, same_server=False)
     found = [order.order(Place(0, n, "u", "binlog.000001", 4, f"{uuid}:{n}")).name for n in (5, 6, 7)]
     assert found == ["BEFORE", "WITHIN", "AFTER"]
     assert order.order(Place(0, 1, "r", "binlog.000001", 4, None, snapshot=True)).name == "WITHIN"
