@@ -230,6 +230,8 @@ def test_an_interrupted_snapshot_is_taken_again(mysql_db: Database, topics: Topi
     assert "the snapshot was interrupted" in log
     for name in slowly:
         del config.properties[name]
+    # The server ends the first worker's query when it next writes to the closed connection, which may take 10 s.
+    config.properties["snapshot.lock.timeout.ms"] = "60000"
     with Worker(config).streaming() as worker:
         assert "an earlier snapshot was interrupted" in worker.log
         mysql_db.execute("DELETE FROM t WHERE id=1")
