@@ -16,7 +16,7 @@ class Letter:
     Attributes:
         id: its id.
         topic: the topic of its record.
-        partition: the partition of its record, or -1 if none is chosen.
+        partition: the partition of its record, or -1 if none is chosen, or if the header is damaged.
         stage: the step that rejected the record.
         reason: the error.
         position: the resume position after the record, ``<file>:<position>``.
@@ -90,7 +90,7 @@ def whole(records: Iterable[StoredRecord], identity: str) -> Message:
         identity: the id of the dead letter.
 
     Raises:
-        ValueError: there is none, a part is missing, or the value is damaged.
+        ValueError: there is none, a part is missing, or the value or a header is damaged.
     """
     found: dict[int, StoredRecord] = {}
     for record in records:
@@ -101,6 +101,7 @@ def whole(records: Iterable[StoredRecord], identity: str) -> Message:
         raise ValueError(f"there is no dead letter {identity}: rowtide deadletters without --value lists them")
     pieces = [found[number] for number in sorted(found)]
     given = dict(pieces[0].headers)
+    _number(given, letters.PARTITION_HEADER, -1)  # a damaged one must not send the record to another partition
     count = _number(given, letters.PARTS_HEADER, 1)
     if len(pieces) != count:
         raise ValueError(f"dead letter {identity} has {count} parts, and {len(pieces)} of them are in the topic")
@@ -126,8 +127,10 @@ def _number(given: dict[str, bytes | None], header: str, missing: int, damaged: 
     text = letters.text_of(given, header)
     if not text:
         return missing
-    if text.isascii() and text.removeprefix("-").isdecimal():
-        return int(text[:20])
-    if damaged is None:
-        raise ValueError(f"the header {header} of dead letter {letters.text_of(given, letters.ID_HEADER)} is {text!r}")
-    return damaged
+    try:
+        return int(text)
+    except ValueError:
+        if damaged is not None:
+            return damaged
+        identity = letters.text_of(given, letters.ID_HEADER)
+        raise ValueError(f"the header {header} of dead letter {identity} is {text!r}") from None

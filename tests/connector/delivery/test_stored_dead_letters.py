@@ -8,6 +8,7 @@ from rowtide.connector.delivery.stored_dead_letters import Letter, letters_of, w
 from rowtide.connector.records.batch import Batch, Message
 from rowtide.connector.records.dead_letters import (
     PART_HEADER,
+    PARTITION_HEADER,
     PARTS_HEADER,
     SIZE_HEADER,
     DeadLetters,
@@ -64,7 +65,8 @@ def test_a_letter_without_a_value_is_whole(value: bytes | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "found"), [(PARTS_HEADER, (250, -1)), (SIZE_HEADER, (-1, 3)), (PART_HEADER, (250, 3))]
+    ("header", "found"),
+    [(PARTS_HEADER, (250, -1)), (SIZE_HEADER, (-1, 3)), (PART_HEADER, (250, 3)), (PARTITION_HEADER, (250, 3))],
 )
 def test_a_letter_with_a_damaged_header_does_not_hide_the_others(header: str, found: tuple[int, int]) -> None:
     damaged = [
