@@ -53,9 +53,9 @@ def conversion(
         return named(schema, json)
     match schema.type:
         case "bytes":
-            return None if placeholder is None and not json else _bytes((placeholder or "").encode(), json=json)
+            return _bytes(placeholder, json=json)
         case "string":
-            return None if placeholder is None else _text(placeholder, str)
+            return _text(placeholder, str)
         case "float" if not json:
             return lambda value: float(float_text(value))
         case "float" | "double":
@@ -86,9 +86,9 @@ def _base64(text: str) -> bytes:
     return a2b_base64(text, strict_mode=True)
 
 
-def _text(placeholder: str | None, kind: Callable[[str], str]) -> Convert:
+def _text(placeholder: str | None, kind: Callable[[str], str]) -> Convert | None:
     if placeholder is None:
-        return kind
+        return None if kind is str else kind
     if kind is str:
         return lambda value: UNAVAILABLE if value == placeholder else value
     return lambda value: UNAVAILABLE if value == placeholder else kind(value)
@@ -110,9 +110,13 @@ def _decimal(scale: int, encoding: Encoding) -> Convert:
     return functions[encoding]
 
 
-def _bytes(placeholder: bytes, *, json: bool) -> Convert:
+def _bytes(placeholder: str | None, *, json: bool) -> Convert | None:
+    if placeholder is None:
+        return _base64 if json else None
+    unavailable = placeholder.encode()
+
     def of_bytes(value: bytes) -> Any:
-        return UNAVAILABLE if value == placeholder else value
+        return UNAVAILABLE if value == unavailable else value
 
     return (lambda value: of_bytes(_base64(value))) if json else of_bytes
 
