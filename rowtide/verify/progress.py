@@ -41,22 +41,14 @@ class Progress:
         self._scanned: tuple[SourceOffset, SourceOffset, bool] | None = None
         self.stored: SourceOffset | None = None
 
-    def load(self) -> SourceOffset | None:
-        """Read the stored position; ``None`` if there is none.
-
-        Raises:
-            OffsetStoreError: it cannot be read.
-        """
-        self.stored = self._offsets.load()
-        return self.stored
-
     def is_of(self, server: Server, end: SourceOffset) -> bool:
-        """Whether records of the connector have positions in the binlog of a server.
+        """Whether records of the connector have positions in the binlog of a server, by its stored position.
 
         Raises:
-            Undecided: its position cannot be compared with one of the server.
+            OffsetStoreError: the position cannot be read.
+            Undecided: it cannot be compared with one of the server.
         """
-        stored = self.load()
+        stored = self.stored = self._offsets.load()
         if stored is None:
             return False
         refuse_other_server(stored, end, server)
@@ -73,12 +65,11 @@ class Progress:
             Undecided: the positions are of different servers, without GTIDs.
             ConnectorError: the binlog cannot be read.
         """
-        stored = self.load()
+        same_server, stored = self.is_of(server, end), self.stored
         if stored is None or stored.snapshot is not None:
             return False
-        refuse_other_server(stored, end, server)
         flavor = self._config.flavor.value
-        if has_passed(replace(stored, server=end.server if server.wrote(stored) else None), end, flavor):
+        if has_passed(replace(stored, server=end.server if same_server else None), end, flavor):
             return True
         if self._scanned is None or self._scanned[:2] != (stored, end):
             database, mariadb = self._config.database, self._config.flavor is Flavor.MARIADB
@@ -170,11 +161,15 @@ def _is_change(event: events.Event, captures: Captures) -> bool:
 def _events_of(files: BinlogFiles, file: str) -> Iterator[events.Event]:
     decoder = EventDecoder(file)
     for packet in files.events(file):
-        decoded = decoder.decode(packet)
-        if isinstance(decoded, events.TransactionPayload):
-            yield from decoder.unpack(decoded)
-        elif decoded is not None:
-            yield decoded
+        yield from _unpacked(decoder, decoder.decode(packet))
+
+
+def _unpacked(decoder: EventDecoder, event: events.Event | None) -> Iterator[events.Event]:
+    """Yield the events of a compressed transaction, or another event itself."""
+    if isinstance(event, events.TransactionPayload):
+        yield from decoder.unpack(event)
+    elif event is not None:
+        yield event
 
 
 def _events_between(files: BinlogFiles, start: SourceOffset, end: SourceOffset) -> Iterator[events.Event]:
@@ -189,10 +184,7 @@ def _events_between(files: BinlogFiles, start: SourceOffset, end: SourceOffset) 
             if position == _FIRST_EVENT and decoder.format is not None:
                 _refuse_files(file, str(decoder.format.header.server_id), end)
             if file != start.file or position >= start.pos:
-                if isinstance(decoded, events.TransactionPayload):
-                    yield from decoder.unpack(decoded)
-                elif decoded is not None:
-                    yield decoded
+                yield from _unpacked(decoder, decoded)
             position = end_of_event(position, size, log_pos)
         if binlog_order(file, position) >= last:
             return

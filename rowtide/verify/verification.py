@@ -14,6 +14,7 @@ import itertools
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -140,7 +141,6 @@ class TableVerification:
         self._make_topic, self._progress, self._options, self._exact = topic, progress, options, exact
         self.result = Result(str(table.id))
         self._kinds = {column.name: column.data_type for column in table.structure.columns}
-        self._server = Server("", "0")
         self._forms: dict[tuple[str, ...], list[Canonical]] = {}
         self._topics = {table.form.topic: None}
         self._omitted: set[str] = set()
@@ -153,9 +153,8 @@ class TableVerification:
             ConnectorError: the source or the topic cannot be read.
         """
         run = self._keyed if self._table.key else self._counted
-        server = self._server = self._source.server()
-        result, start = self.result, self._source.position()
-        self._progress.is_of(server, start)  # refuses another one
+        result, server = self.result, self._server
+        self._progress.is_of(server, self._source.position())  # refuses another one
         with TemporaryDirectory(dir=folder) as made:
             run(Path(made) / "rows.sqlite")
         result.end = self._source.position()
@@ -246,6 +245,11 @@ class TableVerification:
             made[key] = difference(dict(zip(names, key, strict=False)), rows.get(key), state)
         return made
 
+    @cached_property
+    def _server(self) -> Server:
+        """The server that answered first."""
+        return self._source.server()
+
     def _order(self, view: TableView) -> ViewOrder:
         return ViewOrder(view, same_server=self._progress.is_of(self._server, view.end))
 
@@ -332,7 +336,8 @@ class TableVerification:
         if not options.complete:
             raise Undecided("a table without a key can only be compared as a whole: omit --where and --sample")
         result.start, result.source_rows, result.topic_rows = source.position(), 0, 0
-        ends = self._topic().ends()
+        topic = self._topic()
+        ends = topic.ends()
         view = source.view(self._table)
         try:
             for _, row in self._rows(source.rows(self._table, "TRUE")):
@@ -340,7 +345,7 @@ class TableVerification:
                 result.source_rows += 1
         finally:
             source.end_view()
-        topic, order, limit = self._topic(), self._order(view), time.monotonic() + options.timeout_s
+        order, limit = self._order(view), time.monotonic() + options.timeout_s
         within: list[list[tuple[Row, int]]] = []
         delivered = False
         while True:
