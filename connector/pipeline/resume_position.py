@@ -137,7 +137,7 @@ class Progress:
         self._events_done = 2
 
     def at_event(self, start: int, end: int, server_id: int, timestamp: int) -> None:
-        """Advance to the next event; ``end`` 0 means that it has no own position (in compressed ones)."""
+        """Advance to the next event; ``end`` 0 means that it has none (in compressed ones)."""
         self.server_id = server_id
         self.timestamp_before = self.timestamp
         self.timestamp = timestamp

@@ -33,7 +33,7 @@ def unread_rows(
         skipped_operations: whose rows do not count either: any of c, u, d.
 
     Returns:
-        The number of rows; ``None`` if the files do not have the transaction, or it has no own rows (``XA
+        The number of rows; ``None`` if the files do not have the transaction, or it has no rows itself (``XA
         COMMIT``).
 
     Raises:

@@ -67,7 +67,7 @@ def check(
     database server, the privileges of the account, the captured tables, and the topics in Kafka. Reports all problems
     at once, and lists the captured tables and their topics. If the database and Kafka can be reached, it prints the
     position at which the connector would start. It changes no database, record, topic or position; with exactly-once
-    delivery, it opens and closes a transaction of its own transactional id (that of the connector with -check).
+    delivery, it opens and closes a transaction with another transactional id (the connector's with -check).
 
     With a schema registry, it asks for each captured table whether its schemas would be accepted, and registers none.
     --ddl asks the same for the tables as they would be after a statement.
