@@ -51,7 +51,7 @@ class DeadLetterReplay:
 
     def __init__(self, config: Configuration, dead_letters: DeadLettersConfig, reader: TopicReader) -> None:
         self._config, self._topic, self._reader = config, dead_letters.topic, reader
-        transforms = pipeline_settings(config, run_id()).transforms
+        self._transforms = transforms = pipeline_settings(config, run_id()).transforms
         self._transformer = None if transforms is None else Transformer(replace(transforms, tolerant=False))
         admins = TopicAdmins(config)
         ensure: Callable[[Collection[str]], None] = missing_topics(config, admins)
@@ -76,6 +76,8 @@ class DeadLetterReplay:
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self._producer.close()
+        if self._transforms is not None:
+            self._transforms.close()
 
     def replay(self, letter: Letter, *, overwrite: bool = False) -> list[str]:
         """Send the record of a dead letter, and return its topics; none if the transforms drop it.

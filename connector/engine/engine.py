@@ -126,9 +126,12 @@ class Engine:
         Raises:
             EngineError: it was started already, or closed.
         """
-        if self.config.transforms:
-            names = ", ".join(plugin.name for plugin in self.config.transforms)
-            log.warning("transforms (%s) apply to records, which sinks get; changes are handed out without them", names)
+        for kind, plugins in (("post.processors", self.config.post_processors), ("transforms", self.config.transforms)):
+            if plugins:
+                names = ", ".join(plugin.name for plugin in plugins)
+                log.warning(
+                    "%s (%s) apply to records, which sinks get; changes are handed out without them", kind, names
+                )
         self._start(ConnectorTask(self.config, changes=True, signalling=self._signalling))
 
     def _require_open(self) -> None:

@@ -2,12 +2,14 @@
 
 import secrets
 import time
+from dataclasses import replace
 
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue.values import placeholder_bytes
 from rowtide.connector.config.choices import HeaderConverterClass, SourceStructVersion
 from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.engine.converters import converter, header_converter, json_settings
+from rowtide.connector.engine.reselect_columns import ReselectColumns
 from rowtide.connector.records.batch import Headers
 from rowtide.connector.records.codecs.python_values import python_conversion
 from rowtide.connector.records.dead_letters import DeadLetters
@@ -15,6 +17,7 @@ from rowtide.connector.records.settings import LOSSLESS, MessageForm, PipelineSe
 from rowtide.envelope.column_converters import ColumnConverters
 from rowtide.envelope.legacy import LegacyEnvelope
 from rowtide.envelope.name_adjustment import field_name_adjuster, schema_name_adjuster
+from rowtide.envelope.post_processors import PostProcessor, ReselectOptions, post_processors
 from rowtide.envelope.settings import JsonSettings, ValueSettings
 from rowtide.envelope.table import RecordRules
 from rowtide.envelope.transforms import TransformChain, transform_chain
@@ -51,7 +54,8 @@ def pipeline_settings(
     Args:
         config: the configuration.
         run: the id of this run, see :func:`run_id`.
-        changes: rows become changes instead of messages; there are no messages of other kinds then, and no transforms.
+        changes: rows become changes instead of messages; there are no messages of other kinds, post-processors and
+            transforms then.
         form: what rows and statements become instead of Debezium's messages.
     """
     transforms, chosen = None, config.converters
@@ -63,7 +67,7 @@ def pipeline_settings(
         transforms = _transforms(config, form)
     if transforms is not None:
         keys = values = LOSSLESS
-    return PipelineSettings(
+    settings = PipelineSettings(
         connector=config.flavor.value,
         topic_prefix=config.topics.prefix,
         naming=config.topics.naming,
@@ -96,13 +100,25 @@ def pipeline_settings(
         changes=changes,
         form=form,
     )
+    if transforms is None or not config.post_processors:
+        return settings
+    processors = _post_processors(config, replace(settings, transforms=None))
+    return replace(settings, transforms=replace(transforms, processors=processors))
+
+
+def _post_processors(config: Configuration, settings: PipelineSettings) -> tuple[PostProcessor, ...]:
+    return tuple(
+        ReselectColumns(one, config.database, settings) if isinstance(one, ReselectOptions) else one
+        for one in post_processors(config.post_processors)
+    )
 
 
 def _transforms(config: Configuration, form: MessageForm | None) -> Transforms | None:
-    """The transforms and converters; ``None`` if messages are written as JSON directly."""
+    """The transforms and converters, without post-processors; ``None`` if messages are written as JSON directly."""
     chain, chosen = _chain(config), config.converters
     plain = all(isinstance(one, JsonConverterConfig) for one in (chosen.key, chosen.value))
-    if form is not None or (not chain.steps and plain and chosen.header is HeaderConverterClass.SIMPLE):
+    plain = plain and not (chain.steps or config.post_processors) and chosen.header is HeaderConverterClass.SIMPLE
+    if form is not None or plain:
         return None
     return Transforms(
         chain,

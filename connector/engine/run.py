@@ -201,6 +201,8 @@ class ConnectorRun:
             components.sink.close()
         if self._guard is not None and self._taken_over is None and not self._stop.is_set():
             failure = (self._guard.explain() if isinstance(failure, DeliveryError) else self._guard.failure) or failure
+        if self._settings.transforms is not None:
+            self._settings.transforms.close()
         if components is not None:
             components.store.close(failure)  # a consumer takes what is left, and then gets the end
             try:

@@ -12,6 +12,7 @@ from rowtide.connector.rows.row_compiler import Column
 from rowtide.envelope.converters.converter import Converter
 from rowtide.envelope.converters.headers import HeaderConverter, SimpleHeaderConverter
 from rowtide.envelope.json.text import JsonFormat
+from rowtide.envelope.post_processors import PostProcessor
 from rowtide.envelope.settings import FailureMode, JsonSettings
 from rowtide.envelope.table import RecordRules, TableSchema
 from rowtide.envelope.transforms import TransformChain
@@ -26,7 +27,7 @@ LOSSLESS = JsonSettings(schemas_enable=False, json_format=JsonFormat("BASE64", r
 
 @dataclass(frozen=True, slots=True)
 class Transforms:
-    """The transforms, which may be none, and the converters after them.
+    """The post-processors and transforms, which may be none, and the converters after them.
 
     Attributes:
         chain: the transforms.
@@ -36,6 +37,7 @@ class Transforms:
         tolerant: ``errors.tolerance=all``: skip a record that a transform or converter rejects.
         dead_letters: the topic where such a record is kept, if there is one.
         show_values: ``errors.log.include.messages``: whether messages may contain values of rows.
+        processors: the post-processors of change events, before the transforms.
     """
 
     chain: TransformChain
@@ -45,6 +47,12 @@ class Transforms:
     tolerant: bool = False
     dead_letters: DeadLetters | None = None
     show_values: bool = False
+    processors: tuple[PostProcessor, ...] = ()
+
+    def close(self) -> None:
+        """Close the post-processors. One that is used again connects again."""
+        for processor in self.processors:
+            processor.close()
 
 
 class MessageForm(Protocol):

@@ -1,7 +1,7 @@
-"""Applies single message transforms and converters to the batches of the pipeline, a snapshot or a heartbeat.
+"""Applies post-processors, transforms and converters to the batches of the pipeline, a snapshot or a heartbeat.
 
-With transforms, or a converter other than ``JsonConverter``, messages are first written in a lossless format
-(``settings.LOSSLESS``) and come with their schemas. Here they become Connect records, pass through the chain, and are
+With post-processors, transforms, or a converter other than ``JsonConverter``, messages are first written in a lossless
+format (``settings.LOSSLESS``) and come with their schemas. Here they become Connect records, pass the chain, and are
 written by the configured converters. Otherwise this module is not used.
 """
 
@@ -23,6 +23,7 @@ from rowtide.envelope.converters.headers import SimpleHeaderConverter
 from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import schema_from_json, value_from_json
 from rowtide.envelope.json.text import schema_text
+from rowtide.envelope.post_processors import first_failures
 from rowtide.envelope.schema import STRING, Schema
 from rowtide.envelope.transforms import ConnectRecord, Header, TransformError
 from rowtide.envelope.transforms.record import SchemaCache, Side, described
@@ -137,6 +138,7 @@ class Transformer:
     """Applies transforms and converters to batches on their way to the event store."""
 
     def __init__(self, transforms: Transforms) -> None:
+        self._processors = transforms.processors
         self._chain = transforms.chain
         self._keys = transforms.keys
         self._values = transforms.values
@@ -144,7 +146,9 @@ class Transformer:
         self._tolerant = transforms.tolerant
         self._dead_letters = transforms.dead_letters
         self._show_values = transforms.show_values
-        plain = not transforms.chain.steps and isinstance(transforms.headers, SimpleHeaderConverter)
+        plain = not (transforms.processors or transforms.chain.steps) and isinstance(
+            transforms.headers, SimpleHeaderConverter
+        )
         self._transcoder = Transcoder(transforms.keys, transforms.values) if native is not None and plain else None
 
     def outputs(self, outputs: Iterable[Output]) -> Iterator[Output]:
@@ -188,9 +192,9 @@ class Transformer:
         pieces: list[Batch] = []
         destination: tuple[str, int | None, int | None] | None = None
         messages: list[Message] = []
-        for given in batch.messages:
+        for given, processed in zip(batch.messages, self._records(batch), strict=True):
             try:
-                made = [(record, self._message(record)) for record in self._transformed(batch, given)]
+                made = [(record, self._message(record)) for record in self._transformed(processed)]
             except (TransformFailed, ConversionFailed) as error:
                 pieces += self._rejected(batch, given, error)
                 destination = None
@@ -221,9 +225,20 @@ class Transformer:
         log.warning("a record of topic %s %s is skipped (errors.tolerance=all): %s", batch.topic, place, error)
         return []
 
-    def _transformed(self, batch: Batch, message: Message) -> list[ConnectRecord]:
+    def _records(self, batch: Batch) -> Iterable[ConnectRecord | TransformError]:
+        """The records after the post-processors, or why they cannot be processed."""
+        records = (connect_record(batch, message) for message in batch.messages)
+        if not self._processors:
+            return records
+        found = list(records)
+        failures = first_failures(self._processors, found)
+        return [failures.get(place, record) for place, record in enumerate(found)]
+
+    def _transformed(self, processed: ConnectRecord | TransformError) -> list[ConnectRecord]:
         try:
-            return self._chain.records(_record(batch, message))
+            if isinstance(processed, TransformError):
+                raise processed
+            return self._chain.records(processed)
         except TransformError as error:
             raise TransformFailed(described(error, show_values=self._show_values)) from error
 
@@ -301,7 +316,8 @@ def _without_schema(data: bytes | None) -> tuple[Schema | None, bytes | None]:
 _DECODER = json.JSONDecoder(parse_float=Decimal)
 
 
-def _record(batch: Batch, message: Message) -> ConnectRecord:
+def connect_record(batch: Batch, message: Message) -> ConnectRecord:
+    """Return a message as a Connect record, of a batch in the format :data:`LOSSLESS` with its schemas."""
     assert batch.schemas is not None, f"a batch of topic {batch.topic} without its schemas"
     key_schema, value_schema = batch.schemas
     key, value, headers = message

@@ -21,6 +21,7 @@ from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRo
 from rowtide.connector.source.server_queries import selected
 from rowtide.envelope.converters.json import wrapping
 from rowtide.envelope.source import Snapshot, SourceTemplate
+from rowtide.envelope.table import TableSchema
 from rowtide.schema_history.model import Column, Table
 
 Row = TypeVar("Row", bound=Sequence[Any])
@@ -45,6 +46,11 @@ class SnapshotTable:
         self._key_open, self._key_close = wrapping(self._records.key, settings.keys)
         self._value_open, self._value_close = wrapping(self._records.envelope, settings.values)
         self.columns: Sequence[Column] = [record.column for record in self._records.columns]
+
+    @property
+    def records(self) -> TableSchema:
+        """The schemas of the records."""
+        return self._records
 
     @property
     def topic(self) -> str:

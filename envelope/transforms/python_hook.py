@@ -61,20 +61,20 @@ class _GivenList(list[Any]):
         return list, (list(self),)
 
 
-def _unchangeable(value: Any) -> Any:
+def unchangeable(value: Any) -> Any:
     """A value whose structs, maps and arrays refuse changes: one in place would be written without a check."""
     if isinstance(value, dict):
         return _GivenDict(
-            {name: _unchangeable(item) if type(item) in (dict, list) else item for name, item in value.items()}
+            {name: unchangeable(item) if type(item) in (dict, list) else item for name, item in value.items()}
         )
     if isinstance(value, list):
-        return _GivenList(map(_unchangeable, value))
+        return _GivenList(map(unchangeable, value))
     return value
 
 
 def _given(record: ConnectRecord) -> ConnectRecord:
-    headers = tuple(Header(name, schema, _unchangeable(value)) for name, schema, value in record.headers)
-    return replace(record, key=_unchangeable(record.key), value=_unchangeable(record.value), headers=headers)
+    headers = tuple(Header(name, schema, unchangeable(value)) for name, schema, value in record.headers)
+    return replace(record, key=unchangeable(record.key), value=unchangeable(record.value), headers=headers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rowtide.verify.canonical import UNKNOWN, is_equal
+from rowtide.connector.records.canonical import UNKNOWN, is_equal
 from rowtide.verify.fold import Row, State
 from rowtide.verify.positions import Order, Place, ViewOrder
 

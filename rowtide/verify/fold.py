@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from rowtide.verify.canonical import UNKNOWN
+from rowtide.connector.records.canonical import UNKNOWN
 from rowtide.verify.positions import Place
 
 Row = Mapping[str, str]

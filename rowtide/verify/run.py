@@ -12,12 +12,12 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.wiring import offset_store
+from rowtide.connector.records.canonical import shown
 from rowtide.connector.source.server_queries import DENIED
 from rowtide.decoder.decoder import Decoder
 from rowtide.errors import ConnectorError
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.store.topic_reader import TopicReader, TopicReadError
-from rowtide.verify.canonical import shown
 from rowtide.verify.comparison import Difference
 from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import Row

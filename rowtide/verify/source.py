@@ -16,13 +16,11 @@ from rowtide.connector.snapshot.chunks.key_ranges import Bound, KeyRanges, row_k
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView, open_table_view
 from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
 from rowtide.connector.snapshot.structure import plan
+from rowtide.connector.snapshot.structure.current_table import current_table
 from rowtide.connector.snapshot.view.committed_position import committed_position
 from rowtide.connector.source import server_queries
-from rowtide.connector.source.enum_labels import with_labels
 from rowtide.connector.source.session import Session
-from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Column, Table, TableId
-from rowtide.schema_history.server.query_event import QueryEvent
 from rowtide.verify.errors import Undecided
 from rowtide.verify.positions import Server
 
@@ -100,17 +98,8 @@ class Source:
         Raises:
             SnapshotError: it does not exist, may not be read, or cannot be parsed.
         """
-        session, settings = self.session, self._settings
-        server = server_queries.server(session)
-        text = server_queries.create_statement(session, name)
-        created = with_labels(session, name, text, server)
-        statements = plan.structure_statements(
-            {name: created}, server_queries.databases(session), server_queries.server_charset(session)
-        )
-        tables = Tables(server)
-        for statement in statements:
-            tables.apply(QueryEvent(statement.ddl, statement.database, position="the snapshot"))
-        structure = tables.table(name.database, name.table)
+        settings = self._settings
+        structure, text = current_table(self.session, name)
         if structure is None:
             raise Undecided("the structure of the table cannot be parsed")
         topic, augment = (

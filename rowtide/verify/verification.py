@@ -19,12 +19,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from rowtide.connector.records.canonical import UNKNOWN, Canonical, canonical_values
 from rowtide.connector.records.change import Change
 from rowtide.connector.records.change import Row as RowOfChange
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.snapshot.chunks.key_condition import key_condition
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView
 from rowtide.decoder.decoder import Decoder
-from rowtide.verify.canonical import UNKNOWN, Canonical, canonical_values
 from rowtide.verify.comparison import (
     Difference,
     Kind,
@@ -35,7 +36,6 @@ from rowtide.verify.comparison import (
 )
 from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row
-from rowtide.verify.keys import key_condition
 from rowtide.verify.positions import Order, Place, Server, ViewOrder, before
 from rowtide.verify.progress import Progress
 from rowtide.verify.source import Source, SourceTable

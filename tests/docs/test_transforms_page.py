@@ -1,4 +1,4 @@
-"""The code of docs/transforms.md and docs/converters.md runs."""
+"""The code of docs/transforms.md, docs/converters.md and docs/post_processors.md runs."""
 
 import re
 import sys
@@ -8,9 +8,10 @@ from types import ModuleType
 
 import pytest
 
-from rowtide.envelope.schema import Schema, struct
-from rowtide.envelope.transforms import ConnectRecord
-from rowtide.testing import RelationalColumn, convert
+from rowtide.envelope.post_processors import PythonPostProcessor, post_processors
+from rowtide.envelope.schema import STRING, Schema, struct
+from rowtide.envelope.transforms import ConnectRecord, Plugin
+from rowtide.testing import RelationalColumn, change, convert
 
 PAGES = Path(__file__).parents[2] / "docs"
 
@@ -48,3 +49,16 @@ def test_the_column_converter_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = RelationalColumn("paid", "shop.orders", "TINYINT", length=4)
     assert convert(module.Flags(), wide, 1) is None
     assert convert(module.Flags(), replace(wide, length=1, table="x.y"), 1, {"tables": "shop."}) is None
+
+
+def test_the_post_processor_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("shop_processors")
+    monkeypatch.setitem(sys.modules, "shop_processors", module)
+    exec(code("post_processors.md", "# shop_processors.py")[0], module.__dict__)
+    options = {"columns": "street,city"}
+    (made,) = post_processors([Plugin("addresses", "python:shop_processors.Addresses", options)])
+    assert isinstance(made, PythonPostProcessor)
+    row = {"street": STRING, "city": STRING.with_optional(True), "zip": STRING}
+    record = change(row, after={"street": "a", "city": None, "zip": "b"})
+    assert made.apply([record]) == [None]
+    assert record.value["after"] == {"street": "***", "city": None, "zip": "b"}

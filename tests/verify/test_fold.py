@@ -9,9 +9,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rowtide.connector.records.canonical import UNKNOWN
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView
-from rowtide.verify.canonical import UNKNOWN
 from rowtide.verify.comparison import difference, is_same, not_compared, possible_states
 from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row, State
 from rowtide.verify.positions import Place, ViewOrder

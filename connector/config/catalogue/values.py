@@ -152,8 +152,8 @@ POST_PROCESSORS = Property(
     names(),
     (),
     "Names of post-processors, each with `<name>.type` and its own options.",
-    Status.NOT_YET,
-    "post-processors are not implemented yet; a transform in Python can change keys and values",
+    Status.PARTLY,
+    "Debezium's ReselectColumnsPostProcessor, and classes in Python by `python:module.Class`; no other classes in Java",
     default_text="",
 )
 UNAVAILABLE_PLACEHOLDER = Property(

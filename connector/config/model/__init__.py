@@ -535,6 +535,7 @@ class Configuration:
     transforms: tuple[Plugin, ...]
     predicates: tuple[Plugin, ...]
     column_converters: tuple[Plugin, ...]
+    post_processors: tuple[Plugin, ...]
     guardrail: GuardrailConfig
     metric_tags: Mapping[str, str]
     canal_gtids: bool

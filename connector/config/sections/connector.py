@@ -1,7 +1,7 @@
 """Builds the configuration from properties, and checks rules that involve several properties; pure."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rowtide.connector.config.catalogue import canal, connect, connection, history, running, topics, values
 from rowtide.connector.config.catalogue.property import Flavor, Property
@@ -34,6 +34,7 @@ from rowtide.connector.config.sections.source import (
 )
 from rowtide.connector.config.sections.topics import topics_config
 from rowtide.envelope.column_converters import ColumnConverters
+from rowtide.envelope.post_processors import post_processors
 from rowtide.envelope.transforms import Plugin, TransformConfigurationError, transform_chain
 from rowtide.topics.java_regex import InvalidPatternError
 
@@ -75,7 +76,8 @@ def build(
         kafka=kafka,
         transforms=_plugins(reader, connect.TRANSFORMS),
         predicates=_plugins(reader, connect.PREDICATES),
-        column_converters=_column_converters(reader),
+        column_converters=_classes(reader, values.CONVERTERS),
+        post_processors=_classes(reader, values.POST_PROCESSORS),
         guardrail=GuardrailConfig(reader[running.GUARDRAIL_MAX], reader[running.GUARDRAIL_ACTION]),
         metric_tags=_metric_tags(reader),
         canal_gtids=reader[canal.GTIDS],
@@ -86,7 +88,8 @@ def build(
     )
     _distinct_topics(reader, configuration)
     _transforms_are_right(reader, configuration)
-    _column_converters_are_right(reader, configuration)
+    _classes_are_right(reader, ColumnConverters, configuration.column_converters)
+    _classes_are_right(reader, post_processors, configuration.post_processors)
     _acknowledges_delivery(reader, configuration)
     return configuration, reader.problems
 
@@ -149,17 +152,20 @@ def _transforms_are_right(reader: PropertyReader, configuration: Configuration) 
             reader.problem(problem.property, problem.message)
 
 
-def _column_converters(reader: PropertyReader) -> tuple[Plugin, ...]:
+def _classes(reader: PropertyReader, property_: Property[tuple[str, ...]]) -> tuple[Plugin, ...]:
+    """The classes that a property names, each with the options that have its name as prefix."""
     plugins: list[Plugin] = []
-    for name in reader[values.CONVERTERS]:
+    for name in reader[property_]:
         options = reader.with_prefix(f"{name}.")
         plugins.append(Plugin(name, options.pop("type", "").strip(), options))
     return tuple(plugins)
 
 
-def _column_converters_are_right(reader: PropertyReader, configuration: Configuration) -> None:
+def _classes_are_right(
+    reader: PropertyReader, make: Callable[[Sequence[Plugin]], object], plugins: Sequence[Plugin]
+) -> None:
     try:
-        ColumnConverters(configuration.column_converters)
+        make(plugins)
     except TransformConfigurationError as error:
         for problem in error.problems:
             reader.problem(problem.property, problem.message)

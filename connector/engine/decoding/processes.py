@@ -95,13 +95,18 @@ def decoder_processes(
 ) -> "DecoderProcesses | None":
     """Decoder processes, which start with the first large chunk; ``None`` if there are to be none.
 
+    Post-processors can have a connection to the server or a state, so with them rows are decoded in this process.
+
     Args:
         number: how many.
         settings: of the pipeline.
         form: of the outputs.
         clock: for the processing times, in ns since the epoch.
     """
-    return DecoderProcesses(number, settings, form, clock) if number and not settings.changes else None
+    post_processed = settings.transforms is not None and settings.transforms.processors
+    if not number or settings.changes or post_processed:
+        return None
+    return DecoderProcesses(number, settings, form, clock)
 
 
 @contextlib.contextmanager

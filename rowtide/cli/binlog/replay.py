@@ -91,8 +91,8 @@ def replay(config: tuple[str, ...], *, binlog: Path, start: SourceOffset | None,
     not_required = _SERVER | _HISTORY | (_KAFKA if output == "-" else frozenset())
     configuration = read_configuration(config, not_required)
     started = time.monotonic()
+    settings = pipeline_settings(configuration, run_id())
     try:
-        settings = pipeline_settings(configuration, run_id())
         if output == "kafka":
             done = _send(configuration, settings, binlog, start)
         elif form == "canal":
@@ -108,6 +108,9 @@ def replay(config: tuple[str, ...], *, binlog: Path, start: SourceOffset | None,
             f"{error.filename or 'standard output'}: {error.strerror or error}. The output is incomplete, and may "
             "end within a line"
         ) from None
+    finally:
+        if settings.transforms is not None:
+            settings.transforms.close()
     made = "entries" if form == "canal" else "records"
     click.echo(f"{done} {made} in {time.monotonic() - started:.1f} s", err=True)
 

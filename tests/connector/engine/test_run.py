@@ -19,6 +19,7 @@ from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.delivery.offset_store import InMemoryOffsetStore
 from rowtide.connector.delivery.sinks import Record, RecordSinkDelivery
 from rowtide.connector.engine import run as run_module
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.run import ConnectorRun
 from rowtide.connector.engine.start.written_snapshot import write_snapshot
 from rowtide.connector.records.batch import Batch, HistoryEntry
@@ -178,7 +179,8 @@ def test_a_stop_that_interrupts_the_checks_is_no_failure(
     """Unless they have found what would not pass."""
     failed = CheckFailedError([Finding(Severity.ERROR, "database.hostname", "no", retriable=away)])
     stop = threading.Event()
-    run = ConnectorRun(from_properties(PROPERTIES), cast("Any", None), stop, None, check=True)
+    config = from_properties(PROPERTIES)
+    run = ConnectorRun(config, pipeline_settings(config, "run"), stop, None, check=True)
     checking = threading.Event()
 
     def work() -> None:

@@ -105,7 +105,7 @@ CASES = [
     ("database.protocol", "x", "does not exist for mariadb"),
     ("connector.class", "io.debezium.connector.postgresql.PostgresConnector", "must be one of io.debezium.connector"),
     ("custom.metric.tags", "team", "is not of the form name=value"),
-    ("post.processors", "a", "does not support yet"),
+    ("post.processors", "a", "a.type: is required"),
     ("source.struct.version", "v3", "must be one of v2, v1"),
     ("unavailable.value.placeholder", "hex:0g", "hexadecimal"),
     ("database.password", "${file:/does/not/exist:key}", "cannot be resolved: /does/not/exist cannot be read"),

@@ -17,7 +17,7 @@ def problems_of(properties: dict[str, str]) -> dict[str, str]:
 
 
 HARMLESS = {"openlineage.integration.enabled": "true", "queue.provider.type": "disk"}
-HARMFUL = {"post.processors": "a", "tabel.include.list": "a"}
+HARMFUL = {"schema.history.internal.redis.address": "a", "tabel.include.list": "a"}
 
 
 def test_without_the_option_every_unsupported_property_is_an_error_that_names_the_option() -> None:

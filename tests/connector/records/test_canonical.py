@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rowtide.connector.records.canonical import canonical_values, is_equal, json_text, shown, value_text
 from rowtide.connector.records.change import UNAVAILABLE, Geometry, JsonText
+from rowtide.connector.snapshot.chunks.key_condition import key_condition
 from rowtide.schema_history.model import Column
-from rowtide.verify.canonical import canonical_values, is_equal, json_text, shown, value_text
-from rowtide.verify.keys import key_condition
 
 SCALARS = st.one_of(
     st.none(),

@@ -1,0 +1,146 @@
+"""ReselectColumnsPostProcessor on real servers: what the stream lacks comes from the table as it is now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rowtide.connector.config import from_properties
+from rowtide.connector.engine.decoding.forms import RecordForm
+from rowtide.connector.engine.decoding.processes import decoder_processes
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.errors import SnapshotError
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.binlog_stream import StreamBroken
+from rowtide.envelope.post_processors import RESELECT
+from rowtide.envelope.schema import INT32
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.server.query_event import Flavor, Server
+from rowtide.testing import change
+from tests.support.configurations import PROPERTIES
+from tests.support.mysql.live_database import configured, streamed
+from tests.support.recordings.golden import written
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database, MariaDB, MySQL
+
+pytestmark = pytest.mark.servers
+ROW = {"id": INT32, "a": INT32.with_optional(True)}
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def database(request: pytest.FixtureRequest) -> Iterator[Database]:
+    server: MySQL | MariaDB = request.getfixturevalue(request.param)
+    server.execute("FLUSH BINARY LOGS")  # the binlog from here has the database and its tables
+    with server.database() as found:
+        yield found
+
+
+def records(database: Database, properties: dict[str, str] | None = None) -> list[dict[str, Any]]:
+    """The values of all records since the last FLUSH BINARY LOGS, with the table as it is now."""
+    config = configured(
+        database, {"post.processors": "again", "again.type": RESELECT, "rowtide.values": "exact", **(properties or {})}
+    )
+    files = database.server.query("SHOW BINARY LOGS")
+    start = SourceOffset(str(files[-1][0]), 4)
+    flavor = Flavor.MARIADB if database.server.name == "mariadb" else Flavor.MYSQL
+    steps = streamed(config, Tables(Server(flavor)), start, (str(files[-1][0]), int(files[-1][1])))
+    outputs = [output for step in steps for output in step.outputs]
+    return [
+        json.loads(message.value)
+        for message in written(outputs)
+        if message.value is not None and '"op":"' in message.value
+    ]
+
+
+def test_null_and_omitted_values_are_those_of_the_table_now(database: Database) -> None:
+    database.execute(
+        "CREATE TABLE t (k VARCHAR(20), d DATETIME(6), b VARBINARY(8), u BIGINT UNSIGNED, n INT, note TEXT, data BLOB, "
+        "price DECIMAL(10,2), PRIMARY KEY (k, d, b, u))"
+    )
+    key = "'é''x', '2024-02-29 10:11:12.000001', x'00ff', 18446744073709551615"
+    precise = {"bigint.unsigned.handling.mode": "precise"}
+    database.execute(
+        "SET SESSION binlog_row_image = 'NOBLOB'",
+        f"INSERT INTO t VALUES ({key}, NULL, 'long', x'0102', NULL), ('other', NOW(), '', 1, 1, 'n', '', 2)",
+        "UPDATE t SET n = 5 WHERE u > 1",
+        "UPDATE t SET price = 12.5, note = 'longer' WHERE u > 1",
+    )
+    first, other, *updates = records(database, precise)
+    expected = {"n": 5, "note": "longer", "data": "AQI=", "price": "BOI="}
+    assert {name: first["after"][name] for name in expected} == expected | {"note": "long"}, "the insert had the text"
+    assert other["after"]["n"] == 1
+    for update in updates:
+        assert update["op"] == "u"
+        assert {name: update["after"][name] for name in expected} == expected
+        assert update["before"]["note"] == "__debezium_unavailable_value", "it is not known any more"
+
+
+def test_only_chosen_columns_are_read_again(database: Database) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
+    database.execute("INSERT INTO t VALUES (1, NULL, NULL)")
+    database.execute("UPDATE t SET a = 1, b = 2")
+    chosen = {"again.reselect.columns.include.list": rf"{database.name}\.t:B"}
+    assert records(database, chosen)[0]["after"] == {"id": 1, "a": None, "b": 2}
+    assert records(database, {"again.reselect.null.values": "false"})[0]["after"] == {"id": 1, "a": None, "b": None}
+
+
+@pytest.mark.parametrize(
+    ("ddl", "reason"),
+    [
+        ("DELETE FROM t", "1 of 1 rows do not exist any more"),
+        ("DROP TABLE t", "doesn't exist"),
+        ("ALTER TABLE t MODIFY a VARCHAR(9)", "column a has another type now, or was dropped"),
+        ("ALTER TABLE t DROP PRIMARY KEY", "it has no primary key"),
+    ],
+)
+def test_what_cannot_be_read_stays_as_it_is_or_stops_the_connector(
+    database: Database, ddl: str, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    database.execute("INSERT INTO t VALUES (1, NULL)")
+    if not ddl.startswith("DELETE"):
+        database.execute("UPDATE t SET a = 2")
+    database.execute(ddl)
+    assert records(database)[0]["after"] == {"id": 1, "a": None}
+    assert f"again: columns of table {database.name}.t cannot be read again" in caplog.text
+    assert reason in caplog.text
+    with pytest.raises(SnapshotError, match=r"reselect\.error\.handling\.mode=fail"):
+        records(database, {"again.reselect.error.handling.mode": "fail"})
+
+
+def test_a_masked_key_is_never_looked_up(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    database.execute("CREATE TABLE t (id VARCHAR(9) PRIMARY KEY, a INT)")
+    database.execute("INSERT INTO t VALUES ('abcdef', NULL), ('abc', 1)")
+    found = records(database, {"column.truncate.to.3.chars": rf"{database.name}\.t\.id"})
+    assert found[0]["after"]["a"] is None, "not the row abc"
+    assert "column id of the key is masked, truncated or converted" in caplog.text
+
+
+def test_the_key_of_the_record_can_be_used(database: Database) -> None:
+    database.execute("CREATE TABLE t (code INT NOT NULL, a INT)")
+    database.execute("INSERT INTO t VALUES (7, NULL)")
+    database.execute("UPDATE t SET a = 3")
+    properties = {"message.key.columns": rf"{database.name}\.t:code", "again.reselect.use.event.key": "true"}
+    assert records(database, properties)[0]["after"] == {"code": 7, "a": 3}
+
+
+def test_without_a_connection_the_stream_begins_again(mysql_db: Database) -> None:
+    config = configured(
+        mysql_db,
+        {"post.processors": "again", "again.type": RESELECT, "database.port": "1", "database.ssl.mode": "disabled"},
+    )
+    transforms = pipeline_settings(config, "run").transforms
+    assert transforms is not None
+    record = change(ROW, after={"id": 1, "a": None}, key=("id",), topic=f"live.{mysql_db.name}.t")
+    with pytest.raises(StreamBroken, match=r"post\.processors: again"):
+        transforms.processors[0].apply([record])
+
+
+def test_rows_are_decoded_in_the_process_of_the_post_processors() -> None:
+    properties = {"post.processors": "again", "again.type": RESELECT}
+    settings = pipeline_settings(from_properties({**PROPERTIES, **properties}), "run")
+    assert decoder_processes(2, settings, RecordForm()) is None
