@@ -29,6 +29,15 @@ _INTEGER_LITERALS = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _REMOVED = "_rowtide_removed"
 _SOURCE = "_rowtide_rows"
 """The view that a merge reads."""
+_CACHED_SOURCE = {
+    "spark.databricks.delta.merge.materializeSource": "none",
+    "spark.databricks.delta.merge.failSourceCachedAfterMaterialization": "false",
+}
+"""Settings of a merge whose rows are cached, and are made of Kafka's records alone.
+
+Delta would copy its source, and refuse one that is cached: a cached table may be read again at another version. Records
+are the same when they are read again, and so is the last one of each key.
+"""
 _COMMIT_FILE = re.compile(r"[0-9]{20}\.json")
 _SEARCHED_COMMITS = 1000
 """How many commits are searched for the newest one of rowtide: it is mostly the last."""
@@ -96,14 +105,18 @@ class DeltaFormat:
                 f"WHEN NOT MATCHED AND NOT s.{DELETED} THEN INSERT ({', '.join(names)}) "
                 f"VALUES ({', '.join(f's.{name}' for name in names)})"
             )
-            return self._merge(path, merge, cached, replace, commit)
+            with self._settings(_CACHED_SOURCE):
+                return self._merge(path, merge, cached, replace, commit)
         finally:
             cached.unpersist()
 
     def replace_rows(
         self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit
     ) -> RowCounts:
-        """Remove and add rows in one commit."""
+        """Remove and add rows in one commit.
+
+        The rows may come from the table itself, so Delta copies them before it merges.
+        """
         if removed is None and not replace:
             return self._append(path, added, commit)
         names = [quote(name) for name in added.columns]
@@ -192,22 +205,29 @@ class DeltaFormat:
             "spark.databricks.delta.write.txnVersion": str(commit.version),
             "spark.databricks.delta.commitInfo.userMetadata": commit.to_json(),
         }
-        for name, value in settings.items():
-            self.spark.conf.set(name, value)
         metrics: dict[str, str] = {}
         try:
-            yield metrics
+            with self._settings(settings):
+                yield metrics
         except PySparkException as error:
             if "DELTA_CONCURRENT_TRANSACTION" in str(error):
                 raise OverlappingRunsError(commit.batch) from error
             raise
-        finally:
-            for name in settings:
-                self.spark.conf.unset(name)
         newest, found = self._newest_commit(path, commit.app_id)
         commit.is_applied(newest)
         if newest == commit:
             metrics.update(found)
+
+    @contextmanager
+    def _settings(self, settings: Mapping[str, str]) -> Iterator[None]:
+        """Set settings of the session while the context is open."""
+        for name, value in settings.items():
+            self.spark.conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name in settings:
+                self.spark.conf.unset(name)
 
     def newest_commit(self, path: str, app_id: str) -> Commit | None:
         """Return the newest commit of this state."""

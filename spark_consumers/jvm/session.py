@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 from rowtide.spark_consumers.errors import SettingsError
 from rowtide.spark_consumers.jvm.collector import parallel_collector
 
-KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
-DELTA_PACKAGE = "io.delta:delta-spark_2.13:4.0.0"
-AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.0.0"
-"""Later versions do not resolve from every mirror: the token provider that the Kafka package needs is missing."""
+KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1"
+DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
+AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.1.1"
+"""For the PySpark of pyproject.toml. Of the later versions of Spark, a jar is missing in some mirrors."""
 
 _DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -196,8 +196,6 @@ def own_session(spark: SparkSession) -> SparkSession:
     session.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
     session.conf.set("spark.sql.inMemoryColumnarStorage.batchSize", "500")
     session.conf.set("spark.databricks.delta.history.metricsEnabled", "true")  # has the number of rows
-    # The source of a merge is cached already, and reading the same offsets again returns the same rows.
-    session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
     return session
 
 

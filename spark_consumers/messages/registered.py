@@ -251,4 +251,4 @@ def _protobuf_decoder(texts: Mapping[bytes, str]) -> Callable[..., Any]:
         except (ArithmeticError, LookupError, ValueError):
             return None
 
-    return F.udf(decode, "string")
+    return F.udf(decode, "string", useArrow=False)  # Arrow is optional, and Spark infers its use from type hints

@@ -58,4 +58,4 @@ def test_there_are_no_duplicate_libraries() -> None:
     extra = [catalogue._artifact(jar) for jar in spark_jars()]
     assert len(set(extra)) == len(extra)
     assert not own & set(extra)
-    assert {"delta-spark_2.13", "spark-sql-kafka-0-10_2.13"} <= set(extra)
+    assert {"delta-spark_4.1_2.13", "spark-sql-kafka-0-10_2.13"} <= set(extra)

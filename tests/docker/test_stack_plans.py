@@ -196,13 +196,14 @@ def test_java_properties_keep_back_slashes() -> None:
 @pytest.mark.parametrize(
     ("jar", "artifact"),
     [
-        ("delta-spark_2.13-4.0.0.jar", "delta-spark_2.13"),
+        ("delta-spark_4.1_2.13-4.4.0.jar", "delta-spark_4.1_2.13"),
         ("commons-pool2-2.12.0.jar", "commons-pool2"),
-        ("spark-sql-kafka-0-10_2.13-4.0.0.jar", "spark-sql-kafka-0-10_2.13"),
+        ("spark-sql-kafka-0-10_2.13-4.1.1.jar", "spark-sql-kafka-0-10_2.13"),
         ("netty-common-4.1.118.Final-linux-x86_64.jar", "netty-common"),
         ("slf4j-api-2.0.0-alpha1.jar", "slf4j-api"),
         ("RoaringBitmap-1.3.0.jar", "RoaringBitmap"),
         ("jsr305-3.0.0.jar", "jsr305"),
+        ("zstd-jni-1.5.7-3.jar", "zstd-jni"),
     ],
 )
 def test_the_artifact_of_a_jar(jar: str, artifact: str) -> None:

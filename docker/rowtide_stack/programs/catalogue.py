@@ -35,9 +35,9 @@ MARIADB_VERSION = "11.4.5"
 MYSQL_SUITE = "sid"
 """The only Debian release with packages of the MySQL server."""
 SPARK_PACKAGES = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
-    "org.apache.spark:spark-avro_2.13:4.0.0",
-    "io.delta:delta-spark_2.13:4.0.0",
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1",
+    "org.apache.spark:spark-avro_2.13:4.1.1",
+    "io.delta:delta-spark_4.1_2.13:4.4.0",
 )
 
 
@@ -159,6 +159,6 @@ def _unpack_mariadb(folder: Path) -> None:
 
 
 def _artifact(jar: Path) -> str:
-    """``delta-spark_2.13`` of ``delta-spark_2.13-4.0.0.jar``."""
-    # A version has a dot after its first number, unlike the "0-10" in spark-sql-kafka-0-10_2.13-4.0.0.jar.
-    return re.sub(r"-\d+(\.\w+)+([-.][A-Za-z]\w*)*\.jar$", "", jar.name)
+    """``delta-spark_4.1_2.13`` of ``delta-spark_4.1_2.13-4.4.0.jar``."""
+    # A version has a dot after its first number, unlike the "0-10" in spark-sql-kafka-0-10_2.13-4.1.1.jar.
+    return re.sub(r"-\d+(\.\w+)+([-.]\w+)*\.jar$", "", jar.name)

@@ -1,8 +1,12 @@
 """The settings of the Spark session."""
 
+import re
+
 import pytest
+from rowtide_stack.programs.catalogue import SPARK_PACKAGES
 
 from rowtide.spark_consumers.jvm.session import fit_session, own_session, partitions, session_settings, uncompiled
+from tests.support.pages import PAGES
 
 UI = "spark.ui.enabled"
 
@@ -30,6 +34,12 @@ def test_jars_replace_packages() -> None:
     assert "spark.jars.packages" not in session_settings(delta=True, jars="a.jar")
     assert session_settings(delta=True, packages="x:y:1")["spark.jars.packages"] == "x:y:1"
     assert "delta" in session_settings(delta=True)["spark.jars.packages"]
+
+
+def test_the_packages_are_those_of_the_tests_and_of_the_page() -> None:
+    packages = set(session_settings(delta=True, avro=True)["spark.jars.packages"].split(","))
+    assert packages == set(SPARK_PACKAGES)
+    assert packages == set(re.findall(r"`([\w.]+:[\w.-]+:[\w.]+)`", PAGES["spark"]))
 
 
 @pytest.mark.spark
