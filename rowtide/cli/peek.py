@@ -14,6 +14,7 @@ import click
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from rowtide.cli.addresses import SERVERS, URL
 from rowtide.cli.connectors import CONFIG, read_configuration
 from rowtide.cli.record_text import lacks_schema, record_lines
 from rowtide.cli.registries import registry_of, registry_source
@@ -59,9 +60,10 @@ _SPARE = 50  # offsets that are read for each record to print: markers and abort
     help="The configuration of the connector, for the addresses of Kafka and the topic prefix; repeat it for several "
     "files.",
 )
-@click.option("--bootstrap-servers", metavar="HOST:PORT,...", help="Addresses of Kafka brokers.")
+@click.option("--bootstrap-servers", type=SERVERS, metavar="HOST:PORT,...", help="Addresses of Kafka brokers.")
 @click.option(
     "--registry",
+    type=URL,
     metavar="URL",
     help="The schema registry of records in Avro and Protobuf; by default that of the configuration.",
 )

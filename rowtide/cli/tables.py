@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 import click
 from rich.console import Console
 
+from rowtide.cli.addresses import SERVERS, URL
 from rowtide.connector.config import ConfigurationError, load, read_properties
 from rowtide.connector.config.catalogue.values import placeholder_bytes
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
@@ -35,7 +36,7 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
 
 
 @click.command("tables", short_help="Update Spark tables from the topics.")
-@click.option("--bootstrap-servers", metavar="HOST:PORT,...", help="Addresses of Kafka brokers.")
+@click.option("--bootstrap-servers", type=SERVERS, metavar="HOST:PORT,...", help="Addresses of Kafka brokers.")
 @click.option(
     "--topic-prefix", metavar="PREFIX", help="topic.prefix of the connector: the topics of all its tables are read."
 )
@@ -80,6 +81,7 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
 )
 @click.option(
     "--registry",
+    type=URL,
     metavar="URL",
     help="The schema registry of records in Avro and Protobuf.  [default: that of --config]",
 )

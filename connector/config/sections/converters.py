@@ -25,6 +25,7 @@ from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.envelope.avro.schemas import AvroFormat
 from rowtide.envelope.converters.registry import SchemaIds, SubjectNames
 from rowtide.envelope.protobuf.messages import ProtobufFormat
+from rowtide.topics.addresses import url_problem
 
 T = TypeVar("T")
 
@@ -198,9 +199,9 @@ def _apicurio(settings: _Settings) -> AvroConverterConfig:
 
 def _check_urls(settings: _Settings, one: Property[tuple[str, ...]]) -> None:
     for url in settings[one]:
-        if re.fullmatch(r"https?://[^\s/]+.*", url) is None:
-            shown = re.sub(r"//[^@/]*@", "//***@", url)
-            settings.problem(one, f"{shown!r} is not of the form http://host:port or https://host:port")
+        problem = url_problem(url)
+        if problem is not None:
+            settings.problem(one, problem)
 
 
 def _protobuf(settings: _Settings) -> ProtobufConverterConfig:

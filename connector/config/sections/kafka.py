@@ -31,10 +31,10 @@ from rowtide.connector.config.model import (
 from rowtide.connector.config.secret import Secret
 from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.connector.config.sections.source import event_failure
+from rowtide.topics.addresses import server_problems, url_problem
 from rowtide.topics.internal import history_settings, offsets_settings
 
 _COMMON = re.compile(connect.CLIENTS.pattern)
-_SERVER = re.compile(r"(?:[A-Z_]+://)?(?:\[[0-9a-fA-F:%.]+\]|[a-zA-Z0-9_.\-]+):([0-9]{1,5})")
 _PRODUCER = ("producer.", "producer.override.")
 
 
@@ -69,13 +69,8 @@ def client_settings(reader: PropertyReader, kind: ClientKind, prefixes: tuple[st
 
 def check_servers(reader: PropertyReader, name: str, servers: str) -> None:
     """Report brokers that are not of the form host:port, or that there is none."""
-    found = [server.strip() for server in servers.split(",") if server.strip()]
-    if not found:
-        reader.problem(name, "names no broker: give host:port,…")
-    for server in found:
-        match = _SERVER.fullmatch(server)
-        if match is None or not 0 < int(match[1]) <= 0xFFFF:
-            reader.problem(name, f"{server!r} is not of the form host:port")
+    for problem in server_problems(servers):
+        reader.problem(name, problem)
 
 
 def delivery_config(reader: PropertyReader, producer: ClientSettings) -> DeliveryConfig:
@@ -108,6 +103,9 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
     if sink == "kafka" and reader[connect.PRODUCER_KIND] is ProducerKind.NATIVE:
         for problem in native_producer.problems(producer):
             reader.problem(_property_of(reader.properties, problem.property), problem.message)
+    wrong = url_problem(sink) if sink.startswith("http") else None
+    if wrong is not None:
+        reader.problem(connect.SINK.name, wrong)
     topic = reader[connect.OFFSETS_TOPIC] or reader[connect.OFFSET_TOPIC]
     return DeliveryConfig(
         sink=sink,

@@ -28,6 +28,7 @@ from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.stored_entry import BatchMode
 from rowtide.connector.config.errors import ConfigurationError, Problem
 from rowtide.connector.config.secret import Secret
+from rowtide.topics.addresses import server_problems
 
 SERVER_FILE, INSTANCE_FILE = "canal.properties", "instance.properties"
 _NO_INSTANCES = {"spring", "metrics"}
@@ -152,8 +153,8 @@ def _cluster(reader: PropertyReader) -> ClusterSettings | None:
     servers = reader.text(name)
     if not servers:
         return None
-    if not re.fullmatch(r"[^\s,;/]+:\d+(,[^\s,;/]+:\d+)*(/\S+)?", servers):
-        reader.problem(name, f"must be host:port,host:port,..., not {servers!r}")
+    for problem in server_problems(servers.partition("/")[0], "ZooKeeper server"):
+        reader.problem(name, problem)
     if find_spec("kazoo") is None:
         reader.problem(name, "needs the package kazoo: pip install 'rowtide[canal]'")
     host = reader.text("canal.register.ip") or reader.text("canal.ip")

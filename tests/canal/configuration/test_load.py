@@ -89,7 +89,7 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     expected = """
         canal.properties: canal.prot: unknown property; did you mean canal.port?
         canal.properties: canal.serverMode: only tcp and kafka are supported, not 'rocketMQ'
-        canal.properties: canal.zkServers: must be host:port,host:port,..., not 'z'
+        canal.properties: canal.zkServers: 'z' is not of the form host:port
         canal.properties: canal.port: must be an integer of at least 0, not 'no'
         example/instance.properties: canal.instance.master.adress: unknown property; did you mean canal.instance
         example/instance.properties: canal.instance.standby.address: a standby server is not supported

@@ -1,0 +1,37 @@
+"""Types of options for addresses, which are checked before anything connects."""
+
+import click
+
+from rowtide.topics.addresses import server_problems, url_problem
+
+__all__ = ["SERVERS", "URL"]
+
+
+class _Servers(click.ParamType):
+    """Kafka brokers: ``host:port,host:port``."""
+
+    name = "servers"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text as it is."""
+        problems = list(server_problems(value))
+        if problems:
+            self.fail("; ".join(problems), param, ctx)
+        return value
+
+
+class _Url(click.ParamType):
+    """An HTTP URL, or several of one registry, separated by commas."""
+
+    name = "url"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text as it is."""
+        for url in value.split(","):
+            problem = url_problem(url.strip())
+            if problem is not None:
+                self.fail(problem, param, ctx)
+        return value
+
+
+SERVERS, URL = _Servers(), _Url()
