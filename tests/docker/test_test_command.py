@@ -48,6 +48,10 @@ def test_nightly_runs_all_with_campaigns(checkout: Path) -> None:
     assert called(checkout, "--nightly") == ["setup 30", "python 30 -m pytest -n 2 -m  -o timeout=7200"]
 
 
+def test_install_runs_none(checkout: Path) -> None:
+    assert called(checkout, "--install") == ["setup "]
+
+
 def test_help_explains_it(checkout: Path) -> None:
     (first, *_rest, last) = called(checkout, "--help")
     assert first.startswith("Sets up this checkout")
