@@ -112,6 +112,11 @@ class ConnectorTask:
         return self._ended is not None
 
     @property
+    def over(self) -> bool:
+        """Whether the task has not begun, or has ended."""
+        return not self._thread.is_alive()
+
+    @property
     def left_behind(self) -> bool:
         """Whether a stop does not wait for the thread: see ``ConnectorRun.left_behind``."""
         return self._ended is None and self.current.left_behind

@@ -377,12 +377,21 @@ def _no_topics(_topics: Collection[str]) -> None:
     """Sinks other than Kafka have no topics to create."""
 
 
-def _history(config: Configuration, admins: TopicAdmins) -> SchemaHistoryStore:
+def ensure_history(config: Configuration, admins: TopicAdmins) -> None:
+    """Create the topic of the schema history, if the history is in a topic, and make sure that it keeps all records.
+
+    Raises:
+        TopicError: Kafka refuses or cannot be reached, or the topic is not fit for a history.
+    """
     history = config.history
     if history.topic is not None:
         admin = admins.history.limited(history.create_timeout_ms / 1000)
         if not admin.ensure(history.topic, history_settings()):
             admin.verify_history(history.topic)
+
+
+def _history(config: Configuration, admins: TopicAdmins) -> SchemaHistoryStore:
+    ensure_history(config, admins)
     return history_store(config)
 
 

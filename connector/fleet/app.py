@@ -99,8 +99,9 @@ def create_app(
         return f"{host}:{settings.advertised_port or cast('WebServer', app.web).port or address.port}"
 
     fleet = app.connectors = Fleet(settings, worker_id, partitions)
-    app.reporter = Reporter([])
-    app.services += [fleet, app.reporter, SystemdNotifier([]), MemoryRelease()]
+    app.reporter = Reporter(list)
+    app.systemd = SystemdNotifier(list)
+    app.services += [fleet, app.reporter, app.systemd, MemoryRelease()]
     topic = app.topic(
         settings.fleet_topic,
         partitions=partitions,

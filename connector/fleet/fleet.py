@@ -31,13 +31,13 @@ from rowtide.connector.fleet.configurations import (
     restart_record,
     target_record,
 )
-from rowtide.connector.fleet.lease import Lease
 from rowtide.connector.fleet.settings import FleetSettings, connector_configuration
 from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_records, topic_record
 from rowtide.connector.fleet.topic_log import TopicLog
 from rowtide.connector.kafka_producer.batches.partitions import murmur2
 from rowtide.connector.worker.connectors import Failure, with_share
 from rowtide.connector.worker.failures import StopTimeoutError, describe
+from rowtide.connector.worker.lease import Lease
 from rowtide.connector.worker.offsets import alter_offsets, offsets_of
 from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.validation import problems_of
@@ -131,12 +131,14 @@ class Fleet(Service):
         on_failure: called in the event loop when a connector fails.
         on_end: never called: a worker of a fleet without connectors waits for some.
         several: lines of the log say which connector they are about.
+        files: ``None``: the configurations are in a topic.
         controlled: all connectors of the fleet, for the REST interface.
         store: creates, changes and deletes them.
     """
 
     logger = ConnectorService.logger
     several = True
+    files = None
 
     def __init__(self, settings: FleetSettings, worker_id: Callable[[], str], partitions: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)

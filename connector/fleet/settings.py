@@ -211,6 +211,7 @@ def connector_configuration(
         "name": name,
         connect.GROUP_ID.name: settings.group,
         connect.EXACTLY_ONCE_SOURCE.name: ExactlyOnceSource.ENABLED.value,
+        connect.STANDBY.name: "false",  # the fleet itself decides where it runs
     }
     defaults = {name: value for name, value in settings.properties.items() if _WORKER.fullmatch(name) is None}
     given = {**defaults, **properties, **fleet}

@@ -1,7 +1,12 @@
-"""Edge: the connectors of one worker. Each runs in its own threads, and a failure of one does not stop the others."""
+"""Edge: the connectors of one worker. Each runs in its own threads, and a failure of one does not stop the others.
+
+A worker whose connectors are in files can read these again: a connector starts, stops or starts again if its file says
+so, and the others are not disturbed.
+"""
 
 import asyncio
 import functools
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,18 +14,24 @@ from typing import Any
 
 from mode import Service
 
-from rowtide.connector.config import Configuration, Problem, from_properties
+from rowtide.connector.config import Configuration, ConfigurationError, Problem, from_properties
 from rowtide.connector.config.kafka.producer_settings import DEFAULTS
 from rowtide.connector.delivery.event_store import DEFAULT_MAX_BYTES
 from rowtide.connector.records.settings import MessageForm
+from rowtide.connector.worker.reload import Changes, ConfigurationFiles, changes
 from rowtide.connector.worker.service import ConnectorService
+from rowtide.connector.worker.standby import Standby, lock_of
 from rowtide.connector.worker.validation import problems_of
-from rowtide.connector.worker.web.connect_rest import Controlled, Store
+from rowtide.connector.worker.web.connect_rest import BadRequest, Controlled, StillStopping, Store
+
+log = logging.getLogger(__name__)
 
 _LEAST_STOP_S = 1.0
 """The least time to stop, also with ``task.shutdown.graceful.timeout.ms=0``."""
 _OTHER_THREADS = 6
 """Threads of the event loop in addition to those for the connectors, such as for names of hosts."""
+
+_STOP_POLL_S = 0.5
 
 _LEAST_SHARE = 8 << 20
 """The least memory of a connector for each of its queues, in bytes."""
@@ -35,9 +46,11 @@ class Connectors(Service):
     Args:
         configs: their configurations, with different names (see ``config.conflicts``).
         form: what rows and statements become instead of Debezium's messages.
+        files: the files of the configurations, if they can be read again.
 
     Attributes:
         services: the connectors by name.
+        files: as given.
         on_failure: called in the event loop when a connector fails while others continue.
         on_end: called in the event loop when the last connector has ended by itself.
         store: ``None``: the connectors are those of configuration files.
@@ -46,11 +59,32 @@ class Connectors(Service):
     logger = ConnectorService.logger
     store: Store | None = None
 
-    def __init__(self, configs: Iterable[Configuration], form: MessageForm | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        configs: Iterable[Configuration],
+        form: MessageForm | None = None,
+        files: ConfigurationFiles | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.services = {config.name: ConnectorService(config, form) for config in sharing_memory(tuple(configs))}
+        self.services: dict[str, ConnectorService] = {}
+        self.files = files
         self.on_failure: Callable[[Failure], None] = lambda _failure: None
         self.on_end: Callable[[], None] = lambda: None
+        self._form = form
+        self._standbys: dict[str, Standby] = {}
+        self._reloading = asyncio.Lock()
+        for config in sharing_memory(tuple(configs)):
+            self._add(config)
+
+    def _add(self, config: Configuration) -> None:
+        name = config.name
+        service = self.services[name] = ConnectorService(config, self._form)
+        service.on_end = functools.partial(self._ended, name)
+        if self.files is not None:
+            service.reread = functools.partial(self._reread, name)
+        if config.delivery.standby:
+            self._standbys[name] = Standby(service)
 
     @property
     def controlled(self) -> Mapping[str, Controlled]:
@@ -60,13 +94,13 @@ class Connectors(Service):
     @property
     def kafka(self) -> Mapping[str, str] | None:
         """Librdkafka's settings of an admin client; ``None`` without Kafka."""
-        first = next(iter(self.services.values())).config
-        return first.kafka.admin if first.uses_kafka else None
+        configs = (service.config for service in self.services.values())
+        return next((config.kafka.admin for config in configs if config.uses_kafka), None)
 
     def validate(self, properties: Mapping[str, str]) -> list[Problem]:
         """Return what is wrong with the configuration of another connector; it may connect to the database."""
-        first = next(iter(self.services.values())).config.kafka.bootstrap_servers
-        worker = {"bootstrap.servers": first} if first else {}
+        servers = [service.config.kafka.bootstrap_servers for service in self.services.values()]
+        worker = {"bootstrap.servers": servers[0]} if servers and servers[0] else {}
         return problems_of(
             properties, lambda given, not_required: from_properties({**worker, **given}, None, not_required)
         )
@@ -74,7 +108,7 @@ class Connectors(Service):
     @property
     def several(self) -> bool:
         """Whether lines of the log must say which connector they are about."""
-        return len(self.services) > 1
+        return len(self.services) > 1 or (self.files is not None and self.files.several)
 
     @property
     def failures(self) -> list[Failure]:
@@ -86,27 +120,158 @@ class Connectors(Service):
     def stop_timeout_s(self) -> float:
         """The time limit of a stop: the longest ``task.shutdown.graceful.timeout.ms``, in seconds."""
         limits = (one.config.delivery.shutdown_timeout_ms / 1000 for one in self.services.values())
-        return max(_LEAST_STOP_S, *limits)
+        return max([_LEAST_STOP_S, *limits])
 
     async def on_start(self) -> None:
         """Start all connectors."""
-        # Each may wait for its end and for the lag of a server that does not answer, in two threads.
+        self._make_threads()
+        for name in list(self.services):
+            await self._start(name)
+
+    def _make_threads(self) -> None:
+        """Make threads for the event loop: each connector may wait in two, for its end and for the lag of a server."""
         threads = ThreadPoolExecutor(_OTHER_THREADS + 2 * len(self.services), thread_name_prefix="asyncio")
         asyncio.get_running_loop().set_default_executor(threads)
-        for name, service in self.services.items():
-            service.on_end = functools.partial(self._ended, name)
-            await service.maybe_start()
+
+    async def _start(self, name: str) -> None:
+        if name in self.services:  # a reload may have removed it
+            await self.services[name].maybe_start()
+        if name in self._standbys:
+            await self._standbys[name].maybe_start()
 
     async def on_stop(self) -> None:
         """Stop all connectors at the same time."""
-        await asyncio.gather(*(service.stop() for service in self.services.values()))
+        await asyncio.gather(*({**self.services, **self._standbys}[name].stop() for name in self.services))
 
     def _ended(self, name: str) -> None:
-        failure = self.services[name].connector.failure
+        service = self.services.get(name)
+        if service is None:  # its file is gone
+            return
+        failure = service.connector.failure
+        if name in self._standbys and self._standbys[name].takes(failure):
+            return
         if all(service.ended for service in self.services.values()):
             self.on_end()
         elif failure is not None:
             self.on_failure((name, failure))
+
+    async def reload(self) -> None:
+        """Read the configuration files again, and do what has changed in them, one connector after the other."""
+        async with self._reloading:
+            try:
+                found = await self._changes()
+            except ConfigurationError as error:
+                log.error("the configuration files are not used, and nothing changes: %s", error)  # noqa: TRY400
+                return
+            await self._apply(found)
+
+    async def _changes(self) -> Changes:
+        """What has changed in the files; says of each connector whether its file has errors.
+
+        Raises:
+            ConfigurationError: something is wrong that is not about one connector.
+        """
+        assert self.files is not None
+        running = self.files.running
+        try:
+            read = await asyncio.to_thread(self.files.read)
+            found = changes({file: self.services[name].config for file, name in running.items()}, read)
+        except ConfigurationError as error:
+            for service in self.services.values():
+                service.problem = str(error)
+            raise
+        for file, name in running.items():
+            rejection = found.rejected.get(file)
+            self.services[name].problem = None if rejection is None else f"{file}: {rejection}"
+        return found
+
+    async def _apply(self, found: Changes) -> None:
+        assert self.files is not None
+        running = self.files.running
+        for file, error in found.rejected.items():
+            does = "continues as it is" if file in running else "does not start"
+            log.error("%s is not used, and its connector %s: %s", file, does, error)
+        for file in found.removed:
+            await self._remove(running.pop(file))
+        for file, config in found.changed.items():
+            try:
+                await self._change(file, config)
+            except StillStopping as error:
+                log.warning("%s; it starts as soon as it has", error)
+        for file, config in found.added.items():
+            await self._run(file, config)
+        log.info(
+            "the configuration files were read again: %d connectors started, %d changed, %d stopped, %d as before, "
+            "%d rejected",
+            len(found.added),
+            len(found.changed),
+            len(found.removed),
+            found.unchanged,
+            len(found.rejected),
+        )
+
+    async def _reread(self, name: str) -> bool:
+        """Read the configuration of a connector again; returns whether it was restarted because that has changed.
+
+        Raises:
+            BadRequest: there is none, or it is wrong.
+            StillStopping: the connector does not stop.
+        """
+        assert self.files is not None
+        async with self._reloading:
+            files = [file for file, one in self.files.running.items() if one == name]
+            try:
+                found = await self._changes()
+            except ConfigurationError as error:
+                raise BadRequest(f"the configuration is wrong, so nothing was restarted: {error}") from None
+            for file in files:
+                if file in found.rejected:
+                    problem = f"{file} is wrong, so connector {name} was not restarted: {found.rejected[file]}"
+                    raise BadRequest(problem)
+                if file in found.removed:
+                    raise BadRequest(f"{file} has no connector {name} any more; SIGHUP stops it")
+                if file in found.changed:
+                    await self._change(file, found.changed[file])
+                    return True
+        return False
+
+    async def _change(self, file: str, config: Configuration) -> None:
+        """Restart a connector with another configuration.
+
+        Raises:
+            StillStopping: it has not stopped in time; it starts as soon as it has.
+        """
+        service = self.services[config.name]
+        before, after = service.properties(), config.masked_properties()
+        names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+        log.info("connector %s: changed: %s", config.name, ", ".join(names) or "the value of a secret or a reference")
+        if lock_of(service.config) != lock_of(config):
+            await self._remove(config.name)
+            await self._run(file, config)
+            return
+        await service.reconfigure(with_share(config, len(self.services)))
+
+    async def _run(self, file: str, config: Configuration) -> None:
+        """Start another connector."""
+        assert self.files is not None
+        if self.should_stop:
+            return
+        self._add(with_share(config, len(self.services) + 1))
+        self.files.running[file] = config.name
+        self._make_threads()
+        await self._start(config.name)
+
+    async def _remove(self, name: str) -> None:
+        """Stop a connector, and forget it."""
+        service = self.services[name]
+        standby = self._standbys.get(name)
+        await (standby or service).stop()
+        while not (service.connector.over or service.connector.left_behind or self.should_stop):
+            await self.sleep(_STOP_POLL_S)
+        if self.should_stop:
+            return
+        del self.services[name]
+        self._standbys.pop(name, None)
 
 
 def sharing_memory(configs: Sequence[Configuration]) -> list[Configuration]:

@@ -20,6 +20,7 @@ from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.memory_release import MemoryRelease
 from rowtide.connector.worker.process import Worker
+from rowtide.connector.worker.reload import ConfigurationFiles, read_each
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.reports.systemd import SystemdNotifier
 from rowtide.connector.worker.standalone_app import App
@@ -32,6 +33,7 @@ def create_app(
     web_port: int | None = None,
     web_token: str | None = None,
     form: MessageForm | None = None,
+    files: ConfigurationFiles | None = None,
 ) -> App:
     """Create the Faust app of one or several connectors.
 
@@ -41,6 +43,7 @@ def create_app(
         web_port: its port; by default ``WEB_PORT`` of the environment, or 6066, or a free one if 6066 is in use.
         web_token: the token of requests that control the connector; by default ``WEB_TOKEN`` of the environment.
         form: what rows and statements become instead of Debezium's messages.
+        files: the files of the configurations, which SIGHUP and requests for a restart read again.
 
     Raises:
         ConfigurationError: ``WEB_PORT`` of the environment is no port.
@@ -55,11 +58,11 @@ def create_app(
     )
     app.any_port = address.any_port
     app.token = web_token or os.environ.get("WEB_TOKEN") or None
-    app.connectors = Connectors(configs, form)
+    app.connectors = Connectors(configs, form, files)
     services = app.connectors.services.values()
-    app.reporter = Reporter([service.status for service in services])
-    notifier = SystemdNotifier([service.status_at_once for service in services])
-    app.services += [app.connectors, app.reporter, notifier, MemoryRelease()]
+    app.reporter = Reporter(lambda: [service.status for service in services])
+    app.systemd = SystemdNotifier(lambda: [service.status_at_once for service in services])
+    app.services += [app.connectors, app.reporter, app.systemd, MemoryRelease()]
     return app
 
 
@@ -118,7 +121,10 @@ def app_from_environment() -> App:
         if paths is None:
             raise click.ClickException(f"the environment must name the configuration file: {CONFIG_VARIABLE}=FILE")
         try:
-            _apps.append(create_app(load(paths.split(os.pathsep))))
+            files = paths.split(os.pathsep)
+            config = load(files)
+            again = ConfigurationFiles(lambda: read_each({files[-1]: files}), {files[-1]: config.name})
+            _apps.append(create_app(config, files=again))
         except ConfigurationError as error:
             raise click.ClickException(str(error)) from None
     return _apps[0]

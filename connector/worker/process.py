@@ -88,6 +88,24 @@ class Worker(mode.Worker):
         """Stop gracefully at the first SIGTERM or SIGINT, immediately at the second."""
         for number in (signal.SIGTERM, signal.SIGINT):
             self.loop.add_signal_handler(number, self._signalled, number)
+        if self.app.connectors.files is not None and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+            self._terminal = has_terminal()
+            self.loop.add_signal_handler(signal.SIGHUP, self._hung_up)
+
+    def _hung_up(self) -> None:
+        """Read the configuration files again; or stop gracefully, if the terminal of this process was closed."""
+        if self._terminal and not has_terminal():
+            self._signalled(signal.SIGHUP)
+            return
+        log.info("SIGHUP: reading the configuration files again; options and variables stay as they are")
+        self._reload = asyncio.ensure_future(self._reloaded(), loop=self.loop)
+
+    async def _reloaded(self) -> None:
+        self.app.systemd.reloading()
+        try:
+            await self.app.connectors.reload()
+        finally:
+            self.app.systemd.reloaded()
 
     def _signalled(self, number: signal.Signals) -> None:
         if self._signal_stop_time:
@@ -153,6 +171,15 @@ class Worker(mode.Worker):
         with contextlib.suppress(asyncio.CancelledError):
             self.loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
         self.loop.close()
+
+
+def has_terminal() -> bool:
+    """Return whether this process has a controlling terminal; see tty(4)."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def _is_no_crash(record: logging.LogRecord) -> bool:

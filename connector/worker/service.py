@@ -6,7 +6,7 @@ import functools
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,13 @@ from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.failures import StopTimeoutError
 from rowtide.connector.worker.offsets import alter_offsets, offsets_of
 from rowtide.connector.worker.status import Status, status_of
-from rowtide.connector.worker.web.connect_rest import BadRequest, ConnectorState, StillStopping, connect_state
+from rowtide.connector.worker.web.connect_rest import (
+    BadRequest,
+    ConnectorState,
+    StandsBy,
+    StillStopping,
+    connect_state,
+)
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +56,8 @@ class ConnectorService(Service):
         failure: the error if the service could not stop in time.
         on_end: called in the event loop when the connector ends by itself.
         obstacle: why it cannot end standing by; ``None`` if it can.
+        problem: why a changed configuration is not used; ``None`` if there is none.
+        reread: reads the configuration again at a request for a restart; returns whether that has restarted it.
     """
 
     logger = logging.getLogger("mode.rowtide")
@@ -61,6 +69,9 @@ class ConnectorService(Service):
         self.on_end: Callable[[], None] = lambda: None
         self.failure: BaseException | None = None
         self.obstacle: str | None = None
+        self.problem: str | None = None
+        self.reread: Callable[[], Awaitable[bool]] = _not_changed
+        self._compete: Callable[[], None] | None = None
         self._binlog_end = BinlogEnd(config)
         self._signalling = Signalling()
         self._held: str | None = None
@@ -107,9 +118,20 @@ class ConnectorService(Service):
         """Whether the connector has ended by itself, and is not held."""
         return self._held is None and (self.connector.ended or self.failure is not None)
 
-    def stand_by(self) -> None:
-        """Do not start the connector before :meth:`begin`, because another process runs it."""
+    @property
+    def stands_by(self) -> bool:
+        """Whether the connector waits for :meth:`begin`."""
+        return self._held == _STANDBY
+
+    def stand_by(self, compete: Callable[[], None] | None = None) -> None:
+        """Do not start the connector before :meth:`begin`, because another process runs it.
+
+        Args:
+            compete: called when a connector that has failed is restarted: it stands by then until :meth:`begin`. By
+                default it starts immediately.
+        """
         self._held = _STANDBY
+        self._compete = compete
 
     async def begin(self) -> None:
         """End standing by, and start the connector."""
@@ -117,6 +139,20 @@ class ConnectorService(Service):
             if self._held == _STANDBY and not self.should_stop:
                 self._held = None
                 self.connector.start()
+
+    def lapse(self) -> None:
+        """Stop the connector immediately, because another process may run it; may be called in any thread."""
+        self._held = _STANDBY
+        self.connector.stop(0)
+
+    async def withdraw(self) -> None:
+        """Stand by again, when the connector has stopped. Two tasks must never run at the same time."""
+        async with self._change:
+            self._held = _STANDBY
+            await asyncio.to_thread(self.connector.stop, 0)
+            while not self.connector.over and not self.should_stop:
+                await self.sleep(_STOP_POLL_S)
+            self._prepare()
 
     def give_up(self, failure: BaseException) -> None:
         """Stop the connector, and let the process fail; may be called in any thread."""
@@ -181,14 +217,16 @@ class ConnectorService(Service):
 
         Args:
             state: ``PAUSED`` or ``STOPPED``, which is reported until then.
+
+        Raises:
+            StandsBy: another process runs it.
         """
         async with self._change:
             await self._hold(state)
 
     async def _hold(self, state: str) -> None:
         if self._held == _STANDBY:
-            log.info("connector %s stands by: it is not %s", self.config.name, state)
-            return
+            raise StandsBy(f"connector {self.config.name} stands by: send the request to the process that runs it")
         stopped = self._held is not None
         self._held = state
         if not stopped:
@@ -207,31 +245,64 @@ class ConnectorService(Service):
                 self._resume()
 
     def _resume(self) -> None:
-        if self.should_stop:
+        if self.should_stop or self._held == _STANDBY:
             return
         if not self.connector.wait(0):
             raise StillStopping(f"connector {self.config.name} has not stopped yet, because a server does not answer")
-        self._topics |= self._sent().keys() - self._before_reset.keys()
-        self._before_reset = {}
-        self.connector = self._new_task()
+        self._prepare()
         self._held = None
         log.info("connector %s is started again", self.config.name)
         self.connector.start()
 
+    def _prepare(self) -> None:
+        """Make the next task."""
+        self._topics |= self._sent().keys() - self._before_reset.keys()
+        self._before_reset = {}
+        self.connector = self._new_task()
+
     async def rerun(self) -> None:
         """Stop the connector and start it again at the stored position, unless it is held.
 
+        Its configuration is read again before that.
+
         Raises:
+            BadRequest: the configuration has changed, and is wrong.
             StillStopping: it has not stopped in time; it is started as soon as it has, unless it is held before that.
         """
+        if not await self.reread():
+            async with self._change:
+                await self._rerun()
+
+    async def reconfigure(self, config: Configuration) -> None:
+        """Stop the connector and start it again with another configuration. One that is held uses it when it starts.
+
+        Args:
+            config: the configuration, with the same name.
+
+        Raises:
+            StillStopping: as for :meth:`rerun`.
+        """
         async with self._change:
-            if self._held is None:
-                await self._hold(_RESTARTING)
-                try:
-                    self._resume()
-                except StillStopping:
-                    self.add_future(self._resume_when_stopped())
-                    raise
+            await asyncio.to_thread(self._binlog_end.close)
+            self.config, self._binlog_end = config, BinlogEnd(config)
+            if self._held == _STANDBY:
+                self._prepare()
+            await self._rerun()
+
+    async def _rerun(self) -> None:
+        if self._held is not None:
+            return
+        if self._compete is not None and self.connector.failure is not None:
+            self._held = _STANDBY
+            self._prepare()
+            self._compete()
+            return
+        await self._hold(_RESTARTING)
+        try:
+            self._resume()
+        except StillStopping:
+            self.add_future(self._resume_when_stopped())
+            raise
 
     async def _resume_when_stopped(self) -> None:
         while not self.should_stop:
@@ -272,7 +343,7 @@ class ConnectorService(Service):
         return self._status(None)
 
     def _status(self, behind: int | None) -> Status:
-        status = status_of(self.connector, time.time(), behind)
+        status = replace(status_of(self.connector, time.time(), behind), rejected=self.problem)
         if self._held == _STANDBY and self.obstacle is not None:
             return replace(status, state="RECONNECTING", error=self.obstacle)
         return status if self._held is None else replace(status, state=self._held)
@@ -284,3 +355,8 @@ class ConnectorService(Service):
     def _report_end(self, task: int) -> None:
         if not self.should_stop and self._held is None and task == self._tasks_made:
             self.on_end()
+
+
+async def _not_changed() -> bool:
+    """No configuration is read again."""
+    return False

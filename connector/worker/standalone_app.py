@@ -10,6 +10,7 @@ from mode import ServiceT
 
 from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.reports.reporter import Reporter
+from rowtide.connector.worker.reports.systemd import SystemdNotifier
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.connect_rest import routes
 from rowtide.connector.worker.web.pages import pages
@@ -40,6 +41,7 @@ class App(faust.App):
         services: what starts after the web server, and stops before it.
         connectors: the service that runs the connectors.
         reporter: the service that shows what they do.
+        systemd: the service that tells systemd.
         show_progress: whether a live view may be drawn on the terminal.
         log_format: one of ``logs.FORMATS``.
         token: what requests that control a connector must have; ``None`` if only this machine may send them.
@@ -50,6 +52,7 @@ class App(faust.App):
     BootStrategy = BootStrategy
     connectors: Connectors
     reporter: Reporter
+    systemd: SystemdNotifier
     show_progress = True
     log_format = "text"
     any_port = False

@@ -29,7 +29,7 @@ STATES = (
     "FAILED",
 )
 _HEALTHY = frozenset({"STANDBY", "STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"})
-_ENDED = frozenset({"PAUSED", "STOPPED", "FAILED"})
+_ENDED = frozenset({"STANDBY", "PAUSED", "STOPPED", "FAILED"})
 _MOST_TABLES = 10
 """Tables whose state ``/health`` has, at most."""
 _STUCK_S = 30.0
@@ -58,6 +58,7 @@ class Status:
         snapshot: rows by table (``db.table``), in reading order.
         lag_bytes: bytes of the server's binlog after the last event that was read; ``None`` if not known.
         second_writer: another program that stores offsets for this connector; ``None`` if none was seen.
+        rejected: why a changed configuration is not used; ``None`` if there is none.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Status:
     snapshot: Mapping[str, TableRows]
     lag_bytes: int | None
     second_writer: SecondWriter | None = None
+    rejected: str | None = None
 
     @property
     def healthy(self) -> bool:
@@ -85,8 +87,9 @@ class Status:
 
     @property
     def ready(self) -> bool:
-        """Whether the connector streams: it reads the binlog and delivers."""
-        return self.healthy and self.state == "RUNNING" and self.reader is not None and self.reader.connected
+        """Whether the connector streams: it reads the binlog and delivers; or stands by, and can take over."""
+        streams = self.state == "RUNNING" and self.reader is not None and self.reader.connected
+        return self.state == "STANDBY" or (self.healthy and streams)
 
     @property
     def takes_snapshot(self) -> bool:
@@ -215,6 +218,7 @@ def health(status: Status) -> dict[str, Any]:
         "snapshot_tables": dict(islice(_unfinished(status.snapshot), _MOST_TABLES)),
         "snapshot_problems": [rows.problem for rows in status.snapshot.values() if rows.problem],
         "second_writer": None if status.second_writer is None else asdict(status.second_writer),
+        "rejected_configuration": status.rejected,
     }
 
 

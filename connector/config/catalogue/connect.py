@@ -134,6 +134,14 @@ BOUNDARY_INTERVAL = Property(
     "That interval, in milliseconds.",
     default_text="offset.flush.interval.ms",
 )
+STANDBY = Property(
+    "rowtide.standby",
+    boolean(),
+    False,
+    "Let several processes have this connector: one runs it, and the others stand by until its session in Kafka ends. "
+    "Set it for all of them. Delivery is exactly once then, as `exactly.once.source.support=enabled` sets it. A fleet "
+    "does not need it.",
+)
 TOPIC_CREATION = Property("topic.creation.enable", boolean(), True, "Create topics that do not exist.")
 CREATION_GROUPS = Property(
     "topic.creation.groups",

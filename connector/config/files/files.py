@@ -16,6 +16,8 @@ from rowtide.connector.config.files.properties_file import PropertiesSyntaxError
 _JSON = frozenset({".json"})
 _YAML = frozenset({".yaml", ".yml"})
 _VARIABLES = frozenset({".env"})
+SUFFIXES = _JSON | _YAML | _VARIABLES | {".properties"}
+"""The suffixes of configuration files."""
 
 
 def read_files(paths: Iterable[Path], known: Iterable[str] = ()) -> Layer:

@@ -61,6 +61,11 @@ def transactional_id(group: str, connector: str, task: int = 0) -> str:
     return f"{group}-{connector}-{task}"
 
 
+def standby_group(group: str, connector: str) -> str:
+    """The consumer group of a connector's copies with ``rowtide.standby``, named as its transactional id is."""
+    return f"{group}-{connector}-standby"
+
+
 def idempotent_settings(client: Mapping[str, Any]) -> dict[str, Any]:
     """Settings for at-least-once delivery.
 

@@ -463,6 +463,7 @@ class DeliveryConfig:
         offset_topic: the topic that stores the position; ``None`` if it is not stored in Kafka.
         offset_file: the file that stores the position; ``None`` if it is not stored in a file.
         exactly_once: records and position are written in one Kafka transaction.
+        standby: ``rowtide.standby``.
         group_id: part of the transactional id (``producer_settings.transactional_id``).
         boundary_interval_ms: length of a transaction with ``transaction.boundary=interval``.
         producer: ``rowtide.producer``.
@@ -474,6 +475,7 @@ class DeliveryConfig:
     producer: ProducerKind
     http_headers: Mapping[str, Secret]
     exactly_once: bool
+    standby: bool
     group_id: str
     boundary: TransactionBoundary
     boundary_interval_ms: int
@@ -514,6 +516,7 @@ class Configuration:
         canal_gtids: whether the headers of Canal's entries have GTIDs.
         properties: all properties as written, without defaults. They may contain secrets; display
             ``masked_properties`` instead.
+        fingerprint: differs if any property does, with the values of references. It does not show them.
         sanitizer: decides which properties are secrets.
     """
 
@@ -543,6 +546,7 @@ class Configuration:
     warnings: tuple[str, ...]
     sanitizer: Sanitizer
     properties: "Properties"
+    fingerprint: str
 
     @property
     def uses_kafka(self) -> bool:

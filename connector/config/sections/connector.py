@@ -1,5 +1,7 @@
 """Builds the configuration from properties, and checks rules that involve several properties; pure."""
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -85,6 +87,7 @@ def build(
         warnings=tuple(reader.warnings),
         sanitizer=sanitizer,
         properties=Properties(properties if written is None else written),
+        fingerprint=hashlib.sha256(json.dumps(sorted(properties.items())).encode()).hexdigest(),
     )
     _distinct_topics(reader, configuration)
     _transforms_are_right(reader, configuration)

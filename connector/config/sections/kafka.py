@@ -81,9 +81,12 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
         reader.problem(
             connect.EXACTLY_ONCE.name, "required is not possible with exactly.once.source.support=disabled; enable it"
         )
-    exactly_once = required or worker is ExactlyOnceSource.ENABLED
+    standby = reader[connect.STANDBY]
+    exactly_once = required or worker is ExactlyOnceSource.ENABLED or standby
     storage, sink = offset_storage(reader.properties), reader[connect.SINK]
-    if exactly_once and (storage != connect.KAFKA_OFFSETS or sink != "kafka"):
+    if standby:
+        _check_standby(reader, in_kafka=storage == connect.KAFKA_OFFSETS and sink == "kafka")
+    elif exactly_once and (storage != connect.KAFKA_OFFSETS or sink != "kafka"):
         name = connect.EXACTLY_ONCE.name if required else connect.EXACTLY_ONCE_SOURCE.name
         reader.problem(
             name,
@@ -112,6 +115,7 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
         producer=reader[connect.PRODUCER_KIND],
         http_headers={name: Secret(text) for name, text in reader.with_prefix("rowtide.sink.http.header.").items()},
         exactly_once=exactly_once,
+        standby=standby,
         boundary=reader[connect.BOUNDARY],
         boundary_interval_ms=interval,
         group_id=reader[connect.GROUP_ID],
@@ -124,6 +128,23 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
         large_records=_large_records_config(reader),
         dead_letters=_dead_letters_config(reader),
     )
+
+
+def _check_standby(reader: PropertyReader, *, in_kafka: bool) -> None:
+    """Report what several processes cannot share, and what would let two of them write."""
+    name, support = connect.STANDBY.name, connect.EXACTLY_ONCE_SOURCE
+    if not in_kafka or history_implementation(reader.properties) != history.KAFKA_HISTORY:
+        reader.problem(
+            name,
+            "needs records, position and schema history in Kafka: another process could not continue without them. Set "
+            "it to false, or do not set another rowtide.sink (--sink), offset.storage or schema.history.internal",
+        )
+    if reader.is_set(support) and reader[support] is not ExactlyOnceSource.ENABLED:
+        reader.problem(
+            name,
+            f"needs {support.name}=enabled, not {reader[support].value}: with transactions, Kafka refuses the records "
+            "of a process that was replaced",
+        )
 
 
 def _large_records_config(reader: PropertyReader) -> LargeRecordsConfig:

@@ -25,7 +25,7 @@ class Reporter(Service):
     """Draws the live view if there is a terminal, else logs summaries.
 
     Args:
-        sources: the statuses of the connectors.
+        sources: returns the statuses of the connectors, which may come and go.
 
     Attributes:
         console: the terminal, if there is one; set before the start.
@@ -34,7 +34,7 @@ class Reporter(Service):
 
     logger = logging.getLogger("mode.rowtide")
 
-    def __init__(self, sources: Sequence[StatusSource], **kwargs: Any) -> None:
+    def __init__(self, sources: Callable[[], Sequence[StatusSource]], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._sources = sources
         self.console: Console | None = None
@@ -53,7 +53,7 @@ class Reporter(Service):
         terminal = Terminal(console)
         try:
             while not self.should_stop:
-                terminal.show([await source() for source in self._sources])
+                terminal.show([await source() for source in self._sources()])
                 await self.sleep(_TERMINAL_S)
         except OSError:  # the terminal was closed; the connector continues
             console.quiet = True
@@ -61,8 +61,10 @@ class Reporter(Service):
             terminal.close()
 
     async def _log(self) -> None:
-        summaries = [Summary(log.info, self.interval) for _ in self._sources]
+        summaries: dict[str, Summary] = {}
         while not self.should_stop:
-            for summary, source in zip(summaries, self._sources, strict=True):
-                summary.tick(await source())
+            now = [await source() for source in self._sources()]
+            summaries = {one.name: summaries.get(one.name) or Summary(log.info, self.interval) for one in now}
+            for status in now:
+                summaries[status.name].tick(status)
             await self.sleep(min(_LOG_S, self.interval))

@@ -3,6 +3,7 @@
 import logging
 import os
 import socket
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ class SystemdNotifier(Service):
     stop it.
 
     Args:
-        sources: the statuses of the connectors.
+        sources: returns the statuses of the connectors, which may come and go.
         environ: the environment; without ``NOTIFY_SOCKET`` in it, the service does nothing.
     """
 
@@ -30,7 +31,7 @@ class SystemdNotifier(Service):
 
     def __init__(
         self,
-        sources: Sequence[Callable[[], Awaitable[Status]]],
+        sources: Callable[[], Sequence[Callable[[], Awaitable[Status]]]],
         environ: Mapping[str, str] = os.environ,
         **kwargs: Any,
     ) -> None:
@@ -47,11 +48,19 @@ class SystemdNotifier(Service):
         """Report that the worker stops."""
         self._notify("STOPPING=1")
 
+    def reloading(self) -> None:
+        """Report that configurations are read again, until :meth:`reloaded`."""
+        self._notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+    def reloaded(self) -> None:
+        """Report that they have been read."""
+        self._notify("READY=1")
+
     @Service.task
     async def _keep_alive(self) -> None:
         while self._address and not self.should_stop:
             self._notify("WATCHDOG=1")
-            text = "; ".join([described(await source()) for source in self._sources])
+            text = "; ".join([described(await source()) for source in self._sources()])
             self._notify(f"STATUS={text}")
             await self.sleep(self._interval)
 

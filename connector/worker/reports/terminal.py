@@ -46,7 +46,7 @@ class Terminal:
     def show(self, statuses: Sequence[Status]) -> None:
         """Draw the current state in place of the last one."""
         self._live.start()
-        lines = max(1, (self._console.height - _OTHER_LINES) // len(statuses) - 1)
+        lines = max(1, (self._console.height - _OTHER_LINES) // max(1, len(statuses)) - 1)
         self._live.update(view(statuses, min(lines, _MOST_LINES)), refresh=True)
 
     def close(self) -> None:

@@ -31,6 +31,8 @@ _INITIAL_STATES = ("RUNNING", "PAUSED", "STOPPED")
 
 def connect_state(state: str) -> str:
     """Return Kafka Connect's name of a connector's state, which has fewer of them."""
+    if state == "STANDBY":
+        return "UNASSIGNED"
     return state if state in _OWN_STATES else "RUNNING"
 
 
@@ -51,6 +53,10 @@ class ConnectorState:
 
 class StillStopping(Exception):
     """The connector has not stopped yet, because a server does not answer."""
+
+
+class StandsBy(Exception):
+    """The connector stands by, because another process runs it."""
 
 
 class BadRequest(Exception):
@@ -98,7 +104,11 @@ class Controlled(Protocol):
         ...
 
     async def hold(self, state: str) -> None:
-        """Stop it in a state, ``PAUSED`` or ``STOPPED``, until it is resumed."""
+        """Stop it in a state, ``PAUSED`` or ``STOPPED``, until it is resumed.
+
+        Raises:
+            StandsBy: another process runs it.
+        """
         ...
 
     async def resume(self) -> None:
@@ -113,6 +123,7 @@ class Controlled(Protocol):
         """Stop it and start it again at the stored position, unless it is held.
 
         Raises:
+            BadRequest: its configuration has changed, and is wrong.
             StillStopping: it does not stop.
         """
         ...
@@ -215,7 +226,7 @@ def guarded_by(access: Access) -> Callable[[Handler], Handler]:
                 return await handler(request)
             except BadRequest as problem:
                 return error(400, str(problem))
-            except StillStopping as problem:
+            except (StillStopping, StandsBy) as problem:
                 return error(409, str(problem))
             except StoreUnavailable as problem:
                 return error(503, str(problem))

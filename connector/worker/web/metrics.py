@@ -107,6 +107,8 @@ def metrics(status: Status) -> Iterator[Metric]:
     other = 0 if status.second_writer is None else status.second_writer.records
     help_other = "Offset records that another program stored for this connector since the last start."
     yield Metric("second_writer_records", "gauge", help_other, one(other))
+    help_rejected = "Whether the configuration has changed and is not used, because it is wrong."
+    yield Metric("configuration_rejected", "gauge", help_rejected, one(int(status.rejected is not None)))
     yield from _source(status)
     yield from _delivery(status)
     yield from _positions(status)

@@ -39,7 +39,7 @@ def pages(sources: Collection[Source]) -> list[web.RouteDef]:
         return _text(jmx_metrics.render(await statuses()))
 
     async def page_live(_request: web.Request) -> web.Response:
-        return await answered(lambda now: any(one.state != "FAILED" for one in now))
+        return await answered(lambda now: not now or any(one.state != "FAILED" for one in now))
 
     async def page_ready(_request: web.Request) -> web.Response:
         return await answered(lambda now: all(one.ready for one in now))

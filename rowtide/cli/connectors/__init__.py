@@ -1,13 +1,16 @@
 """The commands of running connectors, and how all commands read configurations."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 import click
 
 from rowtide.connector.config import Configuration, ConfigurationError, Problem, load
 from rowtide.connector.config.conflicts import conflicts
+from rowtide.connector.config.files.files import SUFFIXES
 from rowtide.connector.worker import logs
+from rowtide.connector.worker.reload import read_each
 
 __all__ = [
     "CONFIG",
@@ -59,8 +62,9 @@ def log_options(command: F) -> F:
 
 
 def connectors_option(help_text: str) -> Callable[[F], F]:
-    """The option --connector, once for each of several connectors."""
-    return click.option("--connector", "connectors", metavar="FILE", multiple=True, type=CONFIG, help=help_text)
+    """The option --connector, once for each of several connectors, or for a directory of them."""
+    path = click.Path(exists=True)
+    return click.option("--connector", "connectors", metavar="FILE|DIR", multiple=True, type=path, help=help_text)
 
 
 def one_connector_option(function: F) -> F:
@@ -149,21 +153,35 @@ def connector_files(common: Sequence[str], connectors: Sequence[str]) -> dict[st
 
     Args:
         common: files with the properties of all connectors, or of the only one.
-        connectors: a file for each of several connectors, which overrides the common ones.
+        connectors: a file for each of several connectors, which overrides the common ones, or a directory of such
+            files. Of these, names that begin with a dot or have another suffix than a configuration's are skipped.
 
     Raises:
         click.UsageError: there is no file.
     """
     if connectors:
-        return {own: [*common, own] for own in connectors}
+        return {own: [*common, own] for given in connectors for own in _files_of(given)}
     if not common:
         raise click.UsageError("a configuration is needed: CONFIG... or --connector FILE")
     return {common[-1]: list(common)}
 
 
+def _files_of(given: str) -> list[str]:
+    """The file itself, or the configuration files in a directory."""
+    folder = Path(given)
+    if not folder.is_dir():
+        return [given]
+    return sorted(
+        str(path)
+        for path in folder.iterdir()
+        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
+    )
+
+
 def given_twice(connectors: Sequence[str]) -> list[Problem]:
     """The problem that a file of --connector is repeated, if one is."""
-    return [Problem("--connector", "the same file is given twice")] if len(set(connectors)) < len(connectors) else []
+    files = [own for given in connectors for own in _files_of(given)]
+    return [Problem("--connector", "the same file is given twice")] if len(set(files)) < len(files) else []
 
 
 def read_configurations(
@@ -182,13 +200,10 @@ def read_configurations(
     Raises:
         click.ClickException: there is no file, or the configurations have errors; the message lists all of them.
     """
-    found: dict[str, Configuration] = {}
-    problems: list[str] = []
-    for name, files in connector_files(common, connectors).items():
-        try:
-            found[name] = load(files, more=more)
-        except ConfigurationError as error:
-            problems.append(f"{name}: {error}" if connectors else str(error))
+    read = read_each(connector_files(common, connectors), more)
+    found = {name: one for name, one in read.items() if isinstance(one, Configuration)}
+    errors = {name: one for name, one in read.items() if isinstance(one, ConfigurationError)}
+    problems = [f"{name}: {error}" if connectors else str(error) for name, error in errors.items()]
     if clash := [*given_twice(connectors), *conflicts(found)]:
         problems.append(str(ConfigurationError(clash)))
     if problems:

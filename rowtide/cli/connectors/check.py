@@ -29,8 +29,8 @@ _NO_NAME = "without a name"
 @click.command()
 @config_argument(required=False)
 @connectors_option(
-    "The configuration of one of several connectors that run in one process; repeat it for each. CONFIG... are then "
-    "the properties of all of them, as for rowtide run."
+    "The configuration of one of several connectors that run in one process, or a directory of such files; repeat it "
+    "for each. CONFIG... are then the properties of all of them, as for rowtide run."
 )
 @click.option("--without-tables", is_flag=True, help="Skip the check of tables and columns (faster on large servers).")
 @click.option("--without-kafka", is_flag=True, help="Check only the configuration and the database.")

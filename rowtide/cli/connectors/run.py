@@ -1,5 +1,6 @@
 """``rowtide run``: runs connectors until they are stopped."""
 
+from pathlib import Path
 from typing import TextIO
 
 import click
@@ -7,9 +8,11 @@ import click
 from rowtide.cli import importing
 from rowtide.cli.connectors import (
     config_argument,
+    connector_files,
     connectors_option,
     from_mirror_option,
     from_options,
+    given_twice,
     ignore_unsupported_option,
     log_options,
     read_configurations,
@@ -17,14 +20,17 @@ from rowtide.cli.connectors import (
     token_of,
     web_options,
 )
-from rowtide.connector.config import ConfigurationError
+from rowtide.connector.config import Configuration, ConfigurationError, Problem
+from rowtide.connector.config.catalogue import databus
+from rowtide.connector.config.catalogue.connect import SINK
+from rowtide.connector.worker.reload import ConfigurationFiles, Found, read_each
 
 
 @click.command()
 @config_argument(required=False)
 @connectors_option(
-    "The configuration of one of several connectors that run in this process; repeat it for each. CONFIG... are then "
-    "the properties of all of them, such as those of a worker, which FILE overrides."
+    "The configuration of one of several connectors that run in this process, or a directory of such files; repeat it "
+    "for each. CONFIG... are then the properties of all of them, such as those of a worker, which FILE overrides."
 )
 @sink_option(
     "Where records go: Kafka; JSON lines on standard output or in files of a directory; an HTTP server, by POST.  "
@@ -74,6 +80,9 @@ def run(
 
     With --connector, several connectors run in one process, each in its own threads. If one fails, the others continue.
 
+    SIGHUP reads the files again: connectors whose configuration has changed start again, one after the other, new files
+    in a directory of --connector start connectors, and those that are gone stop theirs. The others are not disturbed.
+
     While it runs, /health reports the state as JSON (with status 503 if a connector does not work), and /metrics serves
     Prometheus metrics. The exit code is 0 after SIGTERM or Ctrl-C, and 1 if a connector has failed.
 
@@ -86,18 +95,40 @@ def run(
     token = token_of(web_token_file)
     more = from_options(sink, from_mirror, ignore_unsupported=ignore_unsupported)
     configurations = read_configurations(config, connectors, more)
-    if any(one.delivery.sink == "python" for one in configurations.values()):
-        raise click.ClickException("rowtide.sink=python is for rowtide.Engine in a Python program; use another --sink")
-    if any(one.databus.topic is not None for one in configurations.values()):
+    if not configurations:
         raise click.ClickException(
-            "databus.topic is for rowtide databus: rowtide run would move its position past changes that are not in "
-            "that topic. Use rowtide databus; or leave databus.topic out, and use another name and topic.prefix"
+            f"no configuration file is in {', '.join(connectors)}: .properties, .json, .yaml, .env"
         )
+    if problems := [problem for one in configurations.values() if (problem := _problem(one))]:
+        raise click.ClickException(problems[0].message)
+    folders = [given for given in connectors if Path(given).is_dir()]
+
+    def read_again() -> Found:
+        if gone := [folder for folder in folders if not Path(folder).is_dir()]:
+            raise ConfigurationError([(folder, "is no directory any more") for folder in gone])
+        if twice := given_twice(connectors):
+            raise ConfigurationError(twice)
+        read = read_each(connector_files(config, connectors), more)
+        refused = {
+            file: ConfigurationError([problem])
+            for file, one in read.items()
+            if isinstance(one, Configuration) and (problem := _problem(one))
+        }
+        return {**read, **refused}
+
     with importing():  # slow, and not needed to report a wrong configuration
         from rowtide.connector.worker import faust_app  # noqa: PLC0415
 
     try:
-        app = faust_app.create_app(*configurations.values(), web_bind=web_bind, web_port=web_port, web_token=token)
+        app = faust_app.create_app(
+            *configurations.values(),
+            web_bind=web_bind,
+            web_port=web_port,
+            web_token=token,
+            files=ConfigurationFiles(
+                read_again, {file: one.name for file, one in configurations.items()}, several=bool(connectors)
+            ),
+        )
         faust_app.run(
             app,
             log_level=log_level,
@@ -109,3 +140,17 @@ def run(
         )
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
+
+
+def _problem(config: Configuration) -> Problem | None:
+    """Why a connector is not for this command."""
+    if config.delivery.sink == "python":
+        message = "rowtide.sink=python is for rowtide.Engine in a Python program; use another --sink"
+        return Problem(SINK.name, message)
+    if config.databus.topic is not None:
+        message = (
+            "databus.topic is for rowtide databus: rowtide run would move its position past changes that are not in "
+            "that topic. Use rowtide databus; or leave databus.topic out, and use another name and topic.prefix"
+        )
+        return Problem(databus.TOPIC.name, message)
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +12,10 @@ from click.testing import CliRunner
 
 from rowtide.cli import main
 from rowtide.cli.connectors import run
+from rowtide.connector.config import Configuration, ConfigurationError
 from rowtide.connector.worker import faust_app
+from rowtide.connector.worker.reload import ConfigurationFiles
+from rowtide.connector.worker.standalone_app import App
 from tests.support.configurations import PROPERTIES
 
 
@@ -64,3 +68,52 @@ def test_a_mirror_must_exist(config: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["run", config, "--from-mirror", str(tmp_path / "none")])
     assert result.exit_code == 2
     assert "does not exist" in result.output
+
+
+def again(options: list[str], monkeypatch: pytest.MonkeyPatch) -> ConfigurationFiles:
+    """What a worker reads again that was started with these options."""
+    apps: list[App] = []
+    monkeypatch.setattr(faust_app, "run", lambda app, **_: apps.append(app))
+    result = CliRunner().invoke(main, ["run", *options])
+    assert result.exit_code == 0, result.output
+    files = apps[0].connectors.files
+    assert files is not None
+    return files
+
+
+def test_a_directory_has_a_connector_in_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, common = tmp_path / "connectors", tmp_path / "worker.properties"
+    folder.mkdir()
+    (folder / "..data").mkdir()
+    for name in ("notes.txt", ".shop.properties.swp", ".hidden.properties"):
+        (folder / name).write_text("no connector")
+    result = CliRunner().invoke(main, ["run", "--connector", str(folder)])
+    assert f"no configuration file is in {folder}" in result.output
+
+    common.write_text("".join(f"{name}={text}\n" for name, text in PROPERTIES.items()))
+    for number, name in enumerate(("b.json", "a.properties")):
+        own = {"name": name[0], "topic.prefix": name[0], "database.server.id": str(number + 1)}
+        text = json.dumps(own) if name == "b.json" else "".join(f"{key}={value}\n" for key, value in own.items())
+        (folder / name).write_text(text)
+    files = again(["--connector", str(folder), str(common)], monkeypatch)
+    assert files.running == {str(folder / "a.properties"): "a", str(folder / "b.json"): "b"}
+    assert files.several
+
+    (folder / "c.yaml").write_text("{name: c, topic.prefix: c, database.server.id: 3}")
+    (folder / "a.properties").unlink()
+    (folder / "b.json").write_text('{"rowtide.sink": "python"}')
+    read = files.read()
+    assert list(read) == [str(folder / "b.json"), str(folder / "c.yaml")]
+    assert "rowtide.sink=python is for rowtide.Engine" in str(read[str(folder / "b.json")])
+    assert isinstance(read[str(folder / "c.yaml")], Configuration)
+
+    folder.rename(tmp_path / "elsewhere")
+    with pytest.raises(ConfigurationError, match="is no directory any more"):
+        files.read()
+
+
+def test_a_file_that_is_gone_is_an_error_of_its_connector(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = again([config], monkeypatch)
+    assert (files.running, files.several) == ({config: "inventory"}, False)
+    Path(config).unlink()
+    assert "cannot be read" in str(files.read()[config])

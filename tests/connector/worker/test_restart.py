@@ -10,7 +10,7 @@ import pytest
 from rowtide.connector.config import from_properties
 from rowtide.connector.worker import service
 from rowtide.connector.worker.service import ConnectorService
-from rowtide.connector.worker.web.connect_rest import StillStopping
+from rowtide.connector.worker.web.connect_rest import StandsBy, StillStopping
 from tests.support.configurations import PROPERTIES
 
 
@@ -70,7 +70,8 @@ def test_a_connector_that_stands_by_is_started_by_nothing_but_its_turn(connector
     async def lives() -> None:
         connector.stand_by()
         await connector.on_start()
-        await connector.hold("STOPPED")
+        with pytest.raises(StandsBy, match="send the request to the process that runs it"):
+            await connector.hold("STOPPED")
         await connector.resume()
         await connector.rerun()
         assert not connector.connector.started  # type: ignore[attr-defined]

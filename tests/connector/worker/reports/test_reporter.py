@@ -34,7 +34,7 @@ def test_a_terminal_that_was_closed_does_not_end_the_worker(monkeypatch: pytest.
     window = Window()
 
     async def life() -> BaseException | None:
-        reporter = Reporter([source])
+        reporter = Reporter(lambda: [source])
         reporter.console = Console(file=window, force_terminal=True)
         await reporter.start()
         while "shop" not in window.getvalue():

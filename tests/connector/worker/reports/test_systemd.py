@@ -22,7 +22,7 @@ def received(address: str, bound: str | bytes) -> list[str]:
     """The messages of a worker that starts and stops."""
 
     async def life() -> None:
-        service = SystemdNotifier([source], {"NOTIFY_SOCKET": address})
+        service = SystemdNotifier(lambda: [source], {"NOTIFY_SOCKET": address})
         await service.start()
         await asyncio.sleep(0.05)
         await service.stop()
@@ -52,7 +52,7 @@ def test_an_abstract_socket() -> None:
 
 def test_without_systemd_nothing_is_sent(caplog: pytest.LogCaptureFixture) -> None:
     async def life() -> None:
-        service = SystemdNotifier([source], {})
+        service = SystemdNotifier(lambda: [source], {})
         await service.start()
         await service.stop()
 
@@ -64,7 +64,7 @@ def test_a_systemd_that_does_not_answer_does_not_stop_the_worker(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def life() -> None:
-        service = SystemdNotifier([source], {"NOTIFY_SOCKET": str(tmp_path / "none")})
+        service = SystemdNotifier(lambda: [source], {"NOTIFY_SOCKET": str(tmp_path / "none")})
         await service.start()
         await service.stop()
 

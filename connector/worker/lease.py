@@ -1,4 +1,4 @@
-"""Edge: notices that this process has not run for so long that another worker may have its connectors."""
+"""Edge: notices that this process has not run for so long that another one may run its connectors."""
 
 import logging
 import threading
@@ -14,7 +14,7 @@ class Lease:
     """Watches the clock in a thread: a process that was stopped (SIGSTOP, a paused virtual machine) sees it jump.
 
     Args:
-        limit_s: seconds after which the group may have given the connectors away: less than the session.
+        limit_s: seconds after which the group may have given them to another process: less than the session.
         on_lapse: called in the thread, before anything else can have taken long, with the seconds that have passed.
         clock: seconds of a monotonic clock.
     """
@@ -27,7 +27,7 @@ class Lease:
         self._clock = clock
         self._seen = clock()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="fleet/lease", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def start(self) -> None:
         """Begin to watch."""
@@ -42,7 +42,7 @@ class Lease:
         """Look at the clock."""
         before, self._seen = self._seen, self._clock()
         if self._seen - before > self._limit_s:
-            log.warning("this process did not run for %.1f s: others may run its connectors", self._seen - before)
+            log.warning("this process did not run for %.1f s: another may run its connectors", self._seen - before)
             self._on_lapse(self._seen - before)
 
     def _run(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowtide.connector.fleet.lease import Lease
+from rowtide.connector.worker.lease import Lease
 
 
 def test_a_jump_of_the_clock_is_a_lapse() -> None:

@@ -1,0 +1,277 @@
+"""When a connector with ``rowtide.standby`` begins, stops and fails, whatever happens to its lock."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rowtide.connector.config import Configuration, ConfigurationError, from_properties
+from rowtide.connector.delivery.errors import ProducerFenced
+from rowtide.connector.engine.task import ConnectorTask
+from rowtide.connector.fleet.settings import connector_configuration, fleet_settings
+from rowtide.connector.worker import service
+from rowtide.connector.worker.connectors import Connectors
+from rowtide.connector.worker.group_lock import client_id, digest_of
+from rowtide.connector.worker.service import ConnectorService
+from rowtide.connector.worker.standby import Standby
+from rowtide.topics.errors import TopicError
+from tests.support.configurations import PROPERTIES
+
+STANDBY = {**PROPERTIES, "rowtide.standby": "true"}
+
+
+class Task:
+    """A task that runs until it is stopped or fails."""
+
+    current = SimpleNamespace(delivery=None)
+    left_behind = False
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self.started = self.stopped = False
+        self.failure: BaseException | None = None
+        self._on_end = on_end
+
+    @property
+    def over(self) -> bool:
+        return not self.started or self.ended
+
+    @property
+    def ended(self) -> bool:
+        return self.stopped or self.failure is not None
+
+    @property
+    def runs(self) -> bool:
+        return self.started and not self.ended
+
+    def start(self) -> None:
+        self.started = True
+
+    def stop(self, _timeout: float | None = None) -> bool:
+        self.stopped = True
+        return True
+
+    def wait(self, _timeout: float) -> bool:
+        return self.over
+
+    def fail(self, failure: BaseException) -> None:
+        self.failure = failure
+        self._on_end()
+
+
+class Connector(ConnectorService):
+    """A connector with such tasks."""
+
+    def _new_task(self) -> ConnectorTask:
+        self._tasks_made += 1
+        number = self._tasks_made
+        self.tasks = [*getattr(self, "tasks", []), Task(lambda: self._ended(number, None))]
+        return self.tasks[-1]  # type: ignore[return-value]
+
+
+class Lock:
+    """A lock that others give and take."""
+
+    def __init__(self, made: list[Lock], on_change: Any, on_failure: Any, on_problem: Any) -> None:
+        made.append(self)
+        self.on_change, self.on_failure, self.on_problem = on_change, on_failure, on_problem
+        self.owned = self.started = self.closed = False
+
+    def start(self) -> None:
+        self.started = True
+
+    def close(self) -> None:
+        self.closed = True
+        self.give(owned=False)
+
+    def give(self, *, owned: bool) -> None:
+        """Change it, as in its thread."""
+        if self.owned != owned:
+            self.owned = owned
+            thread = threading.Thread(target=self.on_change, args=(self, owned))
+            thread.start()
+            thread.join()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition."""
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+class Pair:
+    """A connector and what lets it run."""
+
+    def __init__(self) -> None:
+        self.connector = Connector(from_properties(STANDBY))
+        self.locks: list[Lock] = []
+        self.standby = Standby(
+            self.connector,
+            lambda _config, *call: Lock(self.locks, *call),
+            patience=0.2,  # type: ignore[arg-type]
+        )
+        self.ended: list[bool] = []
+        self.connector.on_end = lambda: self.ended.append(self.standby.takes(self.connector.connector.failure))
+
+    @property
+    def task(self) -> Task:
+        return self.connector.tasks[-1]
+
+
+def during(use: Callable[[Pair], Awaitable[None]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_STOP_POLL_S", 0.01)
+
+    async def life() -> None:
+        pair = Pair()
+        await pair.connector.start()
+        await pair.standby.start()
+        await until(lambda: pair.locks)
+        assert not pair.task.started, "it waits for its lock"
+        await use(pair)
+        await pair.standby.stop()
+        assert not pair.task.runs
+        assert all(lock.closed for lock in pair.locks[-1:])
+
+    asyncio.run(life())
+
+
+def test_it_runs_while_it_has_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(pair: Pair) -> None:
+        for _ in range(2):
+            pair.locks[0].give(owned=True)
+            await until(lambda: pair.task.runs)
+            first = pair.task
+            pair.locks[0].give(owned=False)
+            assert first.stopped, "it stops in the thread that loses the lock"
+            await until(lambda first=first: pair.task is not first)
+            assert pair.connector.stands_by
+        assert (len(pair.locks), pair.ended) == (1, [])
+
+    during(use, monkeypatch)
+
+
+def test_a_process_that_has_slept_gives_the_lock_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(pair: Pair) -> None:
+        pair.locks[0].give(owned=True)
+        await until(lambda: pair.task.runs)
+        first = pair.task
+        pair.standby._lapsed(6.5)
+        assert first.stopped
+        await until(lambda: len(pair.locks) == 2)
+        assert pair.locks[0].closed
+        assert not pair.task.runs
+        pair.locks[1].give(owned=True)
+        await until(lambda: pair.task.runs)
+        pair.locks[0].on_change(pair.locks[0], False)
+        assert pair.task.runs, "an old lock has no say"
+
+    during(use, monkeypatch)
+
+
+def test_one_that_was_fenced_stands_by_if_another_has_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(pair: Pair) -> None:
+        pair.locks[0].give(owned=True)
+        await until(lambda: pair.task.runs)
+        first = pair.task
+        first.fail(ProducerFenced("another one"))
+        await until(lambda: pair.ended)
+        assert pair.ended == [True]
+        pair.locks[0].give(owned=False)
+        await until(lambda: pair.task is not first and pair.standby._steps.empty())
+        assert pair.connector.failure is None
+        pair.locks[0].give(owned=True)
+        await until(lambda: pair.task.runs)
+
+    during(use, monkeypatch)
+
+
+def test_one_that_was_fenced_by_a_process_without_a_lock_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(pair: Pair) -> None:
+        pair.locks[0].give(owned=True)
+        await until(lambda: pair.task.runs)
+        pair.task.fail(ProducerFenced("another one"))
+        await until(lambda: pair.ended == [True, False])
+        assert "another one. If that is a copy of this connector, set rowtide.standby=true" in str(
+            pair.connector.failure
+        )
+        assert pair.locks[0].closed
+
+    during(use, monkeypatch)
+
+
+def test_one_that_has_failed_leaves_the_lock_and_gets_it_after_a_restart_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(pair: Pair) -> None:
+        pair.locks[0].give(owned=True)
+        await until(lambda: pair.task.runs)
+        pair.task.fail(RuntimeError("no such table"))
+        await until(lambda: pair.locks[0].closed)
+        assert pair.ended == [False]
+        await pair.connector.rerun()
+        await until(lambda: len(pair.locks) == 2)
+        assert not pair.task.runs
+        pair.locks[1].give(owned=True)
+        await until(lambda: pair.task.runs)
+
+    during(use, monkeypatch)
+
+
+def test_a_lock_that_is_refused_is_a_failure_and_a_broker_that_is_away_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(pair: Pair) -> None:
+        pair.locks[0].on_problem(pair.locks[0], "no broker")
+        assert pair.connector.obstacle == "no broker"
+        pair.locks[0].on_problem(pair.locks[0], None)
+        assert pair.connector.obstacle is None
+        pair.locks[0].on_failure(pair.locks[0], TopicError("not authorised"))
+        await until(lambda: pair.ended)
+        assert str(pair.connector.failure) == "not authorised"
+
+    during(use, monkeypatch)
+
+
+def test_what_it_needs() -> None:
+    config = from_properties(STANDBY)
+    assert config.delivery.standby
+    assert config.delivery.exactly_once, "Kafka fences a copy that was replaced"
+    assert Connectors([config]).services[config.name].stands_by
+    plain = from_properties(PROPERTIES)
+    assert not plain.delivery.standby
+    assert not Connectors([plain]).services[plain.name].stands_by
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"rowtide.sink": "stdout"}, "needs records, position and schema history in Kafka"),
+        ({"offset.storage.file.filename": "/tmp/x"}, "needs records, position and schema history in Kafka"),
+        (
+            {"schema.history.internal.file.filename": "/tmp/x", "schema.history.internal.kafka.topic": ""},
+            "needs records, position and schema history in Kafka",
+        ),
+        ({"exactly.once.source.support": "disabled"}, "needs exactly.once.source.support=enabled, not disabled"),
+    ],
+)
+def test_what_two_processes_cannot_share_is_refused(more: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message) as error:
+        from_properties({**STANDBY, **more})
+    assert [problem.property for problem in error.value.problems] == ["rowtide.standby"]
+
+
+def test_a_fleet_needs_no_standby(tmp_path: Any) -> None:
+    file = tmp_path / "fleet.properties"
+    names = ("group.id", "config.storage.topic", "status.storage.topic", "offset.storage.topic")
+    file.write_text("bootstrap.servers=127.0.0.1:9092\n" + "".join(f"{name}=x{n}\n" for n, name in enumerate(names)))
+    assert not connector_configuration(fleet_settings(str(file)), "shop", STANDBY).delivery.standby
+
+
+def test_members_recognise_another_configuration_and_no_secret() -> None:
+    def of(**more: str) -> Configuration:
+        return from_properties({**STANDBY, **more})
+
+    assert client_id(of()).endswith(digest_of(of()))
+    assert digest_of(of()) != digest_of(of(**{"max.batch.size": "7"}))
+    assert digest_of(of()) == digest_of(of(**{"database.password": "another"}))
