@@ -16,7 +16,7 @@ from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.topic_checks import CapturedTable
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import connect
-from rowtide.connector.config.kafka.producer_settings import transactional_id
+from rowtide.connector.config.kafka.producer_settings import standby_group, transactional_id
 from rowtide.topics.admin.errors import acl_command
 
 _SHOWN = 5
@@ -77,6 +77,8 @@ def access_findings(
             yield Finding(Severity.ERROR, "topic.creation.enable", message)
     if config.delivery.exactly_once and config.delivery.sink == "kafka":
         yield from _transactions(config, timeout)
+    if config.delivery.standby:
+        yield from _group(config, timeout)
 
 
 _RIGHTS = {
@@ -137,6 +139,25 @@ def _not_creatable(settings: Mapping[str, Any], topics: list[str], timeout: floa
         except TimeoutError:
             continue
     return sorted(denied)
+
+
+def _group(config: Configuration, timeout: float) -> Iterator[Finding]:
+    """Look up the consumer group of the connector's copies, as whose member this one stands by."""
+    settings, group = config.history.consumer, standby_group(config.delivery.group_id, config.name)
+    client = AdminClient({**connection_settings(settings), "log_level": 0})
+    future = client.describe_consumer_groups([group], include_authorized_operations=True, request_timeout=timeout)
+    try:
+        allowed = future[group].result(timeout + _SLACK_S).authorized_operations
+    except KafkaException as failure:
+        if failure.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
+            return
+        allowed = []
+    except TimeoutError:
+        return
+    if allowed is not None and AclOperation.READ not in allowed:
+        command = _command(settings, ("Read",), "group", [group])
+        message = f"the account may not be a member of the consumer group {group}: grant it READ: {command}"
+        yield Finding(Severity.ERROR, connect.STANDBY.name, message)
 
 
 def _transactions(config: Configuration, timeout: float) -> Iterator[Finding]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -20,7 +22,9 @@ from rowtide.connector.check import CapturedTable, Finding
 from rowtide.connector.check.broker import broker_findings
 from rowtide.connector.check.kafka_access import access_findings
 from rowtide.connector.config import Configuration, from_properties
+from rowtide.connector.worker.group_lock import GroupLock
 from rowtide.topics.admin.topic_admin import TopicAdmin
+from rowtide.topics.internal import history_settings
 from rowtide.topics.settings import TopicSettings
 from tests.support.configurations import PROPERTIES
 
@@ -71,6 +75,7 @@ def config(kafka: GuardedKafka, password: str = "app") -> Configuration:
         "offset.storage.topic": "offsets",
         "exactly.once.source.support": "enabled",
         "exactly.once.support": "required",
+        "rowtide.standby": "true",
         "errors.tolerance": "all",
         "errors.deadletterqueue.topic.name": "letters",
     }
@@ -107,7 +112,7 @@ def test_rights_that_are_missing_and_then_granted(guarded: GuardedKafka) -> None
     read, write, describe = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
     grant(guarded, (topic, "shop.d.allowed", write), (topic, "shop.d.read_only", read), (topic, "history", describe))
     grant(guarded, (topic, "offsets", write), (topic, "letters", describe))
-    wrong_texts = texts(guarded, errors=10)
+    wrong_texts = texts(guarded, errors=11)
     expected = [
         "producer.override: the account may not write to the topic shop.d.read_only: grant it WRITE",
         "offset.storage.topic: the account may not read the topic offsets: grant it READ",
@@ -119,17 +124,42 @@ def test_rights_that_are_missing_and_then_granted(guarded: GuardedKafka) -> None
         "schema.history.internal.producer: the account may not describe the configuration of the topic history",
         "topic.creation.enable: the account may neither see nor create the topic shop.d.new: grant it CREATE",
         f"exactly.once.source.support: the account may not use the transactional id {group}-inventory-0-check",
+        f"rowtide.standby: the account may not be a member of the consumer group {group}-inventory-standby: grant it",
     ]
     assert [text[: len(start)] for text, start in zip(wrong_texts, expected, strict=True)] == expected
     command = f"kafka-acls.sh --bootstrap-server {guarded.bootstrap} --add --allow-principal User:app --operation "
     assert f"{command}Write --topic shop.d.read_only" in wrong_texts[0]
     assert f"{command}DescribeConfigs --topic offsets" in wrong_texts[2]
-    assert f"{command}Write --operation Describe --transactional-id {group}-inventory-0" in wrong_texts[-1]
+    assert f"{command}Write --operation Describe --transactional-id {group}-inventory-0" in wrong_texts[-2]
+    assert f"{command}Read --group {group}-inventory-standby" in wrong_texts[-1]
     configs = AclOperation.DESCRIBE_CONFIGS
     grant(guarded, *((topic, name, configs) for name in ("offsets", "history", "letters")), (topic, "letters", write))
     grant(guarded, (topic, "shop.d.read_only", write), (topic, "offsets", read), (topic, "history", read))
     grant(guarded, (topic, "history", write), (topic, "shop.d.new", AclOperation.CREATE))
+    grant(guarded, (ResourceType.GROUP, f"{group}-inventory-standby", read))
     name = f"{group}-inventory-0-check"
     grant(guarded, (ResourceType.TRANSACTIONAL_ID, name, write), (ResourceType.TRANSACTIONAL_ID, name, describe))
     assert texts(guarded, errors=0) == []
     assert "shop.d.new" not in TopicAdmin(guarded.client("admin")).overview().topics  # the check creates nothing
+
+
+def test_a_copy_that_may_not_stand_by_says_why(guarded: GuardedKafka) -> None:
+    """Kafka refuses the member of a group to which another account has the right."""
+    standby, topic = config(guarded), "own-history"
+    standby = replace(standby, name="another", history=replace(standby.history, topic=topic))
+    TopicAdmin(guarded.client("admin")).ensure(topic, history_settings())
+    for right in (AclOperation.DESCRIBE, AclOperation.READ, AclOperation.DESCRIBE_CONFIGS):
+        grant(guarded, (ResourceType.TOPIC, topic, right))
+    failures: list[Exception] = []
+    failed = threading.Event()
+
+    def fail(_lock: GroupLock, error: Exception) -> None:
+        failures.append(error)
+        failed.set()
+
+    lock = GroupLock(standby, lambda *_: None, fail, lambda *_: None)
+    lock.start()
+    assert failed.wait(60)
+    lock.close()
+    command = f"kafka-acls.sh --bootstrap-server {guarded.bootstrap} --add --allow-principal User:app --operation Read"
+    assert f"{command} --group connect-cluster-another-standby --topic {topic}" in str(failures[0])
