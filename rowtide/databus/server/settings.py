@@ -64,6 +64,10 @@ def _problems(config: Configuration) -> Iterator[Problem]:
         )
     if config.snapshot.incremental.new_tables is NewTables.INCREMENTAL:
         yield Problem(snapshot.NEW_TABLES.name, "must not be incremental: the topic has no rows of snapshots")
+    if config.delivery.standby and config.databus.zookeeper:
+        yield Problem(
+            connect.STANDBY.name, f"must be false with {databus.ZOOKEEPER.name}, which decides which server runs"
+        )
     refused = {
         connect.TRANSFORMS.name: bool(config.transforms),
         converters.KEY.converter.name: not isinstance(config.converters.key, JsonConverterConfig),

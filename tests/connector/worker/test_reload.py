@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pty
 import signal
+import subprocess
+import sys
+import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from rowtide_stack.ports import free_port
 
 from rowtide.connector.config import Configuration, ConfigurationError, from_properties, load
 from rowtide.connector.engine.task import ConnectorTask
@@ -266,3 +271,41 @@ def test_sighup_reads_the_files_again_unless_the_terminal_was_closed(
     assert hung_up([True, True]) == ["reload"], "a terminal that is still there: kill -HUP"
     assert hung_up([True, False]) == ["stop by SIGHUP"], "a terminal that was closed"
     assert hung_up([], files=False) == ["end"], "without files, the signal ends the process as before"
+
+
+IN_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+"""Runs Python with standard input as its controlling terminal."""
+
+
+def test_the_end_of_a_terminal_stops_the_worker(tmp_path: Path) -> None:
+    config, log = tmp_path / "shop.properties", tmp_path / "log"
+    away = {"database.port": str(free_port()), "bootstrap.servers": f"127.0.0.1:{free_port()}"}
+    config.write_text("".join(f"{name}={text}\n" for name, text in {**PROPERTIES, **away}.items()))
+    window, terminal = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", IN_TERMINAL, "-m", "rowtide", "run", str(config), "--no-web", "--log-file", str(log)],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+    ) as worker:
+        os.close(terminal)
+        try:
+            wait_for(log, "checking the database", worker)
+            worker.send_signal(signal.SIGHUP)
+            wait_for(log, "the configuration files were read again: 0 connectors started", worker)
+            os.close(window)
+            assert worker.wait(120) == 0
+            assert "SIGHUP: delivering what was read, then stopping" in log.read_text()
+        finally:
+            worker.kill()
+
+
+def wait_for(log: Path, text: str, worker: subprocess.Popen[bytes]) -> None:
+    while not log.exists() or text not in log.read_text():
+        assert worker.poll() is None, log.read_text()
+        time.sleep(0.05)

@@ -215,6 +215,14 @@ def test_a_kafka_that_does_not_answer_is_not_healthy() -> None:
     assert answer["position"]["stored"]["pos"] == 1234
 
 
+def test_a_rejected_configuration_is_shown_and_does_not_stop_the_connector() -> None:
+    now = status(rejected="shop.json: database.port: must be a number")
+    assert (health(now)["status"], health(now)["rejected_configuration"]) == ("UP", now.rejected)
+    (sample,) = parsed(render(now))["rowtide_configuration_rejected"].values()
+    assert sample == 1
+    assert 0 in parsed(render(status()))["rowtide_configuration_rejected"].values()
+
+
 @pytest.mark.parametrize(
     ("fields", "ready"),
     [
@@ -222,11 +230,13 @@ def test_a_kafka_that_does_not_answer_is_not_healthy() -> None:
         ({"reader": ReaderStatus(connected=False)}, False),
         ({"state": "RECONNECTING", "reader": ReaderStatus(connected=True)}, False),
         ({"state": "SNAPSHOT"}, False),
+        ({"state": "STANDBY"}, True),
+        ({"state": "STANDBY", "delivery": DeliveryCounters(stuck_s=31.0)}, True),
         ({"reader": ReaderStatus(connected=True), "delivery": DeliveryCounters(stuck_s=31.0)}, False),
         ({"reader": ReaderStatus(connected=True), "delivery": DeliveryCounters(stuck_s=29.0)}, True),
     ],
 )
-def test_a_connector_is_ready_if_it_streams(fields: dict[str, Any], ready: bool) -> None:
+def test_a_connector_is_ready_if_it_streams_or_can_take_over(fields: dict[str, Any], ready: bool) -> None:
     assert status(**fields).ready is ready
 
 

@@ -28,6 +28,7 @@ def test_the_topic_is_that_of_the_configuration() -> None:
         ({"snapshot.mode": "initial"}, "snapshot.mode: must be no_data or recovery, not initial"),
         ({"rowtide.snapshot.new.tables": "incremental"}, "rowtide.snapshot.new.tables: must not be incremental"),
         ({"rowtide.sink": "stdout"}, "rowtide.sink: must be kafka, not stdout"),
+        ({"rowtide.standby": "true", "databus.zkpath": "127.0.0.1:2181"}, "rowtide.standby: must be false with"),
         ({"column.mask.with.3.chars": "a.b.c"}, "column.mask and column.truncate: has no counterpart"),
         ({"skip.messages.without.change": "true"}, "skip.messages.without.change: has no counterpart"),
         ({"binlog.row.image.minimal.allowed": "true"}, "binlog.row.image.minimal.allowed: has no counterpart"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 from pathlib import Path
 
@@ -44,6 +45,17 @@ WANTED = ["READY=1", "WATCHDOG=1", "STATUS=shop: RECONNECTING, away now", "STOPP
 def test_the_messages_of_a_life(tmp_path: Path) -> None:
     path = str(tmp_path / "notify")
     assert received(path, path) == WANTED
+
+
+def test_a_reload_begins_and_ends(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(path := str(tmp_path / "notify"))
+        service = SystemdNotifier(list, {"NOTIFY_SOCKET": path})
+        service.reloading()
+        service.reloaded()
+        first, second = (manager.recv(4096).decode() for _ in range(2))
+    assert re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=[0-9]+", first), "see sd_notify(3)"
+    assert second == "READY=1"
 
 
 def test_an_abstract_socket() -> None:

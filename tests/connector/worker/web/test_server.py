@@ -150,6 +150,17 @@ def test_an_answer_that_is_not_taken_is_given_up(monkeypatch: pytest.MonkeyPatch
     asyncio.run(connect())
 
 
+def test_a_worker_without_connectors_is_healthy() -> None:
+    """One of a fleet may have none yet, and a directory may be empty."""
+    app = create_app(from_properties(PROPERTIES), web_port=free_port())
+    app.connectors.services.clear()
+    app.finalize()
+    web = app.web
+    assert isinstance(web, WebServer)
+    paths = ["/health", "/health/live", "/health/ready", "/metrics"]
+    assert set(asyncio.run(status_codes(web, paths)).values()) == {200}
+
+
 def test_probes_do_not_wait_for_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lag in bytes is a query, which takes up to two seconds; a probe often has one."""
 
