@@ -41,7 +41,7 @@ _CONSUMER = {
 _TICK_S = 0.5
 _RETRY_S = 1.0
 _CLOSE_S = 3.0
-_LOOK_S = 5.0
+_LOOK_S = 2.0
 _ANSWER_S = 2.0
 _REFUSED = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 
@@ -56,6 +56,7 @@ class GroupLock:
         on_change: called with whether this process has the lock, when that changes. It must stop the connector if not.
         on_failure: called if the lock cannot be had, with the reason and the way out.
         on_problem: called if Kafka cannot be asked now, with the reason; with ``None`` when it has answered.
+        on_wait: called when another process has the lock.
 
     Attributes:
         owned: whether this process has the lock, as far as it knows.
@@ -67,6 +68,7 @@ class GroupLock:
         on_change: Callable[["GroupLock", bool], None],
         on_failure: Callable[["GroupLock", TopicError], None],
         on_problem: Callable[["GroupLock", str | None], None],
+        on_wait: Callable[["GroupLock"], None],
     ) -> None:
         self._config = config
         self._topic = config.history.topic or ""
@@ -74,6 +76,8 @@ class GroupLock:
         self._on_change = on_change
         self._on_failure = on_failure
         self._on_problem = on_problem
+        self._on_wait = on_wait
+        self._told = ""
         self._problem: str | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{config.name}/standby", daemon=True)
@@ -95,6 +99,9 @@ class GroupLock:
                 self._hold()
         except TopicError as error:
             self._on_failure(self, error)
+        except KafkaException as error:
+            reason = error.args[0].str()
+            self._on_failure(self, TopicError(f"rowtide.standby: no member of consumer group {self._group}: {reason}"))
         finally:
             self._change(owned=False)
 
@@ -147,7 +154,10 @@ class GroupLock:
             consumer.pause(partitions)  # nothing is read
             self._change(owned=True)
         elif not self.owned:
-            log.info("connector %s stands by: %s", self._config.name, self._owner())
+            self._on_wait(self)
+            if (owner := self._owner()) != self._told:  # each copy that comes or goes is a reason to ask
+                self._told = owner
+                log.info("connector %s stands by: %s", self._config.name, owner)
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if partitions:

@@ -16,6 +16,7 @@ from rowtide._version import __version__
 from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.counters import OTHER_TOPICS
 from rowtide.connector.engine.task import ConnectorTask
+from rowtide.connector.errors import SignalError
 from rowtide.connector.records.settings import MessageForm
 from rowtide.connector.rows.native import implementation
 from rowtide.connector.signals.actions import SignalHook
@@ -56,6 +57,7 @@ class ConnectorService(Service):
         failure: the error if the service could not stop in time.
         on_end: called in the event loop when the connector ends by itself.
         obstacle: why it cannot end standing by; ``None`` if it can.
+        undecided: whether it stands by only until it is known if another process runs it.
         problem: why a changed configuration is not used; ``None`` if there is none.
         reread: reads the configuration again at a request for a restart; returns whether that has restarted it.
     """
@@ -69,6 +71,7 @@ class ConnectorService(Service):
         self.on_end: Callable[[], None] = lambda: None
         self.failure: BaseException | None = None
         self.obstacle: str | None = None
+        self.undecided = False
         self.problem: str | None = None
         self.reread: Callable[[], Awaitable[bool]] = _not_changed
         self._compete: Callable[[], None] | None = None
@@ -101,8 +104,10 @@ class ConnectorService(Service):
             The id.
 
         Raises:
-            SignalError: it is no signal.
+            SignalError: it is no signal, or another process runs the connector.
         """
+        if self._held == _STANDBY:
+            raise SignalError(f"connector {self.config.name} stands by: send the signal to the process that runs it")
         return self._signalling.send(fields, channel)
 
     def on_signal(self, kind: str, action: SignalHook) -> None:
@@ -346,6 +351,8 @@ class ConnectorService(Service):
         status = replace(status_of(self.connector, time.time(), behind), rejected=self.problem)
         if self._held == _STANDBY and self.obstacle is not None:
             return replace(status, state="RECONNECTING", error=self.obstacle)
+        if self._held == _STANDBY and self.undecided:
+            return replace(status, state="STARTING")
         return status if self._held is None else replace(status, state=self._held)
 
     def _ended(self, task: int, _failure: BaseException | None) -> None:

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from mode import Service
 
+from rowtide.connector.check import Severity, check_database
 from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
 from rowtide.connector.worker.group_lock import SESSION_S, GroupLock
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 
 _LEASE_S = SESSION_S - 1
 _LOOK_S = 0.1
+_EXAMINE_S = 60.0
 
 
 class Lock(Protocol):
@@ -45,6 +47,13 @@ def lock_of(config: Configuration) -> tuple[object, ...]:
     """Return what determines the lock of a connector. If it changes, the connector needs another :class:`Standby`."""
     delivery, history = config.delivery, config.history
     return delivery.standby, delivery.group_id, history.topic, history.consumer, history.admin
+
+
+def unfitness(config: Configuration) -> str | None:
+    """Return why a connector could not begin now, as far as the database server tells; ``None`` if it could."""
+    findings, _ = check_database(config, tables=False)
+    errors = [str(finding) for finding in findings if finding.severity is Severity.ERROR]
+    return f"it could not take over: {'; '.join(errors)}" if errors else None
 
 
 class Standby(Service):
@@ -72,6 +81,11 @@ class Standby(Service):
         self._patience = patience
         self._lock: Lock | None = None
         self._lost = False  # since the connector began
+        self._waits = False  # for another copy
+        self._unreachable: str | None = None
+        self._unfit: str | None = None
+        self._look = asyncio.Event()
+        connector.undecided = True
         self._lease = Lease(_LEASE_S, self._lapsed)
         self._steps: asyncio.Queue[Callable[[], Any]] = asyncio.Queue()
         connector.stand_by(lambda: self._next(self._join))
@@ -104,16 +118,37 @@ class Standby(Service):
         while not self.should_stop:
             step = await self.wait(self._steps.get())
             if not step.stopped:
-                await step.result()
+                try:
+                    await step.result()
+                except Exception as failure:  # noqa: BLE001 - nobody would notice that the steps have ended
+                    await self._fail(failure)
+
+    @Service.task
+    async def _examine(self) -> None:
+        """See from time to time whether this copy could take over: it would be too late to find out then."""
+        while not self.should_stop:
+            if self._waits:
+                unfit = await asyncio.to_thread(unfitness, self._connector.config)
+                if unfit not in (None, self._unfit):
+                    log.warning("connector %s stands by: %s", self._connector.config.name, unfit)
+                self._unfit = unfit
+                self._show()
+            await self.wait_first(self._look.wait(), timeout=_EXAMINE_S)
+            self._look.clear()
 
     def _next(self, step: Callable[[], Any]) -> None:
         """Do a step after those before; may be called in any thread."""
+        self._in_loop(self._steps.put_nowait, step)
+
+    def _in_loop(self, act: Callable[..., None], *arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed already
-            self.loop.call_soon_threadsafe(self._steps.put_nowait, step)
+            self.loop.call_soon_threadsafe(act, *arguments)
 
     async def _join(self) -> None:
         if self._lock is None:
-            self._lock = self._new_lock(self._connector.config, self._changed, self._refused, self._asked)
+            self._lock = self._new_lock(
+                self._connector.config, self._changed, self._refused, self._asked, self._waiting
+            )
             self._lock.start()
 
     async def _leave(self) -> None:
@@ -136,11 +171,13 @@ class Standby(Service):
         if not self._connector.stands_by:
             log.warning("connector %s stops and stands by: %s", self._connector.config.name, reason)
             self._connector.lapse()
+        self._waits = False
+        self._show()
         self._next(self._connector.withdraw)
 
     async def _taken(self) -> None:
         if self._lock is not None and self._lock.owned:
-            self._lost = False
+            self._lost = self._waits = False
             log.info("connector %s: no other process runs it; this one begins", self._connector.config.name)
             await self._connector.begin()
 
@@ -172,4 +209,15 @@ class Standby(Service):
 
     def _asked(self, lock: Lock, problem: str | None) -> None:
         if lock is self._lock:
-            self._connector.obstacle = problem
+            self._unreachable = problem
+            self._show()
+
+    def _waiting(self, lock: Lock) -> None:
+        """Take notice that another process has the lock."""
+        if lock is self._lock:
+            self._waits = True
+            self._in_loop(self._look.set)
+
+    def _show(self) -> None:
+        self._connector.obstacle = self._unreachable or self._unfit
+        self._connector.undecided = not self._waits

@@ -157,7 +157,7 @@ def test_a_copy_that_may_not_stand_by_says_why(guarded: GuardedKafka) -> None:
         failures.append(error)
         failed.set()
 
-    lock = GroupLock(standby, lambda *_: None, fail, lambda *_: None)
+    lock = GroupLock(standby, lambda *_: None, fail, lambda *_: None, lambda *_: None)
     lock.start()
     assert failed.wait(60)
     lock.close()

@@ -225,7 +225,13 @@ def test_a_connector_that_stands_by_from_now_on_is_another_one(tmp_path: Path, m
     async def use(worker: Folder) -> None:
         worker.write("b", rowtide_standby="true")
         await worker.connectors.reload()
-        assert worker.connectors.services["b"].stands_by
+        standing = worker.connectors.services["b"]
+        assert standing.stands_by
+        worker.write("b", rowtide_standby="true", database_hostname="elsewhere")
+        await worker.connectors.reload()
+        assert worker.connectors.services["b"] is standing
+        assert standing.stands_by
+        assert standing.connector.config.database.hostname == "elsewhere", "it begins with the new configuration"
         worker.write("b", rowtide_standby="false")
         await worker.connectors.reload()
         assert not worker.connectors.services["b"].stands_by

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from rowtide.connector.config import from_properties
+from rowtide.connector.errors import SignalError
 from rowtide.connector.worker import service
 from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.web.connect_rest import StandsBy, StillStopping
@@ -72,6 +73,8 @@ def test_a_connector_that_stands_by_is_started_by_nothing_but_its_turn(connector
         await connector.on_start()
         with pytest.raises(StandsBy, match="send the request to the process that runs it"):
             await connector.hold("STOPPED")
+        with pytest.raises(SignalError, match="send the signal to the process that runs it"):
+            connector.signal({"type": "log"})
         await connector.resume()
         await connector.rerun()
         assert not connector.connector.started  # type: ignore[attr-defined]

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from rowtide.connector.check import Finding, Severity
 from rowtide.connector.config import Configuration, ConfigurationError, from_properties
 from rowtide.connector.delivery.errors import ProducerFenced
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.fleet.settings import connector_configuration, fleet_settings
-from rowtide.connector.worker import service
+from rowtide.connector.worker import service, standby
 from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.group_lock import client_id, digest_of
 from rowtide.connector.worker.service import ConnectorService
@@ -76,9 +77,10 @@ class Connector(ConnectorService):
 class Lock:
     """A lock that others give and take."""
 
-    def __init__(self, made: list[Lock], on_change: Any, on_failure: Any, on_problem: Any) -> None:
+    def __init__(self, made: list[Lock], on_change: Any, on_failure: Any, on_problem: Any, on_wait: Any) -> None:
         made.append(self)
         self.on_change, self.on_failure, self.on_problem = on_change, on_failure, on_problem
+        self.on_wait = on_wait
         self.owned = self.started = self.closed = False
 
     def start(self) -> None:
@@ -229,6 +231,53 @@ def test_a_lock_that_is_refused_is_a_failure_and_a_broker_that_is_away_is_none(m
         pair.locks[0].on_failure(pair.locks[0], TopicError("not authorised"))
         await until(lambda: pair.ended)
         assert str(pair.connector.failure) == "not authorised"
+
+    during(use, monkeypatch)
+
+
+def test_a_copy_that_could_not_take_over_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    found: list[Finding] = [
+        Finding(Severity.ERROR, "database.user", "access denied"),
+        Finding(Severity.WARNING, "x", "y"),
+    ]
+    monkeypatch.setattr(standby, "check_database", lambda *_, **__: (list(found), None))
+    monkeypatch.setattr(standby, "_EXAMINE_S", 0.01)
+
+    def shown(pair: Pair) -> tuple[str | None, bool]:
+        return pair.connector.obstacle, pair.connector.undecided
+
+    async def use(pair: Pair) -> None:
+        lock = pair.locks[0]
+        assert shown(pair) == (None, True)
+        lock.on_wait(lock)
+        await until(lambda: shown(pair) == ("it could not take over: database.user: access denied", False))
+        await asyncio.sleep(0.1)
+        assert caplog.text.count("it could not take over") == 1
+        lock.on_problem(lock, "no broker")
+        await until(lambda: pair.connector.obstacle == "no broker")
+        lock.on_problem(lock, None)
+        found.pop(0)
+        await until(lambda: shown(pair) == (None, False))
+        lock.give(owned=True)
+        await until(lambda: pair.task.runs)
+        lock.give(owned=False)
+        assert shown(pair) == (None, True), "whether another copy runs is not known yet"
+
+    during(use, monkeypatch)
+
+
+def test_a_step_that_fails_is_a_failure_of_the_connector(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(pair: Pair) -> None:
+        def start() -> None:
+            raise RuntimeError("can't start new thread")
+
+        pair.task.start = start  # type: ignore[method-assign]
+        pair.locks[0].give(owned=True)
+        await until(lambda: pair.connector.failure)
+        assert "can't start new thread" in str(pair.connector.failure)
+        assert pair.locks[0].closed
 
     during(use, monkeypatch)
 

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -69,12 +70,21 @@ def test_a_copy_takes_over_and_the_other_stands_by_when_it_returns(pair: Pair) -
         pair.config.properties["max.batch.size"] = "1000"
         with pair.standby() as second:
             assert "runs it, with another configuration than this copy has" in second.log
-            assert (state(second), second.get("/health")[0], second.get("/health/ready")[0]) == ("STANDBY", 200, 200)
+            eventually(lambda: state(second) == "STANDBY", "the second copy has looked at the database")
+            assert (second.get("/health")[0], second.get("/health/ready")[0]) == (200, 200)
             path = f"/connectors/{pair.config.name}"
             shown = json.loads(second.get(f"{path}/status")[1])
             assert [shown["connector"]["state"], *[task["state"] for task in shown["tasks"]]] == ["UNASSIGNED"] * 2
             assert second.send("PUT", f"{path}/pause")[0] == 409
             assert second.send("POST", f"{path}/restart")[0] == 204
+            password = pair.config.properties["database.password"]
+            pair.config.properties["database.password"] = "wrong"
+            with pair.standby() as unfit:
+                unfit.wait_for_log("it could not take over: database.password")
+                assert unfit.get("/health")[0] == 503
+                assert "it could not take over" in unfit.health()["error"]
+                unfit.stop()
+            pair.config.properties["database.password"] = password
             pair.insert()
             first.kill()
             pair.insert()
@@ -97,9 +107,55 @@ def test_a_copy_that_sleeps_stands_by_when_it_wakes(pair: Pair) -> None:
         pair.insert()
         assert "this process did not run for" in first.log
         assert pair.keys(committed=False) == pair.keys(), "the first copy wrote nothing"
-        second.kill()
+        second.stop()
         pair.insert()
         first.stop()
+
+
+@pytest.mark.nightly
+def test_each_connector_of_two_processes_is_taken_over(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
+    folder, topics = tmp_path / "connectors", Topics(kafka.bootstrap)
+    folder.mkdir()
+    configs = []
+    for table in ("a", "b"):
+        mysql_db.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+        more = {"table.include.list": f"{mysql_db.name}.{table}", "rowtide.standby": "true"}
+        configs.append(WorkerConfig(folder, mysql_db.server, kafka.bootstrap, more))
+        assert configs[-1].path.exists()
+    command = [sys.executable, "-m", "rowtide", "run", "--web-port", "{port}", "--connector", str(folder)]
+
+    def worker() -> Worker:
+        return Worker(WorkerConfig(tmp_path, mysql_db.server, kafka.bootstrap, {}), command=command)
+
+    def states(one: Worker) -> set[str]:
+        return {connector["state"] for connector in one.health()["connectors"].values()}
+
+    def all_have(*keys: int) -> None:
+        for table, config in zip(("a", "b"), configs, strict=True):
+            mysql_db.execute(f"INSERT INTO {table} VALUES ({keys[-1]})")
+            topic = config.topic(f"{mysql_db.name}.{table}")
+            eventually(
+                lambda topic=topic: [json.loads(one.key or b"{}")["id"] for one in topics.read(topic)] == [*keys],
+                f"the rows of {table}",
+            )
+
+    with worker() as first, worker() as second:
+        eventually(lambda: states(first) | states(second) == {"RUNNING", "STANDBY"}, "each has one that runs")
+        all_have(1)
+        first.kill()
+        all_have(1, 2)
+        assert states(second) == {"RUNNING"}
+        with worker() as third:
+            eventually(lambda: states(third) == {"STANDBY"}, "it stands by")
+            configs[0].properties["max.batch.size"] = "1000"
+            assert configs[0].path.exists()
+            second.signal(signal.SIGHUP)
+            second.wait_for_log("0 connectors started, 1 changed, 0 stopped, 1 as before, 0 rejected")
+            all_have(1, 2, 3)
+            assert (states(second), states(third)) == ({"RUNNING"}, {"STANDBY"}), "it has kept the lock"
+            second.stop()
+            all_have(1, 2, 3, 4)
+            third.stop()
 
 
 @pytest.mark.nightly
