@@ -147,7 +147,7 @@ class Connectors(Service):
         service = self.services.get(name)
         if service is None:  # its file is gone
             return
-        failure = service.connector.failure
+        failure = service.connector.failure or service.failure
         if name in self._standbys and self._standbys[name].takes(failure):
             return
         if all(service.ended for service in self.services.values()):

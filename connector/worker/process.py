@@ -131,7 +131,7 @@ class Worker(mode.Worker):
         late = {
             name: StopTimeoutError(one.config.delivery.shutdown_timeout_ms)
             for name, one in connectors.services.items()
-            if not (one.connector.ended or one.connector.left_behind)
+            if not (one.stands_by or one.connector.ended or one.connector.left_behind)
         }
         failures = {**late, **dict(self._failures)}
         for failure in failures.items():

@@ -297,8 +297,8 @@ class ConnectorService(Service):
     async def _rerun(self) -> None:
         if self._held is not None:
             return
-        if self._compete is not None and self.connector.failure is not None:
-            self._held = _STANDBY
+        if self._compete is not None and (self.connector.failure or self.failure) is not None:
+            self.failure, self._held = None, _STANDBY
             self._prepare()
             self._compete()
             return
@@ -353,6 +353,8 @@ class ConnectorService(Service):
             return replace(status, state="RECONNECTING", error=self.obstacle)
         if self._held == _STANDBY and self.undecided:
             return replace(status, state="STARTING")
+        if self._held is None and self.failure is not None:
+            return replace(status, state="FAILED", error=str(self.failure))
         return status if self._held is None else replace(status, state=self._held)
 
     def _ended(self, task: int, _failure: BaseException | None) -> None:

@@ -183,6 +183,8 @@ class Standby(Service):
 
     def _lapsed(self, seconds: float) -> None:
         """Give the lock back, in the thread of the lease: another copy may have it."""
+        if self._lock is None:  # the connector has failed
+            return
         self._withdraw(f"this process did not run for {seconds:.1f} s")
         self._next(self._leave)
         self._next(self._join)

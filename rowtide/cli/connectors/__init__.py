@@ -26,6 +26,7 @@ __all__ = [
     "read_configuration",
     "read_configurations",
     "read_connector",
+    "require_files",
     "sink_option",
     "token_of",
     "web_options",
@@ -176,6 +177,19 @@ def _files_of(given: str) -> list[str]:
         for path in folder.iterdir()
         if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
     )
+
+
+def require_files(found: Collection[str], connectors: Sequence[str]) -> None:
+    """Refuse directories without a configuration file.
+
+    Raises:
+        click.ClickException: nothing was found.
+    """
+    if not found:
+        suffixes = ", ".join(sorted(SUFFIXES))
+        raise click.ClickException(
+            f"no configuration file is in {', '.join(connectors)}: its suffix is one of {suffixes}"
+        )
 
 
 def given_twice(connectors: Sequence[str]) -> list[Problem]:

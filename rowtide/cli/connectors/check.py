@@ -14,6 +14,7 @@ from rowtide.cli.connectors import (
     from_options,
     given_twice,
     ignore_unsupported_option,
+    require_files,
     sink_option,
 )
 from rowtide.cli.connectors.check_report import Checked, report_json, report_text, reports_json, reports_text
@@ -124,7 +125,9 @@ def check(
         address = WebAddress.choose(web_bind, web_port)
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from None
-    results = [checked(name, files, address) for name, files in connector_files(config, connectors).items()]
+    given = connector_files(config, connectors)
+    require_files(given, connectors)
+    results = [checked(name, files, address) for name, files in given.items()]
     if connectors:
         problems = [*given_twice(connectors), *conflicts(configurations)]
         clashes = [Finding(Severity.ERROR, *problem) for problem in problems]

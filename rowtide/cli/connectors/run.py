@@ -16,6 +16,7 @@ from rowtide.cli.connectors import (
     ignore_unsupported_option,
     log_options,
     read_configurations,
+    require_files,
     sink_option,
     token_of,
     web_options,
@@ -95,10 +96,7 @@ def run(
     token = token_of(web_token_file)
     more = from_options(sink, from_mirror, ignore_unsupported=ignore_unsupported)
     configurations = read_configurations(config, connectors, more)
-    if not configurations:
-        raise click.ClickException(
-            f"no configuration file is in {', '.join(connectors)}: .properties, .json, .yaml, .env"
-        )
+    require_files(configurations, connectors)
     if problems := [problem for one in configurations.values() if (problem := _problem(one))]:
         raise click.ClickException(problems[0].message)
     folders = [given for given in connectors if Path(given).is_dir()]

@@ -87,8 +87,10 @@ def test_a_directory_has_a_connector_in_each_file(tmp_path: Path, monkeypatch: p
     (folder / "..data").mkdir()
     for name in ("notes.txt", ".shop.properties.swp", ".hidden.properties"):
         (folder / name).write_text("no connector")
-    result = CliRunner().invoke(main, ["run", "--connector", str(folder)])
-    assert f"no configuration file is in {folder}" in result.output
+    for command in ("run", "check"):
+        result = CliRunner().invoke(main, [command, "--connector", str(folder)])
+        assert result.exit_code == 1
+        assert f"no configuration file is in {folder}: its suffix is one of .env, .json, .properties" in result.output
 
     common.write_text("".join(f"{name}={text}\n" for name, text in PROPERTIES.items()))
     for number, name in enumerate(("b.json", "a.properties")):

@@ -160,3 +160,11 @@ def test_a_task_that_fails_outside_of_its_runs_has_failed(monkeypatch: pytest.Mo
     task.start()
     assert task.wait(60)
     assert (task.state, task.failure, ended) == ("FAILED", TOO_MANY, [TOO_MANY])
+
+
+def test_a_connector_that_stands_by_is_not_late(worker: Worker, capsys: pytest.CaptureFixture[str]) -> None:
+    (service,) = worker.app.connectors.services.values()
+    service.stand_by()
+    with pytest.raises(Exited, match="0"):
+        worker._give_up()
+    assert capsys.readouterr().err == ""

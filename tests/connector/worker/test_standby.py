@@ -22,6 +22,7 @@ from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.standby import Standby
 from rowtide.topics.errors import TopicError
 from tests.support.configurations import PROPERTIES
+from tests.support.processes.made_statuses import status
 
 STANDBY = {**PROPERTIES, "rowtide.standby": "true"}
 
@@ -202,7 +203,15 @@ def test_one_that_was_fenced_by_a_process_without_a_lock_fails(monkeypatch: pyte
             pair.connector.failure
         )
         assert pair.locks[0].closed
+        assert (await pair.connector.connect_state()).state == "FAILED"
+        await pair.connector.rerun()
+        await until(lambda: len(pair.locks) == 2)
+        assert pair.connector.failure is None
+        assert pair.connector.stands_by
+        pair.locks[1].give(owned=True)
+        await until(lambda: pair.task.runs)
 
+    monkeypatch.setattr(service, "status_of", lambda *_: status())
     during(use, monkeypatch)
 
 
@@ -213,6 +222,8 @@ def test_one_that_has_failed_leaves_the_lock_and_gets_it_after_a_restart_only(mo
         pair.task.fail(RuntimeError("no such table"))
         await until(lambda: pair.locks[0].closed)
         assert pair.ended == [False]
+        pair.standby._lapsed(7.0)
+        assert not pair.connector.stands_by, "it stays failed until somebody restarts it"
         await pair.connector.rerun()
         await until(lambda: len(pair.locks) == 2)
         assert not pair.task.runs

@@ -125,7 +125,8 @@ def test_each_connector_of_two_processes_is_taken_over(mysql_db: Database, kafka
     command = [sys.executable, "-m", "rowtide", "run", "--web-port", "{port}", "--connector", str(folder)]
 
     def worker() -> Worker:
-        return Worker(WorkerConfig(tmp_path, mysql_db.server, kafka.bootstrap, {}), command=command)
+        found = Worker(WorkerConfig(tmp_path, mysql_db.server, kafka.bootstrap, {}), command=command)
+        return found.wait_for_log("the state of the connector is at")
 
     def states(one: Worker) -> set[str]:
         return {connector["state"] for connector in one.health()["connectors"].values()}
