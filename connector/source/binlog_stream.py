@@ -62,6 +62,10 @@ class StreamRefused(ConnectorError):
     """The server refuses to send its binlog, and will refuse it again."""
 
 
+class ReplicaReplaced(StreamRefused):
+    """The server has ended the stream, because another replica with the same id has connected."""
+
+
 def stream_beside(
     config: DatabaseConfig, start: SourceOffset, *, mariadb: bool, send_annotations: bool = False
 ) -> "BinlogStream":
@@ -320,7 +324,7 @@ class BinlogStream:
         text = f"{self._address()} refuses to send the binlog: {message} (error {code})"
         lower = message.lower()
         if code in _SAME_ID and "same server_" in lower:
-            return StreamRefused(
+            return ReplicaReplaced(
                 f"{text}. Another program reads the binlog as replica {self._config.server_id} now{self._where()}. If "
                 "it is this connector, started a second time, stop one of the two. If it is another connector or a "
                 "replica, set its own database.server.id"

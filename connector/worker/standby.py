@@ -23,6 +23,7 @@ from mode import Service
 from rowtide.connector.check import Severity, check_database
 from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
+from rowtide.connector.source.binlog_stream import ReplicaReplaced
 from rowtide.connector.worker.group_lock import SESSION_S, GroupLock
 from rowtide.connector.worker.lease import Lease
 from rowtide.connector.worker.service import ConnectorService
@@ -105,7 +106,7 @@ class Standby(Service):
         """Take notice that the connector has ended; returns whether it stands by instead of having failed."""
         if self._connector.failure is not None:
             return False
-        if isinstance(failure, ProducerFenced | TakenOver):
+        if isinstance(failure, ProducerFenced | TakenOver | ReplicaReplaced):
             self._connector.lapse()
             self._next(lambda: self._fenced(failure))
             return True

@@ -12,9 +12,11 @@ import pytest
 
 from rowtide.connector.check import Finding, Severity
 from rowtide.connector.config import Configuration, ConfigurationError, from_properties
-from rowtide.connector.delivery.errors import ProducerFenced
+from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
 from rowtide.connector.engine.task import ConnectorTask
+from rowtide.connector.errors import ConnectorError
 from rowtide.connector.fleet.settings import connector_configuration, fleet_settings
+from rowtide.connector.source.binlog_stream import ReplicaReplaced
 from rowtide.connector.worker import service, standby
 from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.group_lock import client_id, digest_of
@@ -176,12 +178,17 @@ def test_a_process_that_has_slept_gives_the_lock_back(monkeypatch: pytest.Monkey
     during(use, monkeypatch)
 
 
-def test_one_that_was_fenced_stands_by_if_another_has_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [ProducerFenced, TakenOver, ReplicaReplaced])
+def test_one_that_was_fenced_stands_by_if_another_has_the_lock(
+    monkeypatch: pytest.MonkeyPatch, kind: type[ConnectorError]
+) -> None:
+    """Kafka or the database server is the first to notice that another copy runs."""
+
     async def use(pair: Pair) -> None:
         pair.locks[0].give(owned=True)
         await until(lambda: pair.task.runs)
         first = pair.task
-        first.fail(ProducerFenced("another one"))
+        first.fail(kind("another one"))
         await until(lambda: pair.ended)
         assert pair.ended == [True]
         pair.locks[0].give(owned=False)

@@ -113,6 +113,54 @@ def test_a_copy_that_sleeps_stands_by_when_it_wakes(pair: Pair) -> None:
 
 
 @pytest.mark.nightly
+def test_a_copy_that_does_not_stand_by_ends_the_other_which_says_why(pair: Pair) -> None:
+    with Worker(pair.config).streaming() as first:
+        pair.insert()
+        pair.config.properties |= {"rowtide.standby": "false", "exactly.once.source.support": "enabled"}
+        with Worker(pair.config).streaming() as second:
+            pair.insert()
+            assert first.wait() == 1
+            assert "set rowtide.standby=true for it, too" in first.log
+            pair.insert()
+            second.stop()
+
+
+BLOCKED_S = 12
+BLOCKED = f"""
+import signal, sys, time
+from rowtide.cli import main
+from rowtide.connector.worker.process import Worker
+
+install = Worker.install_signal_handlers
+
+def with_another(worker):
+    install(worker)
+    worker.loop.add_signal_handler(signal.SIGUSR1, time.sleep, {BLOCKED_S})
+
+Worker.install_signal_handlers = with_another
+main()
+"""
+"""A worker whose event loop SIGUSR1 blocks for longer than the session."""
+
+
+@pytest.mark.nightly
+def test_a_copy_whose_event_loop_is_blocked_continues(pair: Pair) -> None:
+    command = [sys.executable, "-c", BLOCKED, "run", str(pair.config.path), "--web-port", "{port}"]
+    with Worker(pair.config, command=command).streaming() as first, pair.standby() as second:
+        pair.insert()
+        first.signal(signal.SIGUSR1)
+        end = time.monotonic() + BLOCKED_S
+        while time.monotonic() < end:
+            pair.insert()
+            time.sleep(0.5)
+            eventually(lambda: state(second) == "STANDBY", "the other copy does not begin")
+        assert state(first) == "RUNNING"
+        assert "no other process runs it" not in second.log
+        second.stop()
+        first.stop()
+
+
+@pytest.mark.nightly
 def test_each_connector_of_two_processes_is_taken_over(mysql_db: Database, kafka: Kafka, tmp_path: Path) -> None:
     folder, topics = tmp_path / "connectors", Topics(kafka.bootstrap)
     folder.mkdir()
