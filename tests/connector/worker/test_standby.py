@@ -17,7 +17,7 @@ from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.fleet.settings import connector_configuration, fleet_settings
 from rowtide.connector.source.binlog_stream import ReplicaReplaced
-from rowtide.connector.worker import service, standby
+from rowtide.connector.worker import group_lock, service, standby
 from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.group_lock import client_id, digest_of
 from rowtide.connector.worker.service import ConnectorService
@@ -342,3 +342,25 @@ def test_members_recognise_another_configuration_and_no_secret() -> None:
     assert client_id(of()).endswith(digest_of(of()))
     assert digest_of(of()) != digest_of(of(**{"max.batch.size": "7"}))
     assert digest_of(of()) == digest_of(of(**{"database.password": "another"}))
+
+
+def test_a_refused_lock_is_reported_while_other_connectors_continue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ConnectorTask, "start", lambda _task: None)
+    monkeypatch.setattr(ConnectorTask, "stop", lambda *_: True)
+    monkeypatch.setattr(group_lock.GroupLock, "start", lambda _lock: None)
+    other = {"name": "other", "topic.prefix": "other", "database.server.id": "5401"}
+
+    async def life() -> None:
+        connectors = Connectors([from_properties(STANDBY), from_properties({**PROPERTIES, **other})])
+        reported: list[tuple[str, BaseException]] = []
+        connectors.on_failure = reported.append
+        connectors.on_end = lambda: pytest.fail("the other connector runs")
+        await connectors.start()
+        refused = TopicError("not authorised")
+        await connectors._standbys["inventory"]._fail(refused)
+        await until(lambda: reported)
+        assert reported == [("inventory", refused)]
+        assert (await connectors.services["inventory"].status_at_once()).state == "FAILED"
+        await connectors.stop()
+
+    asyncio.run(life())
