@@ -5,10 +5,12 @@ are now, so a value can be newer than its event.
 """
 
 import logging
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pymysql
 
@@ -26,6 +28,7 @@ from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.session import Session
+from rowtide.envelope.json.java_numbers import to_float32
 from rowtide.envelope.post_processors import ReselectOptions
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.table import RecordColumn
@@ -40,8 +43,13 @@ _NOWHERE = SourceOffset("", 0)
 _STREAMED = ("c", "u")
 _IMPRECISE = frozenset({"float", "double", "json"})
 
-Key = tuple[Any, ...]
-"""The Connect values of a row's key."""
+_FRACTION = re.compile(r"\((\d)\)")
+_MILLIS = 3
+_CONNECT_TIMES = "org.apache.kafka.connect.data.Time"
+_MISSING: Mapping[str, Any] = {}
+
+Key = tuple[str, ...]
+"""The canonical texts of a row's key."""
 
 
 class _Wanted(NamedTuple):
@@ -85,7 +93,7 @@ class ReselectColumns:
         self._session: Session | None = None
         self._forms: dict[TableId, _Form] = {}
         placeholder = settings.rules.values.unavailable_value_placeholder
-        self._placeholders = {"bytes": placeholder, "string": placeholder.decode(errors="surrogateescape")}
+        self._placeholders = {"bytes": placeholder, "string": placeholder.decode(errors="replace")}
 
     def close(self) -> None:
         """Close the connection."""
@@ -118,7 +126,7 @@ class ReselectColumns:
 
     def _fields(self, record: ConnectRecord, table: TableId) -> list[str]:
         """The fields of ``after`` to read again."""
-        after = record.value["after"]
+        after = record.value.get("after")  # a post-processor may have deleted it
         if after is None or record.value["op"] not in _STREAMED:
             return []
         schema = row_schema(record)
@@ -137,7 +145,7 @@ class ReselectColumns:
 
     def _replace(self, table: TableId, wanted: Sequence[_Wanted]) -> None:
         try:
-            rows, form = self._rows(table, wanted)
+            keys, rows, form = self._rows(table, wanted)
         except DatabaseUnreachableError as error:
             self.close()
             if not error.retriable:
@@ -146,25 +154,35 @@ class ReselectColumns:
         except (SnapshotError, pymysql.MySQLError) as error:
             self.close()
             raise _NotRead(str(error.args[-1] if error.args else error)) from error
-        missing = 0
-        for record, fields in wanted:
-            row, schema = rows.get(self._key(form, record)), row_schema(record)
-            if row is None:
-                missing += 1
+        fields_of = {field.name: field.schema for field in row_schema(wanted[0].record).fields}
+        convert = {name: _converted(form.columns.get(name), schema) for name, schema in fields_of.items()}
+        failures: Counter[str] = Counter()
+        changed: set[str] = set()
+        for (record, fields), key in zip(wanted, keys, strict=True):
+            row = None if key is None else rows.get(key, _MISSING)
+            if row is None or row is _MISSING:
+                failures["have a key that another row can have, too" if row is None else "do not exist any more"] += 1
                 continue
             for name in fields:
-                field = schema.field(name)
-                assert field is not None
-                current = form.columns.get(name)
-                if current is None or not _same_values(current.schema, field.schema):
-                    raise _NotRead(f"column {name} has another type now, or was dropped")
-                if row[name] is not None or field.schema.optional:
-                    record.value["after"][name] = row[name]
-        if missing:
-            raise _NotRead(f"{missing} of {len(wanted)} rows do not exist any more")
+                found = convert[name]
+                if found is None:
+                    changed.add(name)
+                elif row[name] is not None or fields_of[name].optional:
+                    record.value["after"][name] = found(row[name])
+        reasons = [f"{count} of {len(wanted)} rows {reason}" for reason, count in failures.items()]
+        reasons += [f"column {name} has another type now, or was dropped" for name in sorted(changed)]
+        if reasons:
+            raise _NotRead("; ".join(reasons))
 
-    def _rows(self, table: TableId, wanted: Sequence[_Wanted]) -> tuple[Mapping[Key, Mapping[str, Any]], _Form]:
-        """The rows of the records as they are now, by key, and the form of the table."""
+    def _rows(
+        self, table: TableId, wanted: Sequence[_Wanted]
+    ) -> tuple[Sequence[Key | None], Mapping[Key, Mapping[str, Any] | None], _Form]:
+        """Read the rows of records as they are now.
+
+        Returns:
+            The key of each record, ``None`` if it is not exact; the rows by key, ``None`` if several rows have it; and
+            the form of the table.
+        """
         session = self._session
         if session is None:
             session = self._session = Session(self._database, mariadb=self._settings.connector == "mariadb")
@@ -173,24 +191,29 @@ class ReselectColumns:
             # The structure cannot change from here to the end of the transaction.
             session.execute(f"SELECT 1 FROM {server_queries.quoted_table(table)} LIMIT 0")
             form = self._form(session, table)
-            keys = {self._key(form, one.record): one.record for one in wanted}
-            condition = key_condition(
-                [form.columns[name].column for name in self._key_fields(form, wanted[0].record)],
-                [self._texts(form, key, record) for key, record in keys.items()],
-            )
+            names = self._key_fields(form, wanted[0].record)
+            key_of = _keys(form, names, wanted[0].record)
+            keys = [key_of(one.record) for one in wanted]
+            exact = sorted({key for key in keys if key is not None})
+            found: dict[Key, Mapping[str, Any] | None] = {}
+            if not exact:
+                return keys, found, form
+            condition = key_condition([form.columns[name].column for name in names], exact)
             if condition is None:
                 raise _NotRead("a column of the key has a type whose values cannot be looked up")
             query = (
                 f"SELECT {', '.join(form.table.selected)} FROM {server_queries.quoted_table(table)} WHERE {condition}"
             )
-            found: dict[Key, Mapping[str, Any]] = {}
             for rows in session.rows(table, query, form.table.reader):
                 read = ReadTime(0, _NOWHERE, time.time_ns)
                 batch = form.table.batch(form.table.messages(rows, "true", read), 0, _NOWHERE)
-                for message in batch.messages:
-                    record = connect_record(batch, message)
-                    found[self._key(form, record)] = record.value["after"]
-            return found, form
+                records = [connect_record(batch, message) for message in batch.messages]
+                key_of = _keys(form, names, records[0])
+                for record in records:
+                    key = key_of(record)
+                    if key is not None:
+                        found[key] = None if key in found else record.value["after"]
+            return keys, found, form
         finally:
             if session.client.open:
                 session.execute("ROLLBACK")
@@ -214,49 +237,25 @@ class ReselectColumns:
         return made
 
     def _key_fields(self, form: _Form, record: ConnectRecord) -> Sequence[str]:
-        if not self._options.use_event_key:
-            return form.key
-        return [] if record.key_schema is None else [one.name for one in record.key_schema.fields]
-
-    def _key(self, form: _Form, record: ConnectRecord) -> Key:
-        """The values of a record's key.
+        """The fields of the key.
 
         Raises:
             _NotRead: the table has no key, or one whose values are not those of the table.
         """
-        names = self._key_fields(form, record)
+        names = form.key
+        if self._options.use_event_key:
+            names = [] if record.key_schema is None else [one.name for one in record.key_schema.fields]
         if not names:
             raise _NotRead("it has no primary key, or not all columns of the key are captured")
-        after = record.value["after"]
         for name in names:
             current = form.columns.get(name)
-            if current is None or name not in after:
+            if current is None or row_schema(record).field(name) is None:
                 raise _NotRead(f"column {name} of the key is not in the rows")
             if current.mapper is not None or current.type.is_custom:
                 raise _NotRead(f"column {name} of the key is masked, truncated or converted")
             if current.column.data_type in _IMPRECISE:
                 raise _NotRead(f"column {name} of the key is of type {current.column.data_type}")
-        return tuple(after[name] for name in names)
-
-    def _texts(self, form: _Form, key: Key, record: ConnectRecord) -> list[str]:
-        """The canonical texts of a key, by the schemas of the record that it is of."""
-        texts, schema = [], row_schema(record)
-        for name, value in zip(self._key_fields(form, record), key, strict=True):
-            field = schema.field(name)
-            assert field is not None
-            column = form.columns[name].column
-            if field.schema.type == "double" and column.data_type == "decimal":
-                raise _NotRead(f"column {name} of the key is written as double")
-            convert = conversion(field.schema, "connect", placeholder=None)
-            found = value if convert is None or value is None else convert(value)
-            if column.data_type == "bigint" and isinstance(found, Decimal | str):
-                found = int(found)  # bigint.unsigned.handling.mode
-            if type(found) is int and found < 0 and column.column_type.endswith("unsigned"):
-                found += 1 << 64
-            if column.data_type == "decimal" and isinstance(found, str):
-                raise _NotRead(f"column {name} of the key is written as text")
-            texts.append(value_text(found))
-        return texts
+        return names
 
     def _report(self, table: TableId, reason: str) -> None:
         """Stop, or log why columns keep their values."""
@@ -274,7 +273,78 @@ def row_schema(record: ConnectRecord) -> Schema:
     return field.schema
 
 
-def _same_values(one: Schema, other: Schema) -> bool:
-    """Tell whether the values of two schemas mean the same."""
-    scales = [dict(schema.parameters or ()).get("scale") for schema in (one, other)]
-    return one.type == other.type and one.name == other.name and scales[0] == scales[1]
+def _keys(form: _Form, names: Sequence[str], record: ConnectRecord) -> Callable[[ConnectRecord], Key | None]:
+    """Return the function from a record with the schemas of this one to its key.
+
+    The function returns ``None`` for a key that several rows can have.
+    """
+    schema = record.key_schema
+    in_key = schema is not None and all(schema.field(name) for name in names)  # no post-processor changes the key
+    if schema is None or not in_key:
+        schema = row_schema(record)
+    columns = [(name, _text_of(form.columns[name], field.schema)) for name in names if (field := schema.field(name))]
+
+    def key(record: ConnectRecord) -> Key | None:
+        values = record.key if in_key else record.value["after"]
+        try:
+            texts = tuple(text(values[name]) for name, text in columns)
+        except (ValueError, LookupError, ArithmeticError):
+            return None
+        return None if None in texts else cast("Key", texts)
+
+    return key
+
+
+def _text_of(current: RecordColumn, schema: Schema) -> Callable[[Any], str | None]:
+    """Return the function from a Connect value to its canonical text, ``None`` if other values have it, too.
+
+    Raises:
+        _NotRead: the values of the column are rounded.
+    """
+    column, kind = current.column, current.column.data_type
+    if schema.type in ("float", "double"):
+        raise _NotRead(f"column {column.name} of the key is written as {schema.type}")
+    fraction = _FRACTION.search(column.column_type)
+    if (schema.name or "").startswith(_CONNECT_TIMES) and fraction and int(fraction[1]) > _MILLIS:
+        raise _NotRead(f"the microseconds of column {column.name} of the key are cut off (time.precision.mode=connect)")
+    convert = conversion(schema, "connect", placeholder=None)
+    # Zero dates and partial ones become the default, or the epoch (zero.date.handling.mode).
+    replacements = (current.null, schema.default) if kind in ("date", "datetime", "timestamp") else ()
+    unsigned = column.column_type.endswith("unsigned")
+
+    def text(value: Any) -> str | None:
+        if value is None or value in replacements or (kind == "enum" and "\\" in value):  # Debezium escapes labels
+            return None
+        found = value if convert is None else convert(value)
+        if kind == "decimal" and isinstance(found, str):
+            found = Decimal(found)
+        elif kind == "bigint" and isinstance(found, Decimal | str):
+            found = int(found)  # bigint.unsigned.handling.mode
+        elif kind == "binary" and isinstance(found, bytes):
+            found = found.rstrip(b"\0")
+        elif isinstance(found, bool):
+            found = int(found)
+        if unsigned and type(found) is int and found < 0:
+            found += 1 << 64
+        return value_text(found)
+
+    return text
+
+
+def _converted(current: RecordColumn | None, schema: Schema) -> Callable[[Any], Any] | None:
+    """Return the function from a value as it is now to one of an event's schema; ``None`` if it would be another."""
+    if current is None:
+        return None
+    one = current.schema
+    scales = [dict(schema.parameters or ()).get("scale") for schema in (one, schema)]
+    if one.type == schema.type and one.name == schema.name and scales[0] == scales[1]:
+        return lambda value: value
+    # SHOW CREATE TABLE does not have the types that statements declare: BOOL, REAL, and JSON of MariaDB.
+    kind = current.column.data_type
+    if kind == "tinyint" and schema.type == "boolean" and current.column.column_type.startswith("tinyint(1)"):
+        return lambda value: None if value is None else value != 0
+    if kind == "double" and schema.type == "float":
+        return lambda value: None if value is None else to_float32(value)
+    if kind == "longtext" and schema.type == "string" and schema.name == "io.debezium.data.Json":
+        return lambda value: value
+    return None

@@ -112,6 +112,79 @@ def test_what_cannot_be_read_stays_as_it_is_or_stops_the_connector(
         records(database, {"again.reselect.error.handling.mode": "fail"})
 
 
+def test_a_row_is_found_by_its_exact_key_in_every_form(database: Database) -> None:
+    """Snapshots write some types in another way than the stream."""
+    types = {
+        "ts": ("TIMESTAMP(3)", "'2024-01-02 10:00:00.1'"),
+        "number": ("DECIMAL(6,2)", "-12.5"),
+        "bytes": ("BINARY(3)", "x'0100'"),
+        "bool": ("BOOL", "1"),
+        "big": ("BIGINT UNSIGNED", "18446744073709551615"),
+        "text": ("VARCHAR(9) CHARACTER SET latin1", "'é '"),
+    }
+    for name, (column_type, value) in types.items():
+        database.execute(f"CREATE TABLE {name} (k {column_type} PRIMARY KEY, v INT)")
+        database.execute(f"INSERT INTO {name} VALUES ({value}, NULL)", f"UPDATE {name} SET v = 3")
+    found = records(database, {"rowtide.values": "debezium", "decimal.handling.mode": "string"})
+    assert [one["after"]["v"] for one in found] == [3] * len(found)
+    assert len(found) == 2 * len(types)
+
+
+def test_another_row_with_an_equal_key_is_never_read(database: Database) -> None:
+    other = {
+        "zero": ("DATE NOT NULL DEFAULT '2000-01-01'", "'0000-00-00'", "'2000-01-01'"),
+        "partial": ("DATETIME", "'2024-00-00'", "'1970-01-01'"),
+        "micros": ("DATETIME(6)", "'2024-01-02 10:00:00.000001'", "'2024-01-02 10:00:00'"),
+        "letters": ("VARCHAR(4)", "'a'", "'A'"),
+        "label": ("ENUM('a,b', 'a\\\\,b')", "'a,b'", "2"),
+    }
+    for name, (column_type, key, found) in other.items():
+        database.execute(f"CREATE TABLE {name} (k {column_type} PRIMARY KEY, v INT)")
+        database.execute(
+            "SET SESSION sql_mode = ''",
+            f"INSERT INTO {name} VALUES ({key}, NULL)",
+            "SET SESSION sql_log_bin = 0",
+            f"UPDATE {name} SET k = {found}, v = 666",
+        )
+    properties = {"rowtide.values": "debezium", "time.precision.mode": "connect"}
+    assert [one["after"]["v"] for one in records(database, properties)] == [None] * len(other)
+
+
+def test_a_key_of_another_scale_is_not_mistaken(database: Database) -> None:
+    database.execute("CREATE TABLE t (k DECIMAL(6,2) PRIMARY KEY, v INT)")
+    database.execute("INSERT INTO t VALUES (1.00, NULL), (0.10, NULL)", "ALTER TABLE t MODIFY k DECIMAL(6,1)")
+    database.execute("SET SESSION sql_log_bin = 0", "DELETE FROM t WHERE k < 1", "UPDATE t SET v = 1")
+    assert [one["after"]["v"] for one in records(database)] == [1, None], "1.00 is 1.0 now, and 0.10 was deleted"
+
+
+def test_one_column_or_row_that_cannot_be_read_does_not_affect_others(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY, k INT, a INT, b INT)")
+    database.execute("INSERT INTO t VALUES (1, 1, NULL, 1), (2, 2, 2, NULL), (3, NULL, NULL, 3), (4, 4, NULL, 4)")
+    database.execute("INSERT INTO t VALUES (5, 1, 5, 5)", "ALTER TABLE t DROP b")
+    database.execute("SET SESSION sql_log_bin = 0", "UPDATE t SET a = 9")
+    properties = {"message.key.columns": rf"{database.name}\.t:k", "again.reselect.use.event.key": "true"}
+    assert [one["after"]["a"] for one in records(database, properties)] == [None, 2, None, 9, 5]
+    assert "2 of 4 rows have a key that another row can have, too; column b has another type now" in caplog.text
+
+
+def test_types_that_only_the_statement_has_are_read_again(database: Database) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY, yes BOOL, r REAL, j JSON)")
+    database.execute("INSERT INTO t (id) VALUES (1)", "UPDATE t SET yes = 1, r = 1.5, j = '[]'")
+    first, second = records(database, {"rowtide.values": "debezium"})
+    assert first["after"] == second["after"] == {"id": 1, "yes": True, "r": 1.5, "j": "[]"}
+
+
+def test_every_placeholder_is_replaced(database: Database) -> None:
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT, s TEXT NOT NULL, b BLOB NOT NULL)")
+    database.execute("SET SESSION binlog_row_image = 'NOBLOB'", "INSERT INTO t VALUES (1, 1, 'text', 'blob')")
+    database.execute("SET SESSION binlog_row_image = 'NOBLOB'", "UPDATE t SET n = 2")
+    for mode, blob in (("bytes", "YmxvYg=="), ("hex", "626c6f62")):
+        properties = {"unavailable.value.placeholder": "hex:ff00fe", "binary.handling.mode": mode}
+        assert records(database, properties)[1]["after"] == {"id": 1, "n": 2, "s": "text", "b": blob}
+
+
 def test_a_masked_key_is_never_looked_up(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     database.execute("CREATE TABLE t (id VARCHAR(9) PRIMARY KEY, a INT)")
     database.execute("INSERT INTO t VALUES ('abcdef', NULL), ('abc', 1)")
