@@ -5,6 +5,7 @@ They are Debezium's ``PostProcessor``: ``masker.type=python:package.module.Class
 :mod:`rowtide.connector.engine.reselect_columns` makes it of the options that are read here.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
@@ -16,6 +17,8 @@ from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, Trans
 from rowtide.envelope.transforms.validation import Check, schema_check
 from rowtide.topics.filters import Patterns, Selection
 from rowtide.topics.java_regex import InvalidPatternError
+
+log = logging.getLogger(__name__)
 
 RESELECT = "io.debezium.processors.reselect.ReselectColumnsPostProcessor"
 
@@ -96,9 +99,12 @@ class PythonPostProcessor:
         return None
 
     def close(self) -> None:
-        """Call the object's ``close``."""
+        """Call the object's ``close``; if it fails, the rest of the run still ends in order."""
         if self.release is not None:
-            self.release()
+            try:
+                self.release()
+            except (Exception, SystemExit):
+                log.warning("post.processors: %s: close() of %s failed", self.name, self.type, exc_info=True)
 
 
 def post_processors(plugins: Sequence[Plugin]) -> list[PythonPostProcessor | ReselectOptions]:

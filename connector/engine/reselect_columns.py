@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 
 _KEYS = 500
 """How many rows a query looks up at most."""
+_COMMIT_S = 10
+"""How long a commit may last after the transaction is in the binlog, in seconds: as with semi-synchronous replicas."""
 _NOWHERE = SourceOffset("", 0)
 _STREAMED = ("c", "u")
 _IMPRECISE = frozenset({"float", "double", "json"})
@@ -186,6 +188,7 @@ class ReselectColumns:
         session = self._session
         if session is None:
             session = self._session = Session(self._database, mariadb=self._settings.connector == "mariadb")
+        self._await_commit(session, wanted[0].record)
         session.execute("START TRANSACTION READ ONLY")
         try:
             # The structure cannot change from here to the end of the transaction.
@@ -217,6 +220,15 @@ class ReselectColumns:
         finally:
             if session.client.open:
                 session.execute("ROLLBACK")
+
+    def _await_commit(self, session: Session, record: ConnectRecord) -> None:
+        """Wait until a transaction is visible: a server sends it to replicas before that. MariaDB cannot tell."""
+        gtid = record.value["source"].get("gtid")
+        if gtid is None or session.mariadb:
+            return
+        late = session.query(f"SELECT WAIT_FOR_EXECUTED_GTID_SET({session.literal(gtid)}, {_COMMIT_S})")[0][0]
+        if int(late):
+            raise _NotRead(f"the server has not executed the transaction {gtid} within {_COMMIT_S} s")
 
     def _form(self, session: Session, table: TableId) -> _Form:
         known = self._forms.get(table)

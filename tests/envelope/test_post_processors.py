@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -54,6 +55,9 @@ class Wrong:
                 key["id"] = 2
         return None
 
+    def close(self) -> None:
+        sys.exit("cannot be closed")
+
 
 class Nothing:
     """Has no method of a post-processor."""
@@ -97,6 +101,11 @@ def test_what_a_class_does_wrong_is_an_error_of_that_record_only(name: str, mess
     assert list(failures) == [1]
     assert message in described(failures[1], show_values=True)
     assert [one.value["after"]["name"] for one in given[::2]] == ["RIGHT", "RIGHT"]
+
+
+def test_a_failing_close_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    processor(Wrong).close()
+    assert f"p: close() of python:{__name__}.Wrong failed" in caplog.text
 
 
 def test_records_without_rows_are_not_processed() -> None:

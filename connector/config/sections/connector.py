@@ -36,7 +36,7 @@ from rowtide.connector.config.sections.source import (
 )
 from rowtide.connector.config.sections.topics import topics_config
 from rowtide.envelope.column_converters import ColumnConverters
-from rowtide.envelope.post_processors import post_processors
+from rowtide.envelope.post_processors import RESELECT, post_processors
 from rowtide.envelope.transforms import Plugin, TransformConfigurationError, transform_chain
 from rowtide.topics.java_regex import InvalidPatternError
 
@@ -179,6 +179,12 @@ def _acknowledges_delivery(reader: PropertyReader, configuration: Configuration)
     if configuration.streaming.semi_sync is not Acknowledge.DELIVERED:
         return
     delivery, name = configuration.delivery, connection.SEMI_SYNC_ACKNOWLEDGE.name
+    if any(one.type == RESELECT for one in configuration.post_processors):
+        reader.problem(
+            name,
+            "must be received with ReselectColumnsPostProcessor: it reads rows as they are after their commit, which "
+            "would wait for rowtide",
+        )
     if delivery.sink != "kafka":
         reader.problem(name, f"delivered requires rowtide.sink=kafka, not {delivery.sink}; set received")
     elif delivery.exactly_once and delivery.boundary is not TransactionBoundary.POLL:

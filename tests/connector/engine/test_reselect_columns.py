@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.testing import change
 from tests.support.configurations import PROPERTIES
 from tests.support.mysql.live_database import configured, streamed
+from tests.support.mysql.semi_sync import SemiSync
+from tests.support.processes.worker_process import eventually
 from tests.support.recordings.golden import written
 
 if TYPE_CHECKING:
@@ -217,3 +220,20 @@ def test_rows_are_decoded_in_the_process_of_the_post_processors() -> None:
     properties = {"post.processors": "again", "again.type": RESELECT}
     settings = pipeline_settings(from_properties({**PROPERTIES, **properties}), "run")
     assert decoder_processes(2, settings, RecordForm()) is None
+
+
+@pytest.mark.parametrize("database", ["mysql"], indirect=True)
+def test_a_transaction_that_is_in_the_binlog_but_not_visible_is_waited_for(database: Database) -> None:
+    server, semi_sync = database.server, SemiSync(database.server)
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, note TEXT)", "INSERT INTO t VALUES (1, 1, 'old')")
+    before = server.query("SHOW BINARY LOGS")[-1]
+    semi_sync.set(timeout=1500, wait_point="AFTER_SYNC", enabled="ON")  # no replica acknowledges: the commit waits
+    statements = ["SET SESSION binlog_row_image = 'NOBLOB'", "BEGIN", "UPDATE t SET note = 'new'", "UPDATE t SET a = 2"]
+    client = threading.Thread(target=database.execute, args=(*statements, "COMMIT"))
+    client.start()
+    try:
+        eventually(lambda: server.query("SHOW BINARY LOGS")[-1] != before, "the transaction is in the binlog")
+        assert [one["after"]["note"] for one in records(database)] == ["old", "new", "new"]
+    finally:
+        client.join()
+        semi_sync.set(enabled="OFF")

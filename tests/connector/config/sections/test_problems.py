@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rowtide.connector.config import ConfigurationError, from_properties
+from rowtide.envelope.post_processors import RESELECT
 
 
 def problems(properties: dict[str, str], environ: dict[str, str] | None = None) -> dict[str, str]:
@@ -245,3 +246,9 @@ def test_a_reference_that_cannot_be_resolved_is_one_problem(valid: dict[str, str
     with pytest.raises(ConfigurationError) as caught:
         from_properties(valid | {"database.port": "${env:ROWTIDE_TEST_NONE}"}, {})
     assert [problem.property for problem in caught.value.problems] == ["database.port"]
+
+
+def test_rows_are_read_again_only_if_their_commit_does_not_wait_for_it(valid: dict[str, str]) -> None:
+    again = {"post.processors": "again", "again.type": RESELECT, "rowtide.semi.sync": "true"}
+    assert "must be received" in problems(valid | again)["rowtide.semi.sync.acknowledge"]
+    from_properties(valid | again | {"rowtide.semi.sync.acknowledge": "received"})
