@@ -65,6 +65,10 @@ class _NotRead(Exception):
     """Why rows cannot be read."""
 
 
+class _NeverRead(_NotRead):
+    """Why no rows of a table can be read as long as neither the table nor the configuration changes."""
+
+
 class _Form(NamedTuple):
     """A table as it is now.
 
@@ -94,6 +98,7 @@ class ReselectColumns:
         self._options, self._database, self._settings = options, database, settings
         self._session: Session | None = None
         self._forms: dict[TableId, _Form] = {}
+        self._warned: set[tuple[TableId, str]] = set()
         placeholder = settings.rules.values.unavailable_value_placeholder
         self._placeholders = {"bytes": placeholder, "string": placeholder.decode(errors="replace")}
 
@@ -116,14 +121,16 @@ class ReselectColumns:
             table = TableId(source["db"], source["table"] or "")
             if (table.database, table.table) not in self._settings.tables.always:
                 fields = self._fields(record, table)
-                if fields:
+                if fields and record.key is None:  # even with reselect.error.handling.mode=fail, as in Debezium
+                    self._warn(table, _NeverRead("it has no primary key"))
+                elif fields:
                     found.setdefault(table, []).append(_Wanted(record, fields))
         for table, wanted in found.items():
             for begin in range(0, len(wanted), _KEYS):
                 try:
                     self._replace(table, wanted[begin : begin + _KEYS])
                 except _NotRead as reason:
-                    self._report(table, str(reason))
+                    self._report(table, reason)
         return [None] * len(records)
 
     def _fields(self, record: ConnectRecord, table: TableId) -> list[str]:
@@ -203,7 +210,7 @@ class ReselectColumns:
                 return keys, found, form
             condition = key_condition([form.columns[name].column for name in names], exact)
             if condition is None:
-                raise _NotRead("a column of the key has a type whose values cannot be looked up")
+                raise _NeverRead("a column of the key has a type whose values cannot be looked up")
             query = (
                 f"SELECT {', '.join(form.table.selected)} FROM {server_queries.quoted_table(table)} WHERE {condition}"
             )
@@ -252,29 +259,40 @@ class ReselectColumns:
         """The fields of the key.
 
         Raises:
-            _NotRead: the table has no key, or one whose values are not those of the table.
+            _NeverRead: the table has no key, or one whose values are not those of the table.
         """
         names = form.key
         if self._options.use_event_key:
             names = [] if record.key_schema is None else [one.name for one in record.key_schema.fields]
         if not names:
-            raise _NotRead("it has no primary key, or not all columns of the key are captured")
+            raise _NeverRead("it has no primary key, or not all columns of the key are captured")
         for name in names:
             current = form.columns.get(name)
             if current is None or row_schema(record).field(name) is None:
-                raise _NotRead(f"column {name} of the key is not in the rows")
+                raise _NeverRead(f"column {name} of the key is not in the rows")
             if current.mapper is not None or current.type.is_custom:
-                raise _NotRead(f"column {name} of the key is masked, truncated or converted")
+                raise _NeverRead(f"column {name} of the key is masked, truncated or converted")
             if current.column.data_type in _IMPRECISE:
-                raise _NotRead(f"column {name} of the key is of type {current.column.data_type}")
+                raise _NeverRead(f"column {name} of the key is of type {current.column.data_type}")
         return names
 
-    def _report(self, table: TableId, reason: str) -> None:
+    def _report(self, table: TableId, reason: _NotRead) -> None:
         """Stop, or log why columns keep their values."""
-        message = f"post.processors: {self._options.name}: columns of table {table} cannot be read again: {reason}"
         if self._options.fails:
-            raise SnapshotError(f"{message} ({self._options.name}.reselect.error.handling.mode=fail)")
-        log.warning("%s; they stay as they are", message)
+            raise SnapshotError(
+                f"{self._message(table, reason)} ({self._options.name}.reselect.error.handling.mode=fail)"
+            )
+        self._warn(table, reason)
+
+    def _warn(self, table: TableId, reason: _NotRead) -> None:
+        if isinstance(reason, _NeverRead):  # of each row: once is enough
+            if (table, str(reason)) in self._warned:
+                return
+            self._warned.add((table, str(reason)))
+        log.warning("%s; they stay as they are", self._message(table, reason))
+
+    def _message(self, table: TableId, reason: _NotRead) -> str:
+        return f"post.processors: {self._options.name}: columns of table {table} cannot be read again: {reason}"
 
 
 def row_schema(record: ConnectRecord) -> Schema:
@@ -311,14 +329,14 @@ def _text_of(current: RecordColumn, schema: Schema) -> Callable[[Any], str | Non
     """Return the function from a Connect value to its canonical text, ``None`` if other values have it, too.
 
     Raises:
-        _NotRead: the values of the column are rounded.
+        _NeverRead: the values of the column are rounded.
     """
     column, kind = current.column, current.column.data_type
     if schema.type in ("float", "double"):
-        raise _NotRead(f"column {column.name} of the key is written as {schema.type}")
+        raise _NeverRead(f"column {column.name} of the key is written as {schema.type}")
     fraction = _FRACTION.search(column.column_type)
     if (schema.name or "").startswith(_CONNECT_TIMES) and fraction and int(fraction[1]) > _MILLIS:
-        raise _NotRead(f"the microseconds of column {column.name} of the key are cut off (time.precision.mode=connect)")
+        raise _NeverRead(f"time.precision.mode=connect cuts off microseconds of column {column.name} of the key")
     convert = conversion(schema, "connect", placeholder=None)
     # Zero dates and partial ones become the default, or the epoch (zero.date.handling.mode).
     replacements = (current.null, schema.default) if kind in ("date", "datetime", "timestamp") else ()

@@ -196,6 +196,13 @@ def test_a_masked_key_is_never_looked_up(database: Database, caplog: pytest.LogC
     assert "column id of the key is masked, truncated or converted" in caplog.text
 
 
+def test_tables_without_a_key_are_reported_once(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    database.execute("CREATE TABLE t (a INT)", "INSERT INTO t VALUES (NULL)", "INSERT INTO t VALUES (NULL)")
+    found = records(database, {"again.reselect.error.handling.mode": "fail"})
+    assert [one["after"] for one in found] == [{"a": None}] * 2
+    assert caplog.text.count("it has no primary key") == 1
+
+
 def test_the_key_of_the_record_can_be_used(database: Database) -> None:
     database.execute("CREATE TABLE t (code INT NOT NULL, a INT)")
     database.execute("INSERT INTO t VALUES (7, NULL)")
