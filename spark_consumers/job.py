@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from rowtide.spark_consumers.batch import TableBatch
 from rowtide.spark_consumers.columns.unavailable import unavailable_value
 from rowtide.spark_consumers.errors import SettingsError, StateError, TablesError, UnavailableValueError
-from rowtide.spark_consumers.formats import FORMATS
+from rowtide.spark_consumers.formats import FORMATS, TableFormat
 from rowtide.spark_consumers.jvm.driver import text_with_causes
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import SessionOfThread, fit_session, is_small
@@ -201,8 +201,8 @@ class TableJob:
 
     @property
     def path(self) -> str:
-        """The table's directory, absolute: Delta's SQL takes a relative one for the name of a table."""
-        return HadoopFiles(self.spark).absolute(join(self.settings.output, self.name.path))
+        """Where the table is: see :class:`rowtide.spark_consumers.formats.TableFormat`."""
+        return self._table(self.spark).path(self.name)
 
     @property
     def state(self) -> StateStore:
@@ -236,7 +236,7 @@ class TableJob:
         planned = self.state.load().planned
         if planned is None:
             return
-        newest = FORMATS[self.settings.format](self.spark).newest_commit(self.path, planned.app_id)
+        newest = self._table(self.spark).newest_commit(self.path, planned.app_id)
         if newest is None or newest.batch < planned.number:
             self.state.forget(planned)
 
@@ -244,14 +244,17 @@ class TableJob:
         """Delete the table and its offsets: the next run builds it from the first offset of the topic."""
         with self.state.lock():
             self.state.reset()
-            HadoopFiles(self.spark).delete(self.path)
+            self._table(self.spark).delete(self.path)
+
+    def _table(self, session: SparkSession) -> TableFormat:
+        return FORMATS[self.settings.format](session, self.settings)
 
     def _run(self, outcome: Outcome, progress: Progress) -> None:
         stored = self.state.load()
         for batch in filter(None, (stored.done, stored.planned)):
             require_topic(self.name.topic, batch.topic_id, self.topic_id)
         if self._is_current(stored):
-            self._check(stored, FORMATS[self.settings.format](self.spark).exists(self.path))
+            self._check(stored, self._table(self.spark))
             return
         session = self.session()
         bounds = self.bounds
@@ -259,8 +262,8 @@ class TableJob:
             bounds = self.source.bounds([self.name.topic])[self.name.topic]
         if self.check_prefix and self._is_of_another_connector(session, bounds, outcome):
             return
-        table = FORMATS[self.settings.format](session)
-        self._check(stored, table.exists(self.path))
+        table = self._table(session)
+        self._check(stored, table)
         done = stored.done if self.topic_id is None else replace(stored.done, topic_id=self.topic_id)
         built = done.columns is not None
         step = TableBatch(session, table, self.path, self.settings, outcome, len(bounds), built, done.truncation)
@@ -301,7 +304,7 @@ class TableJob:
         return {p: (first, end) for p, (first, end) in limited.items() if first < end}
 
     def _apply(self, step: TableBatch, batch: Batch, bounds: Ranges, outcome: Outcome) -> Batch:
-        fit_session(step.spark, count(batch.ranges), HadoopFiles(step.spark).size(self.path))
+        fit_session(step.spark, count(batch.ranges), step.table.size(self.path))
         raw = self.source.read(step.spark, self.name.topic, batch.ranges)
         if is_small(count(batch.ranges)):
             raw = raw.coalesce(1)  # a single partition is grouped and joined without shuffles
@@ -334,13 +337,14 @@ class TableJob:
         )
         return True
 
-    def _check(self, stored: StoredState, exists: bool) -> None:
+    def _check(self, stored: StoredState, table: TableFormat) -> None:
+        exists = table.exists(self.path)
         if exists and stored.is_new and stored.planned is None:
             raise StateError(
                 f"table {self.name} exists at {self.path}, but {self.settings.state} holds no offsets for it: "
                 f"give the --state it was built with, or build it again with --restart {self.name}"
             )
-        if not exists and stored.is_new and stored.planned is None and HadoopFiles(self.spark).names(self.path):
+        if not exists and stored.is_new and stored.planned is None and table.has_files(self.path):
             raise StateError(
                 f"table {self.name}: {self.path} has files, but is no table in the format {self.settings.format}: "
                 f"give the --format it was built with, remove the files, or choose another --output"

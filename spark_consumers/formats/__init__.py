@@ -7,7 +7,11 @@ from pyspark.sql import SparkSession
 from rowtide.spark_consumers.formats.base import TableFormat
 from rowtide.spark_consumers.formats.delta import DeltaFormat
 from rowtide.spark_consumers.formats.parquet import ParquetFormat
+from rowtide.spark_consumers.settings import Settings
 
-FORMATS: Mapping[str, Callable[[SparkSession], TableFormat]] = {"delta": DeltaFormat, "parquet": ParquetFormat}
+FORMATS: Mapping[str, Callable[[SparkSession, Settings], TableFormat]] = {
+    "delta": DeltaFormat,
+    "parquet": ParquetFormat,
+}
 
 __all__ = ["FORMATS", "TableFormat"]

@@ -7,7 +7,10 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from rowtide.spark_consumers.columns.spark_types import quote
+from rowtide.spark_consumers.jvm.files import HadoopFiles
+from rowtide.spark_consumers.kafka.naming import TableName, join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
+from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Commit
 
 
@@ -24,15 +27,27 @@ class RowCounts:
 
 
 class TableFormat(Protocol):
-    """Tables of one format, each in a directory.
+    """Tables of one format. The ``path`` of a table is its directory, or its name in a catalog.
 
     Every step that changes rows carries a :class:`Commit`, and a table that already has that commit ignores the step.
     A batch can therefore be repeated. :meth:`create`, :meth:`upsert` and :meth:`replace_rows` raise
     :class:`rowtide.spark_consumers.errors.OverlappingRunsError` if the table has the commit from another plan.
     """
 
+    def path(self, name: TableName) -> str:
+        """Return where a table is."""
+
     def exists(self, path: str) -> bool:
         """Whether there is a table."""
+
+    def has_files(self, path: str) -> bool:
+        """Whether the place of a table that does not exist has files, as after a failed query, or of another format."""
+
+    def size(self, path: str) -> int:
+        """Return the size of a table in bytes, 0 if it does not exist."""
+
+    def delete(self, path: str) -> None:
+        """Delete a table with its files, and what :meth:`has_files` finds."""
 
     def columns(self, path: str) -> Columns | None:
         """Return the table's columns, ``None`` if there is no table."""
@@ -50,7 +65,7 @@ class TableFormat(Protocol):
         """Create the table with its first rows, in one step.
 
         Args:
-            path: the table's directory.
+            path: of the table.
             columns: of the table.
             rows: these columns with their types, one row for each row of the table.
             commit: identity of this step.
@@ -60,7 +75,7 @@ class TableFormat(Protocol):
         """Insert, update or delete rows by key.
 
         Args:
-            path: the table's directory.
+            path: of the table.
             rows: the table's columns and :data:`rowtide.spark_consumers.rows.changes.DELETED`, one row for each key.
             keys: the key's columns.
             replace: remove all other rows.
@@ -71,6 +86,39 @@ class TableFormat(Protocol):
         self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit
     ) -> RowCounts:
         """Remove every row that equals one of ``removed``, or all rows if ``replace``, and add rows, in one step."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryFormat:
+    """Tables in directories of the output.
+
+    Attributes:
+        spark: a session for this table alone.
+        settings: of the run.
+    """
+
+    spark: SparkSession
+    settings: Settings
+
+    def path(self, name: TableName) -> str:
+        """Return the table's directory, absolute: Delta's SQL takes a relative one for the name of a table."""
+        return self._files.absolute(join(self.settings.output, name.path))
+
+    def has_files(self, path: str) -> bool:
+        """Whether the directory has files."""
+        return bool(self._files.names(path))
+
+    def size(self, path: str) -> int:
+        """Return the size of the directory in bytes."""
+        return self._files.size(path)
+
+    def delete(self, path: str) -> None:
+        """Delete the directory."""
+        self._files.delete(path)
+
+    @property
+    def _files(self) -> HadoopFiles:
+        return HadoopFiles(self.spark)
 
 
 def no_rows(spark: SparkSession, columns: Columns) -> DataFrame:

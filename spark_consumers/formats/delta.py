@@ -4,31 +4,29 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql import DataFrame
 
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import OverlappingRunsError
-from rowtide.spark_consumers.formats.base import RowCounts, no_rows
+from rowtide.spark_consumers.formats.base import DirectoryFormat, RowCounts, no_rows
+from rowtide.spark_consumers.formats.merge import (
+    LARGE_TABLE,
+    OTHERS_ARE_DELETED,
+    SOURCE,
+    key_ranges,
+    replacement,
+    upsert,
+)
 from rowtide.spark_consumers.jvm.driver import java_class, java_session
-from rowtide.spark_consumers.jvm.files import HadoopFiles
+from rowtide.spark_consumers.jvm.session import configured
 from rowtide.spark_consumers.kafka.naming import join
-from rowtide.spark_consumers.rows.changes import DELETED
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.state import Commit
 
 _NOT_IN_PARQUET_NAMES = set(" ,;{}()\n\t=")
-_LARGE_TABLE = 64 << 20
-"""Bytes of a table's directory. In a smaller one, skipping files takes longer than it saves."""
-_INTEGER_LITERALS = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
-"""Suffixes of SQL literals. Delta compares a column with its files' ranges only if the column needs no cast."""
-_REMOVED = "_rowtide_removed"
-_SOURCE = "_rowtide_rows"
-"""The view that a merge reads."""
 _CACHED_SOURCE = {
     "spark.databricks.delta.merge.materializeSource": "none",
     "spark.databricks.delta.merge.failSourceCachedAfterMaterialization": "false",
@@ -43,15 +41,8 @@ _SEARCHED_COMMITS = 1000
 """How many commits are searched for the newest one of rowtide: it is mostly the last."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeltaFormat:
-    """Tables of Delta Lake by path.
-
-    Attributes:
-        spark: a session for this table alone, since the identity of a commit is one of its settings.
-    """
-
-    spark: SparkSession
+class DeltaFormat(DirectoryFormat):
+    """Tables of Delta Lake by path. The identity of a commit is a setting of the session."""
 
     def exists(self, path: str) -> bool:
         """Whether there is a table."""
@@ -92,21 +83,11 @@ class DeltaFormat:
 
     def upsert(self, path: str, rows: DataFrame, keys: Sequence[str], *, replace: bool, commit: Commit) -> RowCounts:
         """Merge by key."""
-        names = [quote(name) for name in rows.columns if name != DELETED]
-        # A key of columns that may be null comes from message.key.columns.
-        same_key = " AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys)
         cached = rows.persist()  # a merge reads its source twice
         try:
-            ranges = [] if replace else self._key_ranges(path, cached, keys)
-            merge = (
-                f"MERGE INTO {_table(path)} t USING {_SOURCE} s ON {' AND '.join([same_key, *ranges])} "
-                f"WHEN MATCHED AND s.{DELETED} THEN DELETE "
-                f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
-                f"WHEN NOT MATCHED AND NOT s.{DELETED} THEN INSERT ({', '.join(names)}) "
-                f"VALUES ({', '.join(f's.{name}' for name in names)})"
-            )
-            with self._settings(_CACHED_SOURCE):
-                return self._merge(path, merge, cached, replace, commit)
+            ranges = key_ranges(cached, keys) if not replace and self.size(path) >= LARGE_TABLE else []
+            with configured(self.spark, _CACHED_SOURCE):
+                return self._merge(path, upsert(_table(path), cached, keys, ranges), cached, replace, commit)
         finally:
             cached.unpersist()
 
@@ -119,42 +100,13 @@ class DeltaFormat:
         """
         if removed is None and not replace:
             return self._append(path, added, commit)
-        names = [quote(name) for name in added.columns]
-        rows = added.withColumn(_REMOVED, F.lit(False))
-        if removed is not None and not replace:
-            rows = rows.unionByName(removed.withColumn(_REMOVED, F.lit(True)))
-        same = " AND ".join(f"t.{name} <=> s.{name}" for name in names)
-        merge = (
-            f"MERGE INTO {_table(path)} t USING {_SOURCE} s ON s.{_REMOVED} AND {same} WHEN MATCHED THEN DELETE "
-            f"WHEN NOT MATCHED AND NOT s.{_REMOVED} THEN INSERT ({', '.join(names)}) "
-            f"VALUES ({', '.join(f's.{name}' for name in names)})"
-        )
-        return self._merge(path, merge, rows, replace, commit)
-
-    def _key_ranges(self, path: str, rows: DataFrame, keys: Sequence[str]) -> list[str]:
-        """Return SQL of the range of the rows' keys in a large table.
-
-        Every match is within the range. Delta does not read the files that end before it or begin after it.
-        """
-        types = {field.name.lower(): field.dataType.simpleString() for field in rows.schema.fields}
-        suffixes = {quote(name): _INTEGER_LITERALS.get(types[name.lower()]) for name in keys}
-        columns = [column for column, suffix in suffixes.items() if suffix is not None]
-        if not columns or HadoopFiles(self.spark).size(path) < _LARGE_TABLE:
-            return []
-        found = rows.agg(
-            *(F.struct(F.min(c).alias("low"), F.max(c).alias("high"), F.expr(f"bool_or({c} IS NULL)").alias("gap"))
-              for c in columns)
-        ).collect()[0]  # fmt: skip
-        return [
-            f"t.{column} >= {low}{suffixes[column]} AND t.{column} <= {high}{suffixes[column]}"
-            for column, (low, high, gap) in zip(columns, found, strict=True)
-            if low is not None and not gap
-        ]
+        statement, rows = replacement(_table(path), None if replace else removed, added)
+        return self._merge(path, statement, rows, replace, commit)
 
     def _merge(self, path: str, statement: str, rows: DataFrame, replace: bool, commit: Commit) -> RowCounts:
         if replace:
-            statement += " WHEN NOT MATCHED BY SOURCE THEN DELETE"
-        rows.createOrReplaceTempView(_SOURCE)
+            statement += OTHERS_ARE_DELETED
+        rows.createOrReplaceTempView(SOURCE)
         with self._identity(path, commit):
             metrics = self.spark.sql(statement).collect()
         if not metrics:  # the table has this commit
@@ -207,7 +159,7 @@ class DeltaFormat:
         }
         metrics: dict[str, str] = {}
         try:
-            with self._settings(settings):
+            with configured(self.spark, settings):
                 yield metrics
         except PySparkException as error:
             if "DELTA_CONCURRENT_TRANSACTION" in str(error):
@@ -218,17 +170,6 @@ class DeltaFormat:
         if newest == commit:
             metrics.update(found)
 
-    @contextmanager
-    def _settings(self, settings: Mapping[str, str]) -> Iterator[None]:
-        """Set settings of the session while the context is open."""
-        for name, value in settings.items():
-            self.spark.conf.set(name, value)
-        try:
-            yield
-        finally:
-            for name in settings:
-                self.spark.conf.unset(name)
-
     def newest_commit(self, path: str, app_id: str) -> Commit | None:
         """Return the newest commit of this state."""
         return self._newest_commit(path, app_id)[0]
@@ -238,7 +179,7 @@ class DeltaFormat:
 
         Other writers may have continued the log. Its files are read here: ``DESCRIBE HISTORY`` runs a job for that.
         """
-        files, log = HadoopFiles(self.spark), join(path, "_delta_log")
+        files, log = self._files, join(path, "_delta_log")
         names = sorted((name for name in files.names(log) if _COMMIT_FILE.fullmatch(name)), reverse=True)
         for name in names[:_SEARCHED_COMMITS]:
             found = _commit_info(files.read(join(log, name)))

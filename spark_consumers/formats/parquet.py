@@ -6,15 +6,13 @@ next run completes the replacement. Object stores cannot rename a directory: use
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import StateError
-from rowtide.spark_consumers.formats.base import RowCounts, no_rows
-from rowtide.spark_consumers.jvm.files import HadoopFiles
+from rowtide.spark_consumers.formats.base import DirectoryFormat, RowCounts, no_rows
 from rowtide.spark_consumers.kafka.naming import join
 from rowtide.spark_consumers.rows.changes import DELETED
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
@@ -23,11 +21,8 @@ from rowtide.spark_consumers.state import Commit
 _COMMIT_FILE = "_rowtide.json"
 
 
-@dataclass(frozen=True, slots=True)
-class ParquetFormat:
+class ParquetFormat(DirectoryFormat):
     """Tables as directories of Parquet files."""
-
-    spark: SparkSession
 
     def exists(self, path: str) -> bool:
         """Whether there is a table, after completing an interrupted replacement."""
@@ -95,10 +90,6 @@ class ParquetFormat:
         effect = RowCounts(inserted=added.count(), deleted=old.count() - stays.count())
         self._replace(path, stays.unionAll(added.select(*names)), commit)
         return effect
-
-    @property
-    def _files(self) -> HadoopFiles:
-        return HadoopFiles(self.spark)
 
     def newest_commit(self, path: str, app_id: str) -> Commit | None:
         """Return the commit of the table, if it is of this state."""

@@ -178,6 +178,18 @@ def _set_default(session: SparkSession, name: str, value: int) -> None:
         session.conf.set(name, str(value))
 
 
+@contextmanager
+def configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set settings of a session while the context is open."""
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in settings:
+            session.conf.unset(name)
+
+
 def own_session(spark: SparkSession) -> SparkSession:
     """Return a session of the same application with its own settings.
 

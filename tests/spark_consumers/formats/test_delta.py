@@ -23,7 +23,7 @@ def newest_commit(table: Path) -> dict[str, object]:
 def large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     from rowtide.spark_consumers.formats import delta
 
-    monkeypatch.setattr(delta, "_LARGE_TABLE", 0)
+    monkeypatch.setattr(delta, "LARGE_TABLE", 0)
 
 
 @pytest.mark.usefixtures("large_tables")
@@ -106,10 +106,11 @@ def test_the_commit_of_a_batch_is_found_below_those_of_other_writers(run, spark,
 def test_rows_to_replace_are_read_once(spark, tmp_path) -> None:
     from rowtide.spark_consumers.formats.delta import DeltaFormat
     from rowtide.spark_consumers.jvm.session import own_session
+    from rowtide.spark_consumers.settings import Settings
     from rowtide.spark_consumers.state import Commit
 
     session, path = own_session(spark), str(tmp_path / "t")
-    table, rows = DeltaFormat(session), session.range(9_000)
+    table, rows = DeltaFormat(session, Settings(str(tmp_path), "")), session.range(9_000)
     table.create(path, (("id", "bigint"),), rows, Commit("a", 1))
     # Of rows that differ each time they are read, Delta would find other ones in its second pass, and refuse to merge.
     chance = session.range(9_000).where("rand() < 0.5")

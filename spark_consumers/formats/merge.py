@@ -1,0 +1,76 @@
+"""The SQL of merges into a table, for formats that Spark can merge into."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rowtide.spark_consumers.columns.spark_types import quote
+from rowtide.spark_consumers.rows.changes import DELETED
+
+LARGE_TABLE = 64 << 20
+"""Bytes of a table. In a smaller one, skipping files takes longer than it saves."""
+SOURCE = "_rowtide_rows"
+"""The view that a merge reads."""
+OTHERS_ARE_DELETED = " WHEN NOT MATCHED BY SOURCE THEN DELETE"
+
+_REMOVED = "_rowtide_removed"
+_INTEGER_LITERALS = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+"""Suffixes of SQL literals. A column is compared with its files' ranges only if it needs no cast."""
+
+
+def upsert(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[str]) -> str:
+    """Return the merge of rows with :data:`DELETED` by key.
+
+    Args:
+        table: SQL of the table.
+        rows: of :data:`SOURCE`.
+        keys: the key's columns. They may be null if they come from ``message.key.columns``.
+        ranges: from :func:`key_ranges`.
+    """
+    names = [quote(name) for name in rows.columns if name != DELETED]
+    same_key = " AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys)
+    return (
+        f"MERGE INTO {table} t USING {SOURCE} s ON {' AND '.join([same_key, *ranges])} "
+        f"WHEN MATCHED AND s.{DELETED} THEN DELETE "
+        f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
+        f"WHEN NOT MATCHED AND NOT s.{DELETED} {_insert(names)}"
+    )
+
+
+def replacement(table: str, removed: DataFrame | None, added: DataFrame) -> tuple[str, DataFrame]:
+    """Return the merge that removes the rows that equal one of ``removed``, and adds rows; and its :data:`SOURCE`."""
+    names = [quote(name) for name in added.columns]
+    rows = added.withColumn(_REMOVED, F.lit(False))
+    if removed is not None:
+        rows = rows.unionByName(removed.withColumn(_REMOVED, F.lit(True)))
+    same = " AND ".join(f"t.{name} <=> s.{name}" for name in names)
+    return (
+        f"MERGE INTO {table} t USING {SOURCE} s ON s.{_REMOVED} AND {same} WHEN MATCHED THEN DELETE "
+        f"WHEN NOT MATCHED AND NOT s.{_REMOVED} {_insert(names)}"
+    ), rows
+
+
+def key_ranges(rows: DataFrame, keys: Sequence[str]) -> list[str]:
+    """Return SQL of the range of the rows' keys: of those that are integers, and have no null.
+
+    Every match is within the range. Files that end before it or begin after it are not read.
+    """
+    types = {field.name.lower(): field.dataType.simpleString() for field in rows.schema.fields}
+    suffixes = {quote(name): _INTEGER_LITERALS.get(types[name.lower()]) for name in keys}
+    columns = [column for column, suffix in suffixes.items() if suffix is not None]
+    if not columns:
+        return []
+    found = rows.agg(
+        *(F.struct(F.min(c).alias("low"), F.max(c).alias("high"), F.expr(f"bool_or({c} IS NULL)").alias("gap"))
+          for c in columns)
+    ).collect()[0]  # fmt: skip
+    return [
+        f"t.{column} >= {low}{suffixes[column]} AND t.{column} <= {high}{suffixes[column]}"
+        for column, (low, high, gap) in zip(columns, found, strict=True)
+        if low is not None and not gap
+    ]
+
+
+def _insert(names: Sequence[str]) -> str:
+    return f"THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
