@@ -1,6 +1,6 @@
 """Spark jobs that maintain tables from topics.
 
-    job ─► batch ─► messages (schema and payload) ─► rows (changes, last row of each key) ─► formats (Delta, Parquet)
+    job ─► batch ─► messages (schema and payload) ─► rows (changes, last row of each key) ─► formats
      │                           │
      ├─► kafka (offsets)         └─► columns (Connect schemas to Spark types)
      └─► state (stored offsets)

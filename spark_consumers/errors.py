@@ -32,6 +32,16 @@ class OverlappingRunsError(StateError):
         )
 
 
+class ChangedTableError(StateError):
+    """Other writers changed the table whenever this run wrote to it."""
+
+    def __init__(self, table: str, attempts: int) -> None:
+        super().__init__(
+            f"table {table} was changed by another program during each of {attempts} attempts to write to it. This run "
+            f"changed nothing: run it again when the other program, which may be merging files, has ended"
+        )
+
+
 class NotAnEnvelopeError(TablesError):
     """The records of a topic are not change events of a table."""
 

@@ -125,6 +125,10 @@ class Selection:
             raise SettingsError("no topics are selected: give --topic-prefix, --topics or --config")
         if settings.format not in FORMATS:
             raise SettingsError(f"format {settings.format!r} is unknown; the formats are {', '.join(FORMATS)}")
+        if settings.catalog is not None and settings.format != "iceberg":
+            raise SettingsError(f"--catalog {settings.catalog} needs --format iceberg, not {settings.format}")
+        if settings.table_properties and settings.format == "parquet":
+            raise SettingsError("--table-property: Parquet tables have no properties")
         self.pattern = topics if topics is not None else table_topics(settings.prefix or "")
         try:
             compile_java(self.pattern)
@@ -134,6 +138,7 @@ class Selection:
             source = ClaimCheckSource(source, settings.claim_checks)
         if settings.registry is not None:
             source = RegisteredSource(source, settings.registry, settings.schemas)
+        FORMATS[settings.format](spark, settings)
         self._spark, self._source, self._settings = spark, source, settings
         self._check_prefixes = topics is None
         self._session = SessionOfThread(spark)
@@ -154,7 +159,8 @@ class Selection:
             ends: the offsets of each topic at which its job stops reading; ``None`` reads all records.
         """
         names = [table_name(topic, self._settings.prefix) for topic in topics]
-        check_directories(names, self._settings.output, self._settings.state)
+        if self._settings.catalog is None:
+            check_directories(names, self._settings.output, self._settings.state)
         bounds, ids = self._source.bounds(topics), self._source.topic_ids(topics)
         return [
             TableJob(

@@ -48,6 +48,8 @@ class Settings:
         unavailable_placeholder: ``unavailable.value.placeholder`` of the connector, in bytes.
         parallel: number of tables that are updated at the same time.
         claim_checks: the folder of values that are too large for Kafka; ``None`` refuses their records.
+        catalog: the catalog of Spark that has the tables (Iceberg); ``None`` puts them into the output.
+        table_properties: properties of new tables (Delta Lake, Iceberg).
         registry: the schema registry of messages in Avro and Protobuf; raises ``RegistryError``. The source must then
             have the headers of records.
     """
@@ -63,4 +65,6 @@ class Settings:
     unavailable_placeholder: bytes = DEFAULT_PLACEHOLDER
     parallel: int = 2
     claim_checks: str | None = None
+    catalog: str | None = None
+    table_properties: Mapping[str, str] = field(default_factory=dict)
     registry: SchemaOf | None = None

@@ -49,15 +49,30 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
     "repeat it for several files.",
 )
 @click.option(
-    "--output", required=True, metavar="PATH", help="Directory of the tables: a path, or an hdfs:// or s3a:// URL."
+    "--output",
+    metavar="PATH",
+    help="Directory of the tables: a path, or an hdfs:// or s3a:// URL. Not required with --catalog and --state.",
 )
 @click.option(
     "--format",
     "table_format",
-    type=click.Choice(["delta", "parquet"]),
+    type=click.Choice(["delta", "iceberg", "parquet"]),
     default="delta",
     show_default=True,
     help="Format of the tables. Parquet has no transactions: each run rewrites the tables that changed.",
+)
+@click.option(
+    "--catalog",
+    metavar="NAME",
+    help="With --format iceberg: the catalog of the tables, NAME.DATABASE.TABLE. Spark's properties describe it "
+    "(--spark-conf spark.sql.catalog.NAME...).  [default: directories of the output]",
+)
+@click.option(
+    "--table-property",
+    "table_properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A property of new tables in Delta Lake or Iceberg, such as write.merge.mode=copy-on-write. Repeatable.",
 )
 @click.option("--state", metavar="PATH", help="Directory of the consumed offsets.  [default: OUTPUT/_rowtide]")
 @click.option(
@@ -130,14 +145,14 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
 @click.option(
     "--packages",
     metavar="COORDINATES",
-    help="Maven coordinates of the Kafka, Avro and Delta jars, instead of the default ones.",
+    help="Maven coordinates of the Kafka, Avro, Delta and Iceberg jars, instead of the default ones.",
 )
 @click.option(
     "--jars",
     metavar="PATHS",
     envvar="ROWTIDE_SPARK_JARS",
     show_envvar=True,
-    help="Kafka, Avro and Delta jars, separated by commas; nothing is downloaded then.",
+    help="Kafka, Avro, Delta and Iceberg jars, separated by commas; nothing is downloaded then.",
 )
 @click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE", help="A Spark property. Repeatable.")
 @click.option("--verbose", is_flag=True, help="Show what Spark prints, such as downloads and warnings.")
@@ -145,16 +160,17 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
 def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
     """Update tables from the topics of a connector, once or, with --follow, continuously.
 
-    Every topic of the connector becomes a table: OUTPUT/DATABASE/TABLE. The first run builds the tables; each further
-    run reads only the records that are new. Rows are inserted, updated and deleted by their key, and columns that were
-    added in MySQL are added. Run it whenever the tables should be updated, by hand or from a scheduler, or let it
-    follow the topics; SIGINT or SIGTERM then ends it after the micro-batch that is being applied.
+    Every topic of the connector becomes a table: OUTPUT/DATABASE/TABLE, or a table in a catalog. The first run builds
+    the tables; each further run reads only the records that are new. Rows are inserted, updated and deleted by their
+    key, and columns that were added in MySQL are added. Run it whenever the tables should be updated, by hand or from a
+    scheduler, or let it follow the topics; SIGINT or SIGTERM then ends it after the micro-batch that is being applied.
 
     \b
     Examples:
       rowtide tables --config shop.properties --output /data/tables
       rowtide tables --bootstrap-servers localhost:9092 --topic-prefix shop --output s3a://lake/shop
       rowtide tables --config shop.properties --output /data/tables --follow --trigger "30 seconds"
+      rowtide tables --config shop.properties --output /data/tables --format iceberg
 
     The consumed offsets are stored in OUTPUT/_rowtide. After an interruption, run the command again: no record is lost
     or applied twice. A table can be updated by one run at a time; a second one reports an error for it.
@@ -192,6 +208,7 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
     with _spark_output(shown=options["verbose"]) as output, console.status("starting Spark"):
         spark = build_session(
             delta=settings.format == "delta",
+            iceberg=settings.format == "iceberg",
             avro=settings.registry is not None,
             master=options["master"],
             jars=options["jars"],
@@ -296,10 +313,12 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
         raise SettingsError(
             "no Kafka brokers: set --bootstrap-servers, or --config with a file that has bootstrap.servers"
         )
+    if options["output"] is None and (options["catalog"] is None or options["state"] is None):
+        raise SettingsError("no directory for tables: set --output, or --catalog and --state")
     if prefix is None and options["topics"] is None:
         raise SettingsError("no topics: set --topic-prefix or --topics, or --config with a file that has topic.prefix")
     return properties, Settings(
-        output=options["output"],
+        output=options["output"] or "",
         state=options["state"] or options["output"].rstrip("/") + "/_rowtide",
         prefix=prefix,
         format=options["table_format"],
@@ -310,6 +329,8 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
         unavailable_placeholder=DEFAULT_PLACEHOLDER if placeholder is None else _bytes(placeholder),
         parallel=options["parallel"],
         claim_checks=options["claim_checks"] or folder or None,
+        catalog=options["catalog"],
+        table_properties=_pairs("--table-property", options["table_properties"]),
     )
 
 

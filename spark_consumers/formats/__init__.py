@@ -6,11 +6,13 @@ from pyspark.sql import SparkSession
 
 from rowtide.spark_consumers.formats.base import TableFormat
 from rowtide.spark_consumers.formats.delta import DeltaFormat
+from rowtide.spark_consumers.formats.iceberg import IcebergFormat
 from rowtide.spark_consumers.formats.parquet import ParquetFormat
 from rowtide.spark_consumers.settings import Settings
 
 FORMATS: Mapping[str, Callable[[SparkSession, Settings], TableFormat]] = {
     "delta": DeltaFormat,
+    "iceberg": IcebergFormat,
     "parquet": ParquetFormat,
 }
 

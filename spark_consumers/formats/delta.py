@@ -79,7 +79,7 @@ class DeltaFormat(DirectoryFormat):
 
     def create(self, path: str, columns: Columns, rows: DataFrame, commit: Commit) -> RowCounts:
         """Create the table by its first commit, so that Delta has no log to read before it."""
-        return self._append(path, rows, commit, _features(columns))
+        return self._append(path, rows, commit, {**_features(columns), **self.settings.table_properties})
 
     def upsert(self, path: str, rows: DataFrame, keys: Sequence[str], *, replace: bool, commit: Commit) -> RowCounts:
         """Merge by key."""

@@ -1,4 +1,4 @@
-"""The Spark session: packages for Kafka, Avro and Delta Lake, and the settings that conversions depend on."""
+"""The Spark session: packages for Kafka, Avro, Delta Lake and Iceberg, and the settings that conversions depend on."""
 
 import os
 import threading
@@ -19,6 +19,7 @@ from rowtide.spark_consumers.jvm.collector import parallel_collector
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1"
 DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
 AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.1.1"
+ICEBERG_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 """For the PySpark of pyproject.toml. Of the later versions of Spark, a jar is missing in some mirrors."""
 
 _DELTA_SETTINGS = {
@@ -41,6 +42,7 @@ _DEFAULTS = {
 def build_session(
     *,
     delta: bool,
+    iceberg: bool = False,
     avro: bool = False,
     master: str | None = None,
     jars: str | None = None,
@@ -60,7 +62,14 @@ def build_session(
     builder = SparkSession.builder.appName("rowtide tables")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the driver
     found = session_settings(
-        delta=delta, avro=avro, master=master, jars=jars, packages=packages, settings=settings, submitted=submitted
+        delta=delta,
+        iceberg=iceberg,
+        avro=avro,
+        master=master,
+        jars=jars,
+        packages=packages,
+        settings=settings,
+        submitted=submitted,
     )
     starts = not submitted and SparkSession.getActiveSession() is None
     if starts and found.get("spark.master", "local").startswith("local"):
@@ -85,6 +94,7 @@ def build_session(
 def session_settings(
     *,
     delta: bool,
+    iceberg: bool = False,
     avro: bool = False,
     master: str | None = None,
     jars: str | None = None,
@@ -98,6 +108,7 @@ def session_settings(
 
     Args:
         delta: whether Delta Lake is needed.
+        iceberg: whether Iceberg is needed.
         avro: whether Spark's package for Avro is needed.
         master: Spark's master; ``None`` for that of ``spark-submit``, or else ``local[*]``.
         jars: paths of jars, separated by commas; with it nothing is downloaded.
@@ -109,8 +120,8 @@ def session_settings(
     if jars:
         found["spark.jars"] = jars
     else:
-        default = ",".join([KAFKA_PACKAGE, *([DELTA_PACKAGE] if delta else []), *([AVRO_PACKAGE] if avro else [])])
-        found["spark.jars.packages"] = packages or default
+        wanted = ((True, KAFKA_PACKAGE), (delta, DELTA_PACKAGE), (iceberg, ICEBERG_PACKAGE), (avro, AVRO_PACKAGE))
+        found["spark.jars.packages"] = packages or ",".join(package for needed, package in wanted if needed)
     more = settings or {}
     if (more.get("spark.master") or master or ("" if submitted else "local[*]")).startswith("local"):
         found["spark.ui.enabled"] = "false"
@@ -197,6 +208,11 @@ def own_session(spark: SparkSession) -> SparkSession:
     fit is an error instead of null.
     """
     session = spark.newSession()
+    for name, value in spark.conf.getAll.items():  # it has only those catalogs that Spark was started with
+        if name.startswith("spark.sql.catalog."):
+            session.conf.set(name, value)
+            if value.startswith("org.apache.iceberg.spark."):  # another session may change a table that is cached
+                session.conf.set(f"{name}.cache-enabled", "false")
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.ansi.enabled", "true")
     session.conf.set("spark.sql.caseSensitive", "false")

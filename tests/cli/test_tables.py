@@ -24,12 +24,20 @@ def run(*arguments: str) -> tuple[int, str]:
         (["--bootstrap-servers", "h:1"], "no topics: set --topic-prefix or --topics"),
         (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--kafka-property", "x"], "x: expected NAME=VALUE"),
         (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--spark-conf", "x"], "x: expected NAME=VALUE"),
+        (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--table-property", "x"], "x: expected NAME=VALUE"),
     ],
 )
 def test_a_missing_or_wrong_option_is_reported_before_spark_starts(arguments: list[str], what: str) -> None:
     status, text = run("--output", "/nowhere", *arguments)
     assert status == 1
     assert what in text
+
+
+def test_only_a_catalog_with_a_directory_for_offsets_replaces_the_output() -> None:
+    for arguments in ((), ("--catalog", "lake"), ("--state", "/nowhere")):
+        status, text = run("--topic-prefix", "p", "--bootstrap-servers", "h:1", "--format", "iceberg", *arguments)
+        assert status == 1
+        assert "no directory for tables: set --output, or --catalog and --state" in text
 
 
 @pytest.mark.parametrize(
@@ -83,7 +91,7 @@ def options(file: Path | None = None, **given: object) -> dict[str, object]:
         "kafka_properties": (),
         "output": "/nowhere", "state": None, "table_format": "delta", "keyless": "apply", "max_records": None,
         "numeric_decimals": False, "schemas": None, "unavailable_placeholder": None, "parallel": 2,
-        "claim_checks": None,
+        "claim_checks": None, "catalog": None, "table_properties": (),
     }  # fmt: skip
     return {**usual, **given}
 

@@ -86,6 +86,7 @@ def test_the_images_have_the_versions_that_are_tested(name: str) -> None:
 def test_the_jars_of_spark_have_checksums() -> None:
     lines = (REQUIREMENTS / "spark-jars.sha256").read_text().splitlines()
     jars = dict(re.fullmatch(r"([0-9a-f]{64})  ([\w.-]+\.jar)", line).groups()[::-1] for line in lines)  # type: ignore[union-attr, misc]
+    assert "iceberg-spark-runtime-4.1_2.13-1.12.0.jar" in jars
     assert {"delta-spark_4.1_2.13-4.4.0.jar", "spark-sql-kafka-0-10_2.13-4.1.1.jar"} <= set(jars)
 
 

@@ -17,13 +17,13 @@ ID = {"type": "int32", "optional": False, "field": "id"}
 TEXT = {"type": "string", "optional": True, "field": "text"}
 
 
-@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+@pytest.mark.parametrize("table_format", ["delta", "iceberg", "parquet"])
 def test_a_crash_between_table_and_offsets_applies_nothing_twice(
     run, rows_of, tmp_path, monkeypatch, table_format
 ) -> None:
     from rowtide.spark_consumers.state import StateStore
 
-    topics = ["keys.k.nopk", *(["defaults-in-schemas.def.t"] if table_format == "delta" else [])]
+    topics = ["keys.k.nopk", *(["defaults-in-schemas.def.t"] if table_format != "parquet" else [])]
     records = {topic: [r for r in recorded(topic.split(".")[0]) if r.topic == topic] for topic in topics}
     half = {topic: found[: len(found) // 2] for topic, found in records.items()}
     for part in (half, records):
@@ -225,7 +225,7 @@ def test_an_error_of_one_table_does_not_stop_the_others(run, rows_of, tmp_path) 
     assert "is missing from" in str(run(good.records)["p.d.good"].error)
 
 
-@pytest.mark.parametrize("table_format", ["delta", pytest.param("parquet", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("table_format", ["delta", "iceberg", pytest.param("parquet", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("locks", [True, False], ids=["local", "object store"])
 def test_overlapping_runs_lose_nothing(run, rows_of, tmp_path, monkeypatch, table_format, locks) -> None:
     from contextlib import nullcontext
@@ -302,7 +302,10 @@ def test_snapshot_records_that_come_to_rows_of_a_table_without_a_key_are_counted
     assert (again["p.d.bag"].reread, again["p.d.bag"].rows.inserted, again["p.d.keyed"].reread) == (4, 5, 0)
 
 
-@pytest.mark.parametrize("table_format", ["delta", pytest.param("parquet", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "table_format",
+    ["delta", pytest.param("iceberg", marks=pytest.mark.nightly), pytest.param("parquet", marks=pytest.mark.nightly)],
+)
 def test_wider_types_and_defaults_of_one_batch(run, rows_of, tmp_path, monkeypatch, table_format) -> None:
     from rowtide.spark_consumers.state import StateStore
 

@@ -38,6 +38,7 @@ SPARK_PACKAGES = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1",
     "org.apache.spark:spark-avro_2.13:4.1.1",
     "io.delta:delta-spark_4.1_2.13:4.4.0",
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
 )
 
 
@@ -99,7 +100,7 @@ def registry() -> Path:
 
 
 def spark_jars() -> list[Path]:
-    """The jars that Spark needs for Kafka, Avro and Delta in addition to those of pyspark.
+    """The jars that Spark needs for Kafka, Avro, Delta and Iceberg in addition to those of pyspark.
 
     Raises:
         ProgramMissingError: pyspark is not installed.

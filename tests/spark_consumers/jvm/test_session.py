@@ -37,7 +37,7 @@ def test_jars_replace_packages() -> None:
 
 
 def test_the_packages_are_those_of_the_tests_and_of_the_page() -> None:
-    packages = set(session_settings(delta=True, avro=True)["spark.jars.packages"].split(","))
+    packages = set(session_settings(delta=True, iceberg=True, avro=True)["spark.jars.packages"].split(","))
     assert packages == set(SPARK_PACKAGES)
     assert packages == set(re.findall(r"`([\w.]+:[\w.-]+:[\w.]+)`", PAGES["spark"]))
 

@@ -1,0 +1,368 @@
+"""Apache Iceberg: every step becomes visible in one commit of the table's metadata, which stores its identity.
+
+Iceberg accepts two appends of the same rows, one after the other, from two runs: unlike Delta Lake, it has no identity
+of a writer that excludes the second one. A step therefore has two parts:
+
+1. Spark writes a *staged* snapshot (``spark.wap.id``). It is in the metadata, but no branch has it: nobody reads it.
+2. One commit of the metadata makes it the table's snapshot, changes the columns if need be, and sets the property
+   ``rowtide.commit``. It replaces exactly the metadata that was looked at: there, the property shows that the step is
+   not in the table yet, and the snapshot is the one that the staged one was made from.
+
+After a crash before the second part, the step is made again, and ``expire_snapshots`` removes the staged snapshot and
+its files. After a crash behind it, the property shows that the step is done. Expiring snapshots does not remove the
+property. The snapshot's summary has the same text, to see which snapshot belongs to which batch.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rowtide.spark_consumers.columns.spark_types import cast, decimal_parts, quote
+from rowtide.spark_consumers.errors import ChangedTableError, OverlappingRunsError, SettingsError
+from rowtide.spark_consumers.formats.base import RowCounts, no_rows
+from rowtide.spark_consumers.formats.merge import (
+    LARGE_TABLE,
+    OTHERS_ARE_DELETED,
+    SOURCE,
+    key_ranges,
+    replacement,
+    upsert,
+)
+from rowtide.spark_consumers.jvm.driver import java_class, java_session
+from rowtide.spark_consumers.jvm.files import HadoopFiles
+from rowtide.spark_consumers.jvm.session import configured
+from rowtide.spark_consumers.kafka.naming import TableName, join
+from rowtide.spark_consumers.rows.evolution import Columns, Evolution
+from rowtide.spark_consumers.settings import Settings
+from rowtide.spark_consumers.state import Commit
+
+_COMMIT = "rowtide.commit"
+"""The property of a table, and of a snapshot's summary, with the identity of a step."""
+_STAGING = "write.wap.enabled"
+_STAGE = "spark.wap.id"
+_SNAPSHOT_PROPERTY = f"spark.sql.iceberg.snapshot-property.{_COMMIT}"
+_DEFAULTS = {
+    "format-version": "3",  # has deletion vectors, one for each file
+    "write.delete.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.merge.mode": "merge-on-read",
+    "write.delete.granularity": "file",  # of version 2
+    _STAGING: "true",
+}
+"""The properties of new tables."""
+_NEW = "_rowtide_new_"
+"""The prefix of a column's name until its values are visible."""
+_ATTEMPTS = 5
+_MERGED = "spark.merge-into.num-target-rows-"
+_PROMOTIONS = {("int", "bigint"), ("float", "double")}
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergFormat:
+    """Tables of Iceberg: in directories of the output, which are a Hadoop catalog, or in another catalog of Spark.
+
+    Attributes:
+        spark: a session for this table alone, since the identity of a step is one of its settings.
+        settings: of the run.
+
+    Raises:
+        SettingsError: Spark does not know the catalog.
+    """
+
+    spark: SparkSession
+    settings: Settings
+
+    def __post_init__(self) -> None:
+        prefix = f"spark.sql.catalog.{self._catalog}"
+        if self.settings.catalog is None:
+            self.spark.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
+            self.spark.conf.set(f"{prefix}.type", "hadoop")
+            self.spark.conf.set(f"{prefix}.warehouse", self._output)
+            self.spark.conf.set(f"{prefix}.cache-enabled", "false")  # another session may have changed a table
+        elif self.spark.conf.get(prefix, None) is None:
+            raise SettingsError(
+                f"--catalog {self._catalog}: Spark has no such catalog. Set {prefix}="
+                f"org.apache.iceberg.spark.SparkCatalog and the catalog's other properties with --spark-conf"
+            )
+
+    def path(self, name: TableName) -> str:
+        """Return the table's directory, or its name in the catalog as SQL."""
+        if self.settings.catalog is None:
+            return join(self._output, name.path)
+        if not name.database:
+            raise SettingsError(
+                f"table {name} of topic {name.topic} has no database, which --catalog needs: give --topic-prefix"
+            )
+        return ".".join(quote(part) for part in (self._catalog, name.database, name.table))
+
+    def exists(self, path: str) -> bool:
+        """Whether the catalog has the table."""
+        return self.spark.catalog.tableExists(self._sql(path))
+
+    def has_files(self, path: str) -> bool:
+        """Whether the directory has files; in another catalog than that of the output, it does not matter."""
+        return self.settings.catalog is None and bool(HadoopFiles(self.spark).names(path))
+
+    def size(self, path: str) -> int:
+        """Return the size of the files in the table's snapshot."""
+        snapshot = self._metadata(path).currentSnapshot() if self.exists(path) else None
+        return 0 if snapshot is None else int(dict(snapshot.summary()).get("total-files-size", 0))
+
+    def delete(self, path: str) -> None:
+        """Drop the table with its files."""
+        self.spark.sql(f"DROP TABLE IF EXISTS {self._sql(path)} PURGE")
+        if self.settings.catalog is None:
+            HadoopFiles(self.spark).delete(path)
+
+    def columns(self, path: str) -> Columns | None:
+        """Return the table's columns."""
+        if not self.exists(path):
+            return None
+        return tuple((field.name, field.dataType.simpleString()) for field in self.read(path).schema.fields)
+
+    def read(self, path: str) -> DataFrame:
+        """Return the table's rows."""
+        frame = self.spark.table(self._sql(path))
+        return frame.drop(*_unfinished(frame.columns))
+
+    def newest_commit(self, path: str, app_id: str) -> Commit | None:
+        """Return the commit of the table, if it is of this state."""
+        newest = _commit(self._metadata(path)) if self.exists(path) else None
+        return newest if newest is not None and newest.app_id == app_id else None
+
+    def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
+        """Create or alter the table."""
+        if evolution.before is None:
+            self.create(path, evolution.after, no_rows(self.spark, evolution.after), commit)
+            return
+        for name in _unfinished(self.spark.table(self._sql(path)).columns):  # of a run that was ended
+            self.spark.sql(f"ALTER TABLE {self._sql(path)} DROP COLUMN {quote(name)}")
+        rewritten = [(name, new) for name, old, new in evolution.widened if not _is_promoted(old, new)]
+        for name, old, new in evolution.widened:
+            if _is_promoted(old, new):
+                self.spark.sql(f"ALTER TABLE {self._sql(path)} ALTER COLUMN {quote(name)} TYPE {new}")
+        rewritten += [column for column in evolution.added if column[0] in evolution.fills]
+        plain = [column for column in evolution.added if column not in rewritten]
+        self._add(path, plain)
+        if rewritten or evolution.fills:
+            self._rewrite(path, evolution, dict(rewritten), commit)
+
+    def create(self, path: str, columns: Columns, rows: DataFrame, commit: Commit) -> RowCounts:
+        """Create the table with its first snapshot, in one commit of the catalog."""
+        if self.exists(path):
+            if commit.is_applied(_commit(self._metadata(path))):
+                return RowCounts()
+            raise OverlappingRunsError(commit.batch)
+        if self.settings.catalog is not None:
+            self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {path.rpartition('.`')[0]}")
+        writer = rows.writeTo(self._sql(path)).using("iceberg")
+        for name, value in {**_DEFAULTS, **self.settings.table_properties, _COMMIT: commit.to_json()}.items():
+            writer = writer.tableProperty(name, value)
+        with configured(self.spark, {_SNAPSHOT_PROPERTY: commit.to_json()}):
+            try:
+                writer.create()
+            except PySparkException as error:
+                if error.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS":
+                    raise OverlappingRunsError(commit.batch) from error
+                raise
+        return _added(dict(self._metadata(path).currentSnapshot().summary()))
+
+    def upsert(self, path: str, rows: DataFrame, keys: Sequence[str], *, replace: bool, commit: Commit) -> RowCounts:
+        """Merge by key."""
+        cached = rows.persist()
+        try:
+            ranges = key_ranges(cached, keys) if not replace and self.size(path) >= LARGE_TABLE else []
+            statement = upsert(self._sql(path), cached, keys, ranges) + (OTHERS_ARE_DELETED if replace else "")
+            return self._merge(path, statement, cached, commit)
+        finally:
+            cached.unpersist()
+
+    def replace_rows(
+        self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit
+    ) -> RowCounts:
+        """Append rows, replace all rows, or merge."""
+        writer = added.writeTo(self._sql(path))
+        if replace:
+            return _added(self._write(path, commit, lambda: writer.overwrite(F.lit(True))))
+        if removed is None:
+            return _added(self._write(path, commit, writer.append))
+        statement, rows = replacement(self._sql(path), removed, added)
+        return self._merge(path, statement, rows, commit)
+
+    def _merge(self, path: str, statement: str, rows: DataFrame, commit: Commit) -> RowCounts:
+        rows.createOrReplaceTempView(SOURCE)
+        found = self._write(path, commit, lambda: self.spark.sql(statement))
+        return RowCounts(*(int(found.get(_MERGED + kind, 0)) for kind in ("inserted", "updated", "deleted")))
+
+    def _add(self, path: str, columns: Sequence[tuple[str, str]]) -> None:
+        if columns:
+            added = ", ".join(f"{quote(name)} {kind}" for name, kind in columns)
+            self.spark.sql(f"ALTER TABLE {self._sql(path)} ADD COLUMNS ({added})")
+
+    def _rewrite(self, path: str, evolution: Evolution, changed: Mapping[str, str], commit: Commit) -> None:
+        """Write all rows with new values.
+
+        Columns that are new, or get another type, are first added under another name. They get their name in the commit
+        that makes the values visible: a crash leaves neither rows without the default of a column, nor without values.
+        """
+        if commit.is_applied(self.newest_commit(path, commit.app_id)):
+            return
+        old = {name.lower(): (name, kind) for name, kind in evolution.before or ()}
+        places = {name: f" AFTER {quote(name)}" if name.lower() in old else "" for name in changed}
+        self._add(path, [(_NEW + name, kind + places[name]) for name, kind in changed.items()])
+        values = {
+            name: f"{evolution.fills.get(name) or cast(quote(old[name.lower()][0]), old[name.lower()][1], kind)}"
+            for name, kind in changed.items()
+        }
+        rows = self.read(path)
+        kept = [f"{evolution.fills.get(n, quote(n)) if n not in changed else quote(n)} AS {quote(n)}"
+                for n in rows.columns]  # fmt: skip
+        new = [f"{value} AS {quote(_NEW + name)}" for name, value in values.items()]
+        writer = rows.selectExpr(*kept, *new).writeTo(self._sql(path))
+        self._write(path, commit, lambda: writer.overwrite(F.lit(True)), changed)
+
+    def _write(
+        self, path: str, commit: Commit, write: Callable[[], object], renamed: Collection[str] = ()
+    ) -> Mapping[str, str]:
+        """Write a staged snapshot, and publish it.
+
+        Args:
+            path: of the table.
+            commit: identity of this step.
+            write: writes to the table, in this session.
+            renamed: the columns that replace those of the same name, or are new.
+
+        Returns:
+            The summary of the snapshot; empty if the table has the step.
+
+        Raises:
+            ChangedTableError: other writers changed the table during each attempt.
+            OverlappingRunsError: the table has the commit from another plan.
+        """
+        for _ in range(_ATTEMPTS):
+            base = self._metadata(path)
+            if commit.is_applied(_commit(base)):
+                return {}
+            if dict(base.properties()).get(_STAGING) != "true":
+                self.spark.sql(f"ALTER TABLE {self._sql(path)} SET TBLPROPERTIES ('{_STAGING}' = 'true')")
+            stage = uuid.uuid4().hex
+            try:
+                with configured(self.spark, {_STAGE: stage, _SNAPSHOT_PROPERTY: commit.to_json()}):
+                    write()
+            except (PySparkException, Py4JJavaError):
+                if commit.is_applied(_commit(self._metadata(path))):  # another run was faster
+                    return {}
+                raise
+            summary = self._publish(path, base, stage, commit, renamed)
+            if summary is not None:
+                return summary
+        raise ChangedTableError(path, _ATTEMPTS)
+
+    def _publish(
+        self, path: str, before: Any, stage: str, commit: Commit, renamed: Collection[str]
+    ) -> Mapping[str, str] | None:
+        """Make a staged snapshot the table's, and return its summary; ``None`` if the table has changed since."""
+        table = self._load(path)
+        operations = table.operations()
+        base = operations.current()
+        if commit.is_applied(_commit(base)):
+            return {}
+        staged = _staged(base, stage)
+        current = _snapshot_id(before.currentSnapshot())
+        if _snapshot_id(base.currentSnapshot()) != current or (staged is not None and staged.parentId() != current):
+            return None
+        builder = java_class(self.spark, "org.apache.iceberg.TableMetadata").buildFrom(base)
+        if staged is not None:  # a merge that changes nothing may have none
+            builder.setBranchSnapshot(staged.snapshotId(), "main")
+        if renamed:
+            builder.setCurrentSchema(_with_renamed(table, renamed), base.lastColumnId())
+        builder.setProperties({_COMMIT: commit.to_json()})
+        try:
+            operations.commit(base, builder.build())
+        except Py4JJavaError as error:
+            if "CommitFailedException" in error.java_exception.getClass().getName():
+                return None
+            raise
+        return {} if staged is None else dict(staged.summary())
+
+    @property
+    def _output(self) -> str:
+        return HadoopFiles(self.spark).absolute(self.settings.output).rstrip("/")
+
+    @property
+    def _catalog(self) -> str:
+        """The name of the catalog. That of an output is its own: a session cannot change a catalog that it has used."""
+        if self.settings.catalog is not None:
+            return self.settings.catalog
+        return f"rowtide_{hashlib.sha256(self._output.encode()).hexdigest()[:16]}"
+
+    def _sql(self, path: str) -> str:
+        """Return SQL of a table."""
+        if self.settings.catalog is not None:
+            return path
+        parts = path.removeprefix(self._output + "/").split("/")
+        return ".".join(quote(part) for part in (self._catalog, *parts))
+
+    def _load(self, path: str) -> Any:
+        """Return Iceberg's table, as it is now."""
+        table = java_class(self.spark, "org.apache.iceberg.spark.Spark3Util").loadIcebergTable(
+            java_session(self.spark), self._sql(path)
+        )
+        table.refresh()
+        return table
+
+    def _metadata(self, path: str) -> Any:
+        return self._load(path).operations().current()
+
+
+def _is_promoted(old: str, new: str) -> bool:
+    """Whether Iceberg can read values of one type as another one."""
+    small, large = decimal_parts(old), decimal_parts(new)
+    if small is not None and large is not None:
+        return small[1] == large[1]
+    return (old, new) in _PROMOTIONS
+
+
+def _unfinished(columns: Sequence[str]) -> list[str]:
+    return [name for name in columns if name.startswith(_NEW)]
+
+
+def _commit(metadata: Any) -> Commit | None:
+    return Commit.from_json(dict(metadata.properties()).get(_COMMIT, ""))
+
+
+def _snapshot_id(snapshot: Any) -> int | None:
+    return None if snapshot is None else int(snapshot.snapshotId())
+
+
+def _staged(metadata: Any, stage: str) -> Any:
+    """Return the staged snapshot, ``None`` if there is none. It is one of the last."""
+    snapshots = metadata.snapshots()
+    for number in range(snapshots.size() - 1, -1, -1):
+        if dict(snapshots.get(number).summary()).get("wap.id") == stage:
+            return snapshots.get(number)
+    return None
+
+
+def _with_renamed(table: Any, names: Collection[str]) -> Any:
+    """Return the table's columns after the new ones have replaced those of the same name."""
+    update = table.updateSchema().caseSensitive(False)
+    schema = table.schema()
+    for name in names:
+        if schema.caseInsensitiveFindField(name) is not None:
+            update = update.deleteColumn(name)
+        update = update.renameColumn(_NEW + name, name)
+    return update.apply()
+
+
+def _added(summary: Mapping[str, str]) -> RowCounts:
+    """Return the counts of a snapshot that adds rows, and may remove all others."""
+    removed = int(summary.get("deleted-records", 0)) - int(summary.get("removed-position-deletes", 0))
+    return RowCounts(inserted=int(summary.get("added-records", 0)), deleted=removed)
