@@ -6,7 +6,8 @@ of a writer that excludes the second one. A step therefore has two parts:
 1. Spark writes a *staged* snapshot (``spark.wap.id``). It is in the metadata, but no branch has it: nobody reads it.
 2. One commit of the metadata makes it the table's snapshot, changes the columns if need be, and sets the property
    ``rowtide.commit``. It replaces exactly the metadata that was looked at: there, the property shows that the step is
-   not in the table yet, and the snapshot is the one that the staged one was made from.
+   not in the table yet, and snapshot and columns are those that the staged one was made from. If they are not, both
+   parts are made again.
 
 After a crash before the second part, the step is made again, and ``expire_snapshots`` removes the staged snapshot and
 its files. After a crash behind it, the property shows that the step is done. Expiring snapshots does not remove the
@@ -54,6 +55,7 @@ _DEFAULTS = {
     "write.update.mode": "merge-on-read",
     "write.merge.mode": "merge-on-read",
     "write.delete.granularity": "file",  # of version 2
+    "write.metadata.delete-after-commit.enabled": "true",  # of 100 versions; a batch makes two
     _STAGING: "true",
 }
 """The properties of new tables."""
@@ -221,12 +223,15 @@ class IcebergFormat:
             name: f"{evolution.fills.get(name) or cast(quote(old[name.lower()][0]), old[name.lower()][1], kind)}"
             for name, kind in changed.items()
         }
-        rows = self.read(path)
-        kept = [f"{evolution.fills.get(n, quote(n)) if n not in changed else quote(n)} AS {quote(n)}"
-                for n in rows.columns]  # fmt: skip
-        new = [f"{value} AS {quote(_NEW + name)}" for name, value in values.items()]
-        writer = rows.selectExpr(*kept, *new).writeTo(self._sql(path))
-        self._write(path, commit, lambda: writer.overwrite(F.lit(True)), changed)
+
+        def write() -> None:
+            rows = self.read(path)  # as it is at each attempt
+            columns = {name: quote(name) if name in changed else evolution.fills.get(name, quote(name))
+                       for name in rows.columns} | {_NEW + name: value for name, value in values.items()}  # fmt: skip
+            projection = [f"{value} AS {quote(name)}" for name, value in columns.items()]
+            rows.selectExpr(*projection).writeTo(self._sql(path)).overwrite(F.lit(True))
+
+        self._write(path, commit, write, changed)
 
     def _write(
         self, path: str, commit: Commit, write: Callable[[], object], renamed: Collection[str] = ()
@@ -268,19 +273,24 @@ class IcebergFormat:
     def _publish(
         self, path: str, before: Any, stage: str, commit: Commit, renamed: Collection[str]
     ) -> Mapping[str, str] | None:
-        """Make a staged snapshot the table's, and return its summary; ``None`` if the table has changed since."""
+        """Make a staged snapshot the table's, and return its summary; ``None`` if the table has changed since.
+
+        ``before`` is the metadata from before the snapshot was written.
+        """
         table = self._load(path)
         operations = table.operations()
         base = operations.current()
         if commit.is_applied(_commit(base)):
             return {}
-        staged = _staged(base, stage)
-        current = _snapshot_id(before.currentSnapshot())
-        if _snapshot_id(base.currentSnapshot()) != current or (staged is not None and staged.parentId() != current):
+        staged = _staged(base, stage)  # another program may have expired it
+        if staged is None or not _snapshot_id(base.currentSnapshot()) == staged.parentId() == _snapshot_id(
+            before.currentSnapshot()
+        ):
+            return None
+        if base.currentSchemaId() != before.currentSchemaId():  # another run may have begun to write the same columns
             return None
         builder = java_class(self.spark, "org.apache.iceberg.TableMetadata").buildFrom(base)
-        if staged is not None:  # a merge that changes nothing may have none
-            builder.setBranchSnapshot(staged.snapshotId(), "main")
+        builder.setBranchSnapshot(staged.snapshotId(), "main")
         if renamed:
             builder.setCurrentSchema(_with_renamed(table, renamed), base.lastColumnId())
         builder.setProperties({_COMMIT: commit.to_json()})
@@ -290,7 +300,7 @@ class IcebergFormat:
             if "CommitFailedException" in error.java_exception.getClass().getName():
                 return None
             raise
-        return {} if staged is None else dict(staged.summary())
+        return dict(staged.summary())
 
     @property
     def _output(self) -> str:

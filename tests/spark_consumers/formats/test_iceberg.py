@@ -16,6 +16,8 @@ ID = {"type": "int32", "optional": False, "field": "id"}
 TEXT = {"type": "string", "optional": True, "field": "text"}
 NOTE = {"type": "string", "optional": True, "field": "note", "default": "none"}
 WIDE = {"type": "string", "optional": False, "field": "id"}
+EXPIRE = "CALL other.system.expire_snapshots(table => '{table}', older_than => TIMESTAMP '2999-01-01')"
+"""All snapshots that no branch has."""
 
 
 @pytest.fixture
@@ -68,12 +70,18 @@ def test_a_batch_is_merged_by_deletion_vectors_and_its_identity_outlives_its_sna
     assert newest["added-dvs"] == "1"
     # Expiry leaves the last snapshot, which another program has written.
     other_writer(spark, path, "INSERT INTO {table} VALUES (1000, 'theirs')")
-    other_writer(
-        spark, path, "CALL other.system.expire_snapshots(table => '{table}', older_than => TIMESTAMP '2999-01-01')"
-    )
+    other_writer(spark, path, EXPIRE)
     assert len(metadata(path)["snapshots"]) == 1
     assert update(topic).error is None
-    same_rows(rows_of(str(path), "iceberg"), [*fold(topic.records), {"id": 1000, "text": "theirs"}])
+    expected = [*fold(topic.records), {"id": 1000, "text": "theirs"}]
+    same_rows(rows_of(str(path), "iceberg"), expected)
+
+    from pyiceberg.table import StaticTable
+
+    version = (path / "metadata/version-hint.text").read_text().strip()
+    table = StaticTable.from_metadata(f"{path}/metadata/v{version}.metadata.json")
+    assert any(task.delete_files for task in table.scan().plan_files()), "no deletion vector is read"
+    same_rows(table.scan().to_arrow().to_pylist(), expected)
 
 
 @pytest.mark.nightly
@@ -92,9 +100,12 @@ def test_copies_on_write_by_choice(update, rows_of, tmp_path) -> None:
     same_rows(rows_of(str(path), "iceberg"), fold(topic.records))
 
 
-@pytest.mark.parametrize("crashes", [pytest.param("before", marks=pytest.mark.nightly), "after", "other"])
+@pytest.mark.parametrize("crashes", [pytest.param("before", marks=pytest.mark.nightly), "after", "other", "expiry"])
 def test_a_step_is_published_once(update, spark, rows_of, tmp_path, monkeypatch, crashes) -> None:
-    """A crash on either side of the commit that publishes a step, or a commit of another program before it."""
+    """A crash on either side of the commit that publishes a step, or a commit of another program before it.
+
+    The other program adds a row, which must not be lost either, or deletes the staged snapshot with its files.
+    """
     from rowtide.spark_consumers.formats.iceberg import IcebergFormat
 
     publish = IcebergFormat._publish
@@ -108,14 +119,17 @@ def test_a_step_is_published_once(update, spark, rows_of, tmp_path, monkeypatch,
     change(0)
     assert update(topic).error is None
     change(1)
-    if crashes == "other":  # the row that it adds must not be lost either
+    if crashes in {"other", "expiry"}:
         calls = []
 
         def interrupted(self, *arguments):
             calls.append(1)
             if len(calls) == 1:
-                other_writer(spark, path, "INSERT INTO {table} VALUES (1000)")
-                expected.append({"id": 1000})
+                if crashes == "expiry":
+                    other_writer(spark, path, EXPIRE)
+                else:
+                    other_writer(spark, path, "INSERT INTO {table} VALUES (1000)")
+                    expected.append({"id": 1000})
             return publish(self, *arguments)
 
         monkeypatch.setattr(IcebergFormat, "_publish", interrupted)
@@ -177,22 +191,32 @@ def test_new_values_of_existing_rows_appear_with_their_column(
     old = {"id": "0", "text": "row 0", "note": "none"}
     topic.change("u", old, {**old, "id": "zero", "note": "new"}, 10)
     publish = IcebergFormat._publish
-    for count in (0, 1):
-        left = [count]
 
-        def crashed(self, *arguments, left=left):
-            if not left[0]:
+    def crashed(crash: int, theirs: int = 0) -> None:
+        """Run until a number of steps, and let another program add a row before a smaller one."""
+        calls = []
+
+        def counted(self, *arguments):
+            calls.append(1)
+            if len(calls) == crash:
                 raise ZeroDivisionError
-            left[0] -= 1
+            if len(calls) == theirs:
+                other_writer(spark, path, "INSERT INTO {table} (id, text) VALUES (7, 'theirs')")
             return publish(self, *arguments)
 
         with monkeypatch.context() as patched:
-            patched.setattr(IcebergFormat, "_publish", crashed)
+            patched.setattr(IcebergFormat, "_publish", counted)
             with pytest.raises(ZeroDivisionError):
                 update(topic)
+
+    crashed(1)
+    assert not any(row.get("note") for row in rows_of(str(path), "iceberg"))
+    crashed(3, theirs=1)  # the second one repeats the first
+    expected = [{"id": str(number), "text": f"row {number}", "note": "none"} for number in range(4)]
+    expected.append({"id": "7", "text": "theirs", "note": "none"})
+    same_rows(rows_of(str(path), "iceberg"), expected)
     assert update(topic).error is None
-    expected = [{"id": str(number), "text": f"row {number}", "note": "none"} for number in range(1, 4)]
-    expected.append({"id": "zero", "text": "row 0", "note": "new"})
+    expected[0] |= {"id": "zero", "note": "new"}
     same_rows(rows_of(str(path), "iceberg"), expected)
     assert [field["name"] for field in metadata(path)["schemas"][-1]["fields"]] == ["id", "text", "note"]
 
