@@ -156,19 +156,23 @@ def test_tables_follow_old_and_new_topics(spark: Any, kafka: Any, rows_of: Calla
     assert list(stream.failures) == [bad.name]
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    ("table_format", "kills"),
+    [("delta", 1), *(pytest.param(*case, marks=pytest.mark.nightly) for case in [("delta", 20), ("iceberg", 20)])],
+)
 def test_a_killed_run_neither_loses_nor_repeats_a_record(
-    kafka: Any, rows_of: Callable[..., Any], tmp_path: Path, kills: int
+    kafka: Any, rows_of: Callable[..., Any], tmp_path: Path, table_format: str, kills: int
 ) -> None:
     from rowtide_demo.steps.tables import SMALL
     from rowtide_stack import spark_jars
 
-    shop = Shop(kafka, f"killed{kills}", 1 if kills == 1 else 3)
+    shop = Shop(kafka, f"killed{kills}{table_format}", 1 if kills == 1 else 3)
     # Tables without a key show a change that is applied twice as a row more.
     log = shop.add("log", key=())
     command = [
         sys.executable, "-m", "rowtide", "tables", "--bootstrap-servers", kafka.bootstrap,
         "--topic-prefix", shop.prefix, "--output", str(tmp_path), "--json", "--follow", "--trigger", "200ms",
+        "--format", table_format,
         "--master", "local[2]", "--jars", ",".join(map(str, spark_jars())), "--web-port", "0",
         *(part for name, value in SMALL.items() for part in ("--spark-conf", f"{name}={value}")),
     ]  # fmt: skip
@@ -218,4 +222,4 @@ def test_a_killed_run_neither_loses_nor_repeats_a_record(
             process.wait()
             process.stderr.close()
     for topic in shop.topics:
-        same_rows(rows_of(str(tmp_path / "d" / topic.name.rpartition(".")[2])), fold(topic.records))
+        same_rows(rows_of(str(tmp_path / "d" / topic.name.rpartition(".")[2]), table_format), fold(topic.records))

@@ -63,9 +63,10 @@ def test_rows_of_a_table_with_deletion_vectors(run, spark, rows_of, tmp_path) ->
     for topic in (keyed, bag):
         for number in range(20):
             topic.change("r", None, {"Id": number, "text": "a"}, number)
-    run([*keyed.records, *bag.records])
+    run(keyed.records, table_properties={"delta.enableDeletionVectors": "true"})
+    run(bag.records)
+    spark.sql(f"ALTER TABLE delta.`{tmp_path}/p.d.bag` SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
     for topic in (keyed, bag):
-        spark.sql(f"ALTER TABLE delta.`{tmp_path}/{topic.name}` SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
         topic.change("u", {"Id": 3, "text": "a"}, {"Id": 3, "text": "b"}, 30)
         topic.change("d", {"Id": 4, "text": "a"}, None, 40)
         topic.change("c", None, {"Id": 99, "text": "a"}, 50)

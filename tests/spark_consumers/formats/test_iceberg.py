@@ -65,6 +65,7 @@ def test_a_batch_is_merged_by_deletion_vectors_and_its_identity_outlives_its_sna
             update(topic)
     found = metadata(path)
     assert found["format-version"] == 3
+    assert not any(field["required"] for field in found["schemas"][-1]["fields"])
     newest = next(s for s in found["snapshots"] if s["snapshot-id"] == found["current-snapshot-id"])["summary"]
     assert newest["rowtide.commit"] == found["properties"]["rowtide.commit"]
     assert newest["added-dvs"] == "1"
@@ -223,6 +224,10 @@ def test_new_values_of_existing_rows_appear_with_their_column(
 
 def test_tables_of_a_catalog(run, spark, tmp_path) -> None:
     from rowtide.spark_consumers.errors import SettingsError
+    from rowtide.spark_consumers.job import TableJob
+    from rowtide.spark_consumers.kafka.naming import TableName
+    from rowtide.spark_consumers.kafka.source import FrameSource
+    from rowtide.spark_consumers.settings import Settings
 
     topic = Topic("p.d.t", [ID, TEXT], ["id"])
     topic.change("c", None, {"id": 1, "text": "a"}, 1)
@@ -245,6 +250,11 @@ def test_tables_of_a_catalog(run, spark, tmp_path) -> None:
         assert run(topic.records, **given)["p.d.t"].error is None
         rows = spark.table("lake.d.t").collect()
         assert sorted(map(tuple, rows)) == [(1, "b"), (2, "c")]
+        settings = Settings(str(tmp_path), str(tmp_path / "_rowtide"), **given)
+        source, name = FrameSource(spark.range(0)), TableName("p.d.t", "d", "t")
+        TableJob(spark, source, settings, name, {}, session=lambda: spark).restart()
+        assert not spark.catalog.tableExists("lake.d.t")
+        assert run(topic.records, **given)["p.d.t"].rows.inserted == 2
     finally:
         for name in ("", ".type", ".warehouse"):
             spark.conf.unset(f"spark.sql.catalog.lake{name}")
