@@ -10,7 +10,7 @@ of a writer that excludes the second one. A step therefore has two parts:
    parts are made again.
 
 After a crash before the second part, the step is made again, and ``expire_snapshots`` removes the staged snapshot and
-its files. After a crash behind it, the property shows that the step is done. Expiring snapshots does not remove the
+its files. After a later crash, the property shows that the step is done. Expiring snapshots does not remove the
 property. The snapshot's summary has the same text, to see which snapshot belongs to which batch.
 """
 
@@ -190,12 +190,12 @@ class IcebergFormat:
         self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit
     ) -> RowCounts:
         """Append rows, replace all rows, or merge."""
-        writer = added.writeTo(self._sql(path))
+        table = self._sql(path)
         if replace:
-            return _added(self._write(path, commit, lambda: writer.overwrite(F.lit(True))))
+            return _added(self._write(path, commit, lambda: added.writeTo(table).overwrite(F.lit(True))))
         if removed is None:
-            return _added(self._write(path, commit, writer.append))
-        statement, rows = replacement(self._sql(path), removed, added)
+            return _added(self._write(path, commit, lambda: added.writeTo(table).append()))
+        statement, rows = replacement(table, removed, added)
         return self._merge(path, statement, rows, commit)
 
     def _merge(self, path: str, statement: str, rows: DataFrame, commit: Commit) -> RowCounts:
@@ -262,9 +262,9 @@ class IcebergFormat:
                 with configured(self.spark, {_STAGE: stage, _SNAPSHOT_PROPERTY: commit.to_json()}):
                     write()
             except (PySparkException, Py4JJavaError):
-                if commit.is_applied(_commit(self._metadata(path))):  # another run was faster
-                    return {}
-                raise
+                if _snapshot_id(self._metadata(path).currentSnapshot()) == _snapshot_id(base.currentSnapshot()):
+                    raise
+                continue  # for example, the files with rows to delete have been merged
             summary = self._publish(path, base, stage, commit, renamed)
             if summary is not None:
                 return summary

@@ -152,6 +152,35 @@ def test_a_step_is_published_once(update, spark, rows_of, tmp_path, monkeypatch,
     same_rows(rows_of(str(path), "iceberg"), expected)
 
 
+def test_a_write_that_conflicts_with_a_commit_is_repeated(update, spark, rows_of, tmp_path, monkeypatch) -> None:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrameWriterV2
+
+    topic, path = Topic("p.d.t", [ID]), tmp_path / "p.d.t"
+    topic.change("c", None, {"id": 0}, 0)
+    assert update(topic).error is None
+    topic.change("c", None, {"id": 1}, 1)
+    append = DataFrameWriterV2.append
+
+    def conflicts(writer) -> None:
+        monkeypatch.setattr(DataFrameWriterV2, "append", append)
+        other_writer(spark, path, "INSERT INTO {table} VALUES (1000)")
+        raise PySparkException("conflict")
+
+    monkeypatch.setattr(DataFrameWriterV2, "append", conflicts)
+    assert update(topic).error is None
+
+    def fails(writer) -> None:
+        raise PySparkException("no conflict")
+
+    topic.change("c", None, {"id": 2}, 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(DataFrameWriterV2, "append", fails)
+        assert "no conflict" in update(topic).error
+    assert update(topic).error is None
+    same_rows(rows_of(str(path), "iceberg"), [{"id": number} for number in (0, 1, 2, 1000)])
+
+
 @pytest.mark.nightly
 def test_a_table_that_others_change_all_the_time_stops_with_an_error(
     update, spark, rows_of, tmp_path, monkeypatch
