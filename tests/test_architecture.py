@@ -33,7 +33,9 @@ LAYERS = {
     "rowtide.databus": "server client zookeeper discovery sql events tables errors",
     "rowtide.decoder": "faust topics decoder readers errors",
     "rowtide.mysql_replication": "reader settings structures events rows values",
-    "rowtide.verify": "run verification source topic progress comparison fold positions errors",
+    "rowtide.verify": (
+        "run tables verification texts table_values source topic progress comparison fold positions errors"
+    ),
     "rowtide.schema_history": (
         "queries compaction recovery store catalog debezium_form structure ddl server position errors model"
     ),

@@ -61,7 +61,7 @@ COMMANDS = {
         "rowtide.cli.connectors.snapshot", "snapshot", "connector", "Show the state of a connector's snapshots."
     ),
     "verify": Command(
-        "rowtide.cli.connectors.verify", "verify", "connector", "Prove that source and topics have the same rows."
+        "rowtide.cli.connectors.verify", "verify", "connector", "Prove that source, topics and tables are equal."
     ),
     "worker": Command(
         "rowtide.cli.connectors.worker", "worker", "connector", "Run connectors as one of a fleet's workers."

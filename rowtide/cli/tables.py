@@ -205,7 +205,7 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
     spark_settings = {"spark.ui.showConsoleProgress": "false", **_pairs("--spark-conf", options["spark_conf"])}
     require_listener(properties["bootstrap.servers"])
     signal.signal(signal.SIGINT, _interrupted)
-    with _spark_output(shown=options["verbose"]) as output, console.status("starting Spark"):
+    with spark_output(shown=options["verbose"]) as output, console.status("starting Spark"):
         spark = build_session(
             delta=settings.format == "delta",
             iceberg=settings.format == "iceberg",
@@ -266,7 +266,7 @@ def _trigger(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 @contextlib.contextmanager
-def _spark_output(*, shown: bool) -> Iterator[IO[bytes] | None]:
+def spark_output(*, shown: bool) -> Iterator[IO[bytes] | None]:
     """A file for what Spark prints, which is shown if Spark does not start; ``None`` to show all of it immediately."""
     if shown:
         yield None

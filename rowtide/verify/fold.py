@@ -21,7 +21,8 @@ _KEPT_PLACES = 3
 _TABLES = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
-CREATE TABLE source (key TEXT PRIMARY KEY, layout INTEGER, row TEXT) WITHOUT ROWID;
+CREATE TABLE source (key TEXT PRIMARY KEY, layout INTEGER, row TEXT, copies INTEGER) WITHOUT ROWID;
+CREATE TABLE chosen (key TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE topic (key TEXT PRIMARY KEY, raw BLOB, layout INTEGER, row TEXT, places TEXT) WITHOUT ROWID;
 CREATE INDEX topic_raw ON topic (raw);
 """
@@ -85,8 +86,32 @@ class KeyedFold:
     def add_source(self, rows: Iterable[tuple[tuple[str, ...], Row]]) -> int:
         """Add rows of the source, and return their number. A later row of the same key replaces an earlier one."""
         made = [(_text(key), *self._packed(row)) for key, row in rows]
-        self._database.executemany("INSERT OR REPLACE INTO source VALUES (?, ?, ?)", made)
+        self._database.executemany(
+            "INSERT INTO source VALUES (?, ?, ?, 1) ON CONFLICT (key) DO UPDATE SET layout = excluded.layout, "
+            "row = excluded.row, copies = copies + 1",
+            made,
+        )
         return len(made)
+
+    def doubled(self, *, chosen: bool = False) -> Iterator[tuple[tuple[str, ...], Row, int]]:
+        """Yield the keys that were added to the source more than once, with a row and how often.
+
+        Args:
+            chosen: whether to look only for the keys that were chosen.
+        """
+        only = " AND key IN (SELECT key FROM chosen)" if chosen else ""
+        found = self._database.cursor().execute(f"SELECT key, layout, row, copies FROM source WHERE copies > 1{only}")
+        for key, layout, row, copies in found:
+            yield tuple(json.loads(key)), self._unpacked(layout, row) or {}, copies
+
+    def choose(self, keys: Iterable[tuple[str, ...]]) -> None:
+        """Choose keys, of which :meth:`unlike` then yields those that differ."""
+        self._database.executemany("INSERT OR IGNORE INTO chosen VALUES (?)", ([_text(key)] for key in keys))
+
+    def state(self, key: tuple[str, ...]) -> State:
+        """What the topic says of a key now."""
+        entry = self._entry(_text(key))
+        return State(None, ()) if entry is None else self._state(entry)
 
     def add(self, record: Record) -> None:
         """Add a record of the topic. Those of a key come in their order."""
@@ -136,24 +161,28 @@ class KeyedFold:
         ((topic,),) = self._database.execute("SELECT count(*) FROM topic WHERE row IS NOT NULL")
         return source, topic
 
-    def unlike(self, *, extra: bool = True) -> Iterator[tuple[tuple[str, ...], Row | None, Row | None]]:
+    def unlike(
+        self, *, extra: bool = True, chosen: bool = False
+    ) -> Iterator[tuple[tuple[str, ...], Row | None, Row | None]]:
         """Yield the keys whose texts differ, with the row of the source and of the topic: once, as they are now.
 
         Records may be added while the keys are yielded.
 
         Args:
             extra: whether to look for rows that only the topic has, too.
+            chosen: whether to look only for the keys that were chosen.
         """
         self._write()
+        only = " AND {}.key IN (SELECT key FROM chosen)" if chosen else ""
         self._database.execute("CREATE TABLE unlike (key TEXT, layout INTEGER, row TEXT, there INTEGER, other TEXT)")
         self._database.execute(
             "INSERT INTO unlike SELECT s.key, s.layout, s.row, t.layout, t.row FROM source s LEFT JOIN topic t "
-            "ON s.key = t.key WHERE t.row IS NOT s.row OR t.layout IS NOT s.layout"
+            f"ON s.key = t.key WHERE (t.row IS NOT s.row OR t.layout IS NOT s.layout){only.format('s')}"
         )
         if extra:
             self._database.execute(
                 "INSERT INTO unlike SELECT t.key, NULL, NULL, t.layout, t.row FROM topic t LEFT JOIN source s "
-                "ON s.key = t.key WHERE s.key IS NULL AND t.row IS NOT NULL"
+                f"ON s.key = t.key WHERE s.key IS NULL AND t.row IS NOT NULL{only.format('t')}"
             )
         found = self._database.cursor().execute("SELECT key, layout, row, there, other FROM unlike ORDER BY rowid")
         for key, layout, row, there, other in found:
@@ -222,6 +251,11 @@ class CountedFold:
         self._pending[text] = self._pending.get(text, 0) + number
         if len(self._pending) >= _BATCH:
             self._write()
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._pending.clear()
+        self._database.execute("DELETE FROM rows")
 
     def is_equal(self) -> bool:
         """Whether both sides have the same rows."""

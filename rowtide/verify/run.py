@@ -9,7 +9,7 @@ from typing import Any
 import pymysql
 
 from rowtide.connector.config import Configuration
-from rowtide.connector.config.model import JsonConverterConfig
+from rowtide.connector.config.model import JsonConverterConfig, ProtobufConverterConfig
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.wiring import offset_store
 from rowtide.connector.records.canonical import shown
@@ -18,23 +18,34 @@ from rowtide.decoder.decoder import Decoder
 from rowtide.errors import ConnectorError
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.store.topic_reader import TopicReader, TopicReadError
+from rowtide.spark_consumers.errors import TablesError
 from rowtide.verify.comparison import Difference
 from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import Row
 from rowtide.verify.positions import Place
 from rowtide.verify.progress import Progress
 from rowtide.verify.source import Source
+from rowtide.verify.tables import StoredTable, TableComparison, TableDifference, TableResult
+from rowtide.verify.texts import Texts
 from rowtide.verify.topic import Topic
 from rowtide.verify.verification import Options, Result, TableVerification, described
+
+FindTable = Callable[[str], StoredTable]
+"""Finds the Spark table of a topic; raises ``TablesError``."""
 
 _KAFKA_S = 60.0
 _ERRORS = (ConnectorError, TopicReadError, pymysql.MySQLError, OSError, sqlite3.Error)
 
 
 def verified(
-    config: Configuration, decoder: Decoder, options: Options, tables: Sequence[str] = (), folder: Path | None = None
-) -> Iterator[Result]:
-    """Verify tables one after the other, and yield their results.
+    config: Configuration,
+    decoder: Decoder,
+    options: Options,
+    tables: Sequence[str] = (),
+    folder: Path | None = None,
+    stored: FindTable | None = None,
+) -> Iterator[tuple[Result, Sequence[TableResult]]]:
+    """Verify tables one after the other, and yield their results: for the topics, and for each Spark table of them.
 
     Args:
         config: the configuration of the connector.
@@ -42,6 +53,7 @@ def verified(
         options: what to compare.
         tables: the names of the tables, ``database.table``; none for all that are captured.
         folder: where files of rows are; by default a temporary folder.
+        stored: finds the Spark table of a topic; ``None`` to compare topics only.
 
     Raises:
         Undecided: nothing can be compared.
@@ -70,15 +82,13 @@ def verified(
         progress = Progress(config, offset_store(config), lambda *name: name in names)
         chosen = [one for one in captured if not tables or str(one) in tables]
         for name in missing:
-            yield Result(
-                name,
-                reason="the server shows no such captured table: it does not exist, or the user lacks SELECT on it",
-            )
+            reason = "the server shows no such captured table: it does not exist, or the user lacks SELECT on it"
+            yield Result(name, reason=reason), ()
         if not chosen and not missing:
             raise Undecided("no table is captured: check table.include.list, and the user's SELECT privileges")
         with TemporaryDirectory(prefix="rowtide-verify-", dir=folder) as made:
             for table in chosen:
-                result = Result(str(table))
+                result, found, verification = Result(str(table)), list[TableResult](), None
                 try:
                     if (table.database, table.table) in config.snapshot.select_overrides and not options.where:
                         raise Undecided(
@@ -104,9 +114,31 @@ def verified(
                     result.outcome, result.reason = "undecided", _reason(error)
                     source.close()  # a result may not have been read to its end
                     source = Source(config, settings)
-                yield result
+                if stored is not None and verification is not None:
+                    for topic in verification.topics:
+                        found.append(TableResult(topic))
+                        try:
+                            _refuse_untyped(config)
+                            verification.source = source
+                            exact = settings.exact_values or bool(structure.key_columns)
+                            TableComparison(
+                                found[-1],
+                                stored(topic),
+                                Topic([topic], reader, decoder),
+                                Texts(structure, options.columns, exact=exact),
+                                options,
+                                exact=exact,
+                            ).run(Path(made), None if options.complete else verification.chosen_keys())
+                        except (*_ERRORS, TablesError) as error:
+                            found[-1].outcome, found[-1].reason = "undecided", _reason(error)
+                yield result, found
     finally:
         source.close()
+
+
+def _refuse_untyped(config: Configuration) -> None:
+    if isinstance(config.converters.value, ProtobufConverterConfig):
+        raise Undecided("Protobuf does not tell the types of dates and times: only --topics can compare these records")
 
 
 def _listed(config: Configuration) -> Sequence[str]:
@@ -128,17 +160,22 @@ def _reason(error: Exception) -> str:
     return f"the server refuses a query: {error.args[-1]}{way_out}"
 
 
-def exit_code(results: Sequence[Result]) -> int:
+Found = tuple[Result, Sequence[TableResult]]
+
+
+def exit_code(results: Sequence[Found]) -> int:
     """Return the exit code: 1 if a table is different, else 2 if one is undecided, else 0."""
-    outcomes = {result.outcome for result in results}
+    outcomes = {result.outcome for result, _ in results} | {one.outcome for _, tables in results for one in tables}
     return 1 if "different" in outcomes else 2 if "undecided" in outcomes or not results else 0
 
 
-def report_json(results: Sequence[Result]) -> dict[str, Any]:
+def report_json(results: Sequence[Found]) -> dict[str, Any]:
     """Return the report as a JSON object."""
     return {
         "outcome": ("equal", "different", "undecided")[exit_code(results)],
-        "tables": [_table_json(result) for result in results],
+        "tables": [
+            _table_json(result) | {"spark_tables": [_spark_json(one) for one in tables]} for result, tables in results
+        ],
     }
 
 
@@ -157,6 +194,38 @@ def _table_json(result: Result) -> dict[str, Any]:
         "not_compared": result.older,
         "differences": [_difference_json(one) for one in result.differences],
         "more_differences": result.more,
+    }
+
+
+def _spark_json(one: TableResult) -> dict[str, Any]:
+    return {
+        "topic": one.topic,
+        "path": one.path or None,
+        "outcome": one.outcome,
+        "reason": one.reason or None,
+        "version": one.version,
+        "other_commits": list(one.others),
+        "offsets": {str(partition): offset for partition, offset in sorted(one.offsets.items())},
+        "behind": one.behind,
+        "last": {str(partition): _place_json(place) for partition, place in sorted(one.last.items())},
+        "table_rows": one.table_rows,
+        "topic_rows": one.topic_rows,
+        "not_compared": one.not_compared,
+        "differences": [_spark_difference_json(found) for found in one.differences],
+        "more_differences": one.more,
+    }
+
+
+def _spark_difference_json(one: TableDifference) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "key": _row_json(one.key),
+        "columns": list(one.columns),
+        "topic": _row_json(one.topic),
+        "table": _row_json(one.table),
+        "copies": one.copies,
+        "records": [_place_json(place) for place in one.places],
+        "applied": None if one.applied is None else _place_json(one.applied),
     }
 
 
@@ -230,12 +299,75 @@ def _difference_lines(one: Difference) -> Iterator[str]:
     for side, row in (("source", one.source), ("topic", one.topic)):
         if row is not None and names:
             yield f"    {side}: " + ", ".join(f"{name}={shown(row[name])}" for name in names if name in row)
-    for place in one.places:
+    yield from _place_lines(one.places)
+
+
+def spark_lines(result: TableResult, limit: int) -> Iterator[str]:
+    """Yield the lines of the report about one Spark table.
+
+    Args:
+        result: the result.
+        limit: how many differences to show.
+    """
+    name, counts = result.path or result.topic, f"{result.topic_rows:,} rows in the topic, {result.table_rows:,} in the"
+    if result.outcome == "undecided":
+        yield f"  table {name}: not decided: {result.reason}"
+        return
+    if result.outcome == "equal":
+        yield f"  table {name}: equal, {counts} table"
+    else:
+        number = f"{'at least ' * result.more}{len(result.differences):,}"
+        yield f"  table {name}: different, {number} differences, {counts} table"
+    version = "" if result.version is None else f"version {result.version}, "
+    ends = ", ".join(f"offset {offset} of partition {number}" for number, offset in sorted(result.offsets.items()))
+    yield f"    {version}compared at {ends}; {result.behind:,} offsets behind the topic"
+    for other in result.others:
+        yield f"    {other} is not of rowtide tables"
+    for column, rows in result.not_compared.items():
+        yield f"    column {column} was not compared in {rows:,} rows whose last record does not tell its value"
+    for one in result.differences[:limit]:
+        yield from _spark_difference_lines(one)
+    if len(result.differences) > limit:
+        yield f"    … and {len(result.differences) - limit:,} more (--limit, --json)"
+
+
+_IN_TABLE: Mapping[str, Callable[[TableDifference], str]] = {
+    "lost": lambda _one: "the table lacks the row",
+    "stale": lambda one: f"the table has other values of {', '.join(one.columns)}",
+    "not applied": lambda one: (
+        f"the table has the row as of offset {one.applied.offset if one.applied else '?'}: later changes were read, "
+        "but not applied"
+    ),
+    "extra": lambda _one: "the topic does not have the row",
+    "doubled": lambda one: f"the table has the row {one.copies} times",
+    "column": lambda _one: "the table lacks the column, or it has another type",
+}
+
+
+def _spark_difference_lines(one: TableDifference) -> Iterator[str]:
+    key = ", ".join(f"{name}={shown(text)}" for name, text in one.key.items()) or ", ".join(one.columns)
+    copies = f" ({one.copies} copies)" if one.copies > 1 and one.kind != "doubled" else ""
+    yield f"    {one.kind}: {key}{copies}: {_IN_TABLE[one.kind](one)}"
+    names = one.columns or [name for name in (one.topic or one.table or {}) if name not in one.key]
+    for side, row in (("topic", one.topic), ("table", one.table)):
+        if row is not None and names:
+            yield f"      {side}: " + ", ".join(f"{name}={shown(row[name])}" for name in names if name in row)
+    yield from (f"  {line}" for line in _place_lines(one.places))
+
+
+def _place_lines(places: Sequence[Place]) -> Iterator[str]:
+    for place in places:
         at = "a snapshot" if place.snapshot else ", ".join(filter(None, (f"{place.file}:{place.pos}", place.gtid)))
         yield f"    record: partition {place.partition}, offset {place.offset}, op {place.op}, from {at}"
 
 
-def summary(results: Sequence[Result]) -> str:
+def summary(results: Sequence[Found]) -> str:
     """Return the last line of the report."""
+    line = _numbers([result for result, _ in results])
+    tables = [one for _, found in results for one in found]
+    return f"topics: {line}; tables: {_numbers(tables)}" if tables else line
+
+
+def _numbers(results: Sequence[Result | TableResult]) -> str:
     numbers = {kind: sum(result.outcome == kind for result in results) for kind in ("equal", "different", "undecided")}
     return ", ".join(f"{number} {kind}" for kind, number in numbers.items() if number)

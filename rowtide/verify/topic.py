@@ -91,10 +91,32 @@ class Topic:
                 if now is None or now.high < extent.high:
                     raise Undecided(f"topic {name} was created again during the run")
             added, self._read[name] = new_extents(before, extents), extents
-            for record in self._reader.read(name, added):
-                change = self._decoder.decode(name, record.key, record.value, record.headers)
-                op, position = ("tombstone", None) if change is None else (change.op, change.position)
-                place = Place.of(record.partition, record.offset, op, position)
-                if change is not None:
-                    self._last[name, record.partition] = place
-                yield TopicRecord(name, record, change, place)
+            for found in self._records(name, added):
+                if found.change is not None:
+                    self._last[name, found.place.partition] = found.place
+                yield found
+
+    def extents(self, name: str) -> Mapping[int, Extent]:
+        """The offsets of a topic, by partition; none if it does not exist."""
+        return self._reader.extents(name) or {}
+
+    def topic_id(self, name: str) -> str | None:
+        """The id that Kafka gave a topic, as Java spells it; ``None`` if there is none."""
+        found = self._reader.topic_id(name)  # librdkafka uses the other alphabet of Base64
+        return None if found is None else found.replace("+", "-").replace("/", "_")
+
+    def records_before(self, name: str, ends: Mapping[int, int]) -> Iterator[TopicRecord]:
+        """Yield the committed records of a topic before an offset of each partition.
+
+        Raises:
+            TopicReadError: Kafka cannot be read.
+            DecodeError: a record cannot be decoded.
+        """
+        known = self.extents(name)
+        yield from self._records(name, {p: Extent(known[p].low, end) for p, end in ends.items() if p in known})
+
+    def _records(self, name: str, extents: Mapping[int, Extent]) -> Iterator[TopicRecord]:
+        for record in self._reader.read(name, extents):
+            change = self._decoder.decode(name, record.key, record.value, record.headers)
+            op, position = ("tombstone", None) if change is None else (change.op, change.position)
+            yield TopicRecord(name, record, change, Place.of(record.partition, record.offset, op, position))

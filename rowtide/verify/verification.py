@@ -19,9 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from rowtide.connector.records.canonical import UNKNOWN, Canonical, canonical_values
-from rowtide.connector.records.change import Change
-from rowtide.connector.records.change import Row as RowOfChange
+from rowtide.connector.records.canonical import UNKNOWN
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.chunks.key_condition import key_condition
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView
@@ -39,6 +37,7 @@ from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row
 from rowtide.verify.positions import Order, Place, Server, ViewOrder, before
 from rowtide.verify.progress import Progress
 from rowtide.verify.source import Source, SourceTable
+from rowtide.verify.texts import Key, Texts
 from rowtide.verify.topic import Topic, TopicRecord
 
 _ROUNDS = 3
@@ -49,7 +48,6 @@ _POLL_S = 0.5
 _COMMIT_S = 10.0
 """How long a transaction may be in the binlog before it is committed."""
 
-Key = tuple[str, ...]
 Outcome = Literal["equal", "different", "undecided"]
 
 
@@ -124,6 +122,7 @@ class TableVerification:
 
     Attributes:
         result: the result so far.
+        source: the server, whose connection is made again after an error.
     """
 
     def __init__(
@@ -137,11 +136,10 @@ class TableVerification:
         *,
         exact: bool,
     ) -> None:
-        self._source, self._table, self._decoder = source, table, decoder
-        self._make_topic, self._progress, self._options, self._exact = topic, progress, options, exact
+        self.source, self._table, self._decoder = source, table, decoder
+        self._make_topic, self._progress, self._options = topic, progress, options
         self.result = Result(str(table.id))
-        self._kinds = {column.name: column.data_type for column in table.structure.columns}
-        self._forms: dict[tuple[str, ...], list[Canonical]] = {}
+        self._texts = Texts(table, options.columns, exact=exact)
         self._topics = {table.form.topic: None}
         self._omitted: set[str] = set()
 
@@ -154,17 +152,17 @@ class TableVerification:
         """
         run = self._keyed if self._table.key else self._counted
         result, server = self.result, self._server
-        self._progress.is_of(server, self._source.position())  # refuses another one
+        self._progress.is_of(server, self.source.position())  # refuses another one
         with TemporaryDirectory(dir=folder) as made:
             run(Path(made) / "rows.sqlite")
-        result.end = self._source.position()
-        if self._source.server() != server:
+        result.end = self.source.position()
+        if self.source.server() != server:
             raise Undecided(
                 f"another server answered during the run than {server.identity} (server_id {server.server_id}): let "
                 "database.hostname name one server"
             )
         self._progress.is_of(server, result.end)
-        self._source.refuse_changed(self._table)
+        self.source.refuse_changed(self._table)
         if not result.differences and self._omitted:
             raise Undecided(
                 f"the topic does not have the values of {', '.join(sorted(self._omitted))}, because the binlog omits "
@@ -178,8 +176,8 @@ class TableVerification:
     def _keyed(self, path: Path) -> None:
         fold, options, result = KeyedFold(path), self._options, self.result
         try:
-            result.start = self._source.position()
-            for rows in self._source.chunks(self._table, options.where, options.sample):
+            result.start = self.source.position()
+            for rows in self.source.chunks(self._table, options.where, options.sample):
                 result.source_rows += fold.add_source(self._rows(rows))
             topic = self._topic()
             self._consume(topic, fold)
@@ -248,21 +246,21 @@ class TableVerification:
     @cached_property
     def _server(self) -> Server:
         """The server that answered first."""
-        return self._source.server()
+        return self.source.server()
 
     def _order(self, view: TableView) -> ViewOrder:
         return ViewOrder(view, same_server=self._progress.is_of(self._server, view.end))
 
     def _before_now(self) -> Callable[[Place], bool | None]:
         """Tell whether a record is before the end of the server's binlog."""
-        now = self._source.position()
+        now = self.source.position()
         return before(now, same_server=self._progress.is_of(self._server, now))
 
     def _is_delivered(self, topic: Topic, order: ViewOrder, end: SourceOffset) -> bool:
         """Whether all records before the end of a view are in the topic."""
         if topic.has_passed(order, self._before_now):
             return True
-        return self._progress.has_delivered(end, self._source.session, self._server)
+        return self._progress.has_delivered(end, self.source.session, self._server)
 
     def _is_proved(self, fold: KeyedFold, key: Key, row: Row | None, order: ViewOrder) -> bool:
         for state in possible_states(fold.states(key), order):
@@ -287,7 +285,7 @@ class TableVerification:
         places = {column.name: place for place, column in enumerate(self._table.key_columns)}
         parts = [[key[places[column.name]] for column in self._table.key] for key in keys]
         condition = key_condition(self._table.key, parts)
-        source, wanted = self._source, {*keys}
+        source, wanted = self.source, {*keys}
         view = source.view(self._table)
         try:
             rows = source.rows(self._table, condition or "TRUE")
@@ -301,7 +299,7 @@ class TableVerification:
         for found in topic.new_records():
             record, change = found.record, found.change
             if change is not None:
-                self._refuse_others(found, change)
+                self._texts.refuse_others(found, change)
                 if change.op == "t":
                     if topic.partitions > 1:
                         raise Undecided(
@@ -310,7 +308,11 @@ class TableVerification:
                         )
                     fold.truncate(found.place)
                     continue
-                fold.add(Record(self._key(change), record.key or b"", self._row(change, change.after), found.place))
+                fold.add(
+                    Record(
+                        self._texts.key(change), record.key or b"", self._texts.row(change, change.after), found.place
+                    )
+                )
             elif record.key is not None:
                 fold.add(Record(None, record.key, None, found.place))
 
@@ -332,7 +334,7 @@ class TableVerification:
         self.result.more = len(self.result.differences) >= self._options.most
 
     def _counted_once(self, fold: CountedFold) -> None:
-        source, options, result = self._source, self._options, self.result
+        source, options, result = self.source, self._options, self.result
         if not options.complete:
             raise Undecided("a table without a key can only be compared as a whole: omit --where and --sample")
         result.start, result.source_rows, result.topic_rows = source.position(), 0, 0
@@ -393,19 +395,19 @@ class TableVerification:
     ) -> None:
         change = found.change
         assert change is not None
-        self._refuse_others(found, change)
+        self._texts.refuse_others(found, change)
         if change.op == "t":
             raise Undecided(f"topic {found.topic} has a record of TRUNCATE: a table without a key cannot be compared")
         if change.op in "ud" and change.before is None:
             raise Undecided(f"the records of topic {found.topic} do not have the row before a change")
         steps = []
         if change.op in "ud":
-            steps.append((self._row(change, change.before), 1))
+            steps.append((self._texts.row(change, change.before), 1))
         if change.op != "d":
-            steps.append((self._row(change, change.after), -1))
+            steps.append((self._texts.row(change, change.after), -1))
         known = [(row, number) for row, number in steps if row is not None]
         for row, _ in known:
-            if {*row} != {*self._compared} or UNKNOWN in row.values():
+            if {*row} != {*self._texts.compared} or UNKNOWN in row.values():
                 raise Undecided(
                     f"topic {found.topic} has rows with other columns than the table, which has no key: compare the "
                     "columns that all have with --columns"
@@ -421,6 +423,17 @@ class TableVerification:
 
     # --- rows ------------------------------------------------------------------------------------------------------
 
+    def chosen_keys(self) -> Iterator[Key]:
+        """The keys of the rows that the options choose, read from the source."""
+        for rows in self.source.chunks(self._table, self._options.where, self._options.sample):
+            for key, _ in self._rows(rows):
+                yield key
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics of the table, as far as they are known."""
+        return list(self._topics)
+
     def _topic(self) -> Topic:
         topic = self._make_topic(list(self._topics))
         self.result.topics = topic.names
@@ -435,69 +448,14 @@ class TableVerification:
     def _rows(self, blocks: Iterable[Sequence[tuple[object, ...]]]) -> Iterator[tuple[Key, Row]]:
         """The keys and rows of the source, as the records of the connector would have them."""
         for rows in blocks:
-            for topic, key, value, headers in self._source.records(self._table, rows):
+            for topic, key, value, headers in self.source.records(self._table, rows):
                 change = self._decoder.decode(topic, key, value, headers)
                 if change is None:
                     continue
                 self._topics[topic] = None
-                row = self._row(change, change.after)
+                row = self._texts.row(change, change.after)
                 assert row is not None
-                yield self._key(change), row
-
-    @property
-    def _compared(self) -> Collection[str]:
-        names = [column.name for column in self._table.form.columns]
-        chosen, keys = self._options.columns, {column.name for column in self._table.key_columns}
-        return [name for name in names if not chosen or name in chosen or name in keys]
-
-    def _key(self, change: Change) -> Key:
-        if not self._table.key:
-            return ()
-        key = change.key
-        if key is None:
-            raise Undecided(f"a record of topic {change.topic} has no key, but the table has one")
-        return tuple(form(value) for form, value in zip(self._canonical(tuple(key)), key.values(), strict=True))
-
-    def _row(self, change: Change, found: RowOfChange | None) -> Row | None:
-        """The texts of a row of a change, by column."""
-        if found is None:
-            return None
-        values, chosen = _values(found, self._kinds), self._options.columns
-        keys = {column.name for column in self._table.key_columns}
-        forms = self._canonical(change.columns)
-        return {
-            name: form(value)
-            for name, form, value in zip(change.columns, forms, values, strict=True)
-            if not chosen or name in chosen or name in keys
-        }
-
-    def _canonical(self, names: tuple[str, ...]) -> list[Canonical]:
-        forms = self._forms.get(names)
-        if forms is None:
-            kinds = [self._kinds.get(name, "") for name in names]
-            forms = self._forms[names] = canonical_values(kinds, exact=self._exact)
-        return forms
-
-    def _refuse_others(self, found: TopicRecord, change: Change) -> None:
-        """Refuse a topic that has the records of another table."""
-        table = self._table.id
-        if (change.database, change.table) != (table.database, table.table):
-            raise Undecided(
-                f"topic {found.topic} has a record of table {change.database}.{change.table} (partition "
-                f"{found.record.partition}, offset {found.record.offset}): it is not only that of {table}"
-            )
-
-
-def _values(row: RowOfChange, kinds: Mapping[str, str]) -> list[object]:
-    """The values of a row, with documents as their text."""
-    return [_document(row, name) if kinds.get(name) == "json" else row[name] for name in row]
-
-
-def _document(row: RowOfChange, name: str) -> object:
-    try:
-        return row.json_text(name)
-    except TypeError:  # JSON without schemas
-        return row[name]
+                yield self._texts.key(change), row
 
 
 def _is_equal_within(fold: CountedFold, within: list[list[tuple[Row, int]]]) -> bool:

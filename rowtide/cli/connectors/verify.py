@@ -3,11 +3,16 @@
 import json
 import signal
 import traceback
-from typing import NoReturn
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from rowtide.cli.connectors import CONFIG, from_options, ignore_unsupported_option, read_configuration
+from rowtide.cli.tables import spark_output
+
+if TYPE_CHECKING:
+    from rowtide.verify.run import FindTable
 
 _INTERRUPTED = 130
 _TERMINATED = 143
@@ -24,6 +29,23 @@ _TERMINATED = 143
     help="The configuration of the connector; repeat it for files that override those before.",
 )
 @click.option("--topics", is_flag=True, help="Compare the source with the Kafka topics.")
+@click.option(
+    "--tables",
+    "output",
+    metavar="DIR",
+    help="Compare the Kafka topics with the Spark tables in this directory (rowtide tables --output), too.",
+)
+@click.option("--state", metavar="PATH", help="Directory of the offsets of --tables.  [default: DIR/_rowtide]")
+@click.option("--master", metavar="URL", help="URL of the Spark master for --tables.  [default: local[*]]")
+@click.option("--packages", metavar="COORDINATES", help="Maven coordinates of the jars, instead of the default ones.")
+@click.option(
+    "--jars",
+    metavar="PATHS",
+    envvar="ROWTIDE_SPARK_JARS",
+    show_envvar=True,
+    help="Kafka and Delta jars, separated by commas; nothing is downloaded then.",
+)
+@click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE", help="A Spark property. Repeatable.")
 @click.option("--table", "tables", metavar="DATABASE.TABLE", multiple=True, help="Only this table; repeat it for more.")
 @click.option("--where", metavar="SQL", default="", help="Only rows of the source that fulfil this condition.")
 @click.option("--columns", metavar="A,B", default="", help="Only these columns, besides the key.")
@@ -63,6 +85,7 @@ def verify(
     config: tuple[str, ...],
     *,
     topics: bool,
+    output: str | None,
     tables: tuple[str, ...],
     where: str,
     columns: str,
@@ -74,12 +97,14 @@ def verify(
     temp: str | None,
     ignore_unsupported: bool,
     as_json: bool,
+    **spark: Any,
 ) -> None:
-    """Prove that the source and the topics of a connector have the same rows, while it runs.
+    """Prove that the source, the topics of a connector and the Spark tables have the same rows, while all run.
 
     Reads each captured table in chunks, and its topic from the beginning. A row that has changed in between is read
     again until the topic has its state. Differences are shown with the row of both sides and the last records of the
-    key. Nothing is changed, on the server or in Kafka.
+    key. With --tables, each Spark table is then compared with its topic, up to the offsets that are stored with it.
+    Nothing is changed, on the server, in Kafka or in the tables.
 
     The exit code is 0 if all tables are equal, 1 if one is different, and 2 if no difference was found but a table
     could not be decided.
@@ -88,9 +113,10 @@ def verify(
     Examples:
       rowtide verify --config shop.properties --topics
       rowtide verify --config shop.properties --topics --table shop.orders --where "id > 1000"
+      rowtide verify --config shop.properties --tables /data/tables
     """  # noqa: D301 - Click's mark of a paragraph
-    if not topics:
-        raise click.UsageError("say what to compare with the source: --topics")
+    if not topics and output is None:
+        raise click.UsageError("say what to compare with the source: --topics or --tables DIR")
     if where and len(tables) != 1:
         raise click.UsageError("--where is a condition for one table: add --table")
     signal.signal(signal.SIGTERM, _terminated)
@@ -108,6 +134,8 @@ def verify(
             temp=temp,
             ignore_unsupported=ignore_unsupported,
             as_json=as_json,
+            output=output,
+            spark=spark,
         )
     except click.ClickException as error:
         error.exit_code = 2
@@ -137,13 +165,16 @@ def _verify(
     temp: str | None,
     ignore_unsupported: bool,
     as_json: bool,
+    output: str | None,
+    spark: Mapping[str, Any],
 ) -> None:
     from pathlib import Path  # noqa: PLC0415 - what follows needs the extra
 
     from rowtide.cli.registries import registry_of, registry_source  # noqa: PLC0415
     from rowtide.decoder.decoder import Decoder  # noqa: PLC0415
     from rowtide.errors import ConnectorError  # noqa: PLC0415
-    from rowtide.verify.run import exit_code, report_json, report_lines, summary, verified  # noqa: PLC0415
+    from rowtide.spark_consumers.errors import TablesError  # noqa: PLC0415
+    from rowtide.verify.run import exit_code, report_json, report_lines, spark_lines, summary, verified  # noqa: PLC0415
     from rowtide.verify.verification import Options  # noqa: PLC0415
 
     configuration = read_configuration(files, more=from_options(None, None, ignore_unsupported=ignore_unsupported))
@@ -157,11 +188,43 @@ def _verify(
             placeholder=configuration.values.unavailable_placeholder,
             claim_checks=configuration.delivery.large_records.claim_check_url,
         )
-        for result in verified(configuration, decoder, options, tables, Path(temp) if temp else None):
-            results.append(result)
+        stored = None if output is None else _tables_in(output, configuration.topics.prefix, spark)
+        for found in verified(configuration, decoder, options, tables, Path(temp) if temp else None, stored):
+            results.append(found)
             if not as_json:
-                click.echo("\n".join(report_lines(result, limit)))
-    except ConnectorError as error:
+                lines = [
+                    *report_lines(found[0], limit),
+                    *(line for one in found[1] for line in spark_lines(one, limit)),
+                ]
+                click.echo("\n".join(lines))
+    except (ConnectorError, TablesError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(json.dumps(report_json(results), indent=2, ensure_ascii=False) if as_json else summary(results))
     raise SystemExit(exit_code(results))
+
+
+def _tables_in(output: str, prefix: str, options: Mapping[str, Any]) -> "FindTable":
+    """Start Spark, and return the function that finds the table of a topic."""
+    try:
+        from rowtide.spark_consumers.jvm.session import build_session  # noqa: PLC0415 - an extra
+        from rowtide.spark_consumers.stored_tables import stored_table  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f"{error.name} is missing: pip install 'rowtide[spark]'") from error
+    pairs = {"spark.ui.showConsoleProgress": "false"}
+    for given in options["spark_conf"]:
+        name, equals, text = given.partition("=")
+        if not equals:
+            raise click.UsageError(f"--spark-conf {given}: expected NAME=VALUE")
+        pairs[name] = text
+    with spark_output(shown=False) as printed:
+        spark = build_session(
+            delta=True,
+            master=options["master"],
+            jars=options["jars"],
+            packages=options["packages"],
+            settings=pairs,
+            output=printed,
+        )
+    spark.sparkContext.setLogLevel("ERROR")
+    state = options["state"] or output.rstrip("/") + "/_rowtide"
+    return lambda topic: stored_table(spark, output, state, topic, prefix)

@@ -1,0 +1,100 @@
+"""The rows and keys of changes as canonical texts."""
+
+from collections.abc import Collection, Mapping
+
+from rowtide.connector.records.canonical import Canonical, canonical_values
+from rowtide.connector.records.change import Change
+from rowtide.connector.records.change import Row as RowOfChange
+from rowtide.verify.errors import Undecided
+from rowtide.verify.fold import Row
+from rowtide.verify.source import SourceTable
+from rowtide.verify.topic import TopicRecord
+
+Key = tuple[str, ...]
+
+
+class Texts:
+    """Makes the canonical texts of a table's rows.
+
+    Args:
+        table: the table.
+        chosen: the columns to compare, besides the key; none for all.
+        exact: whether FLOAT is compared with all digits.
+
+    Attributes:
+        kinds: the data types of the columns in the source.
+        key_names: the columns of the key of the records.
+    """
+
+    def __init__(self, table: SourceTable, chosen: Collection[str], *, exact: bool) -> None:
+        self._table, self._chosen, self._exact = table, chosen, exact
+        self.kinds = {column.name: column.data_type for column in table.structure.columns}
+        self.key_names = [column.name for column in table.key_columns]
+        self._forms: dict[tuple[str, ...], list[Canonical]] = {}
+
+    @property
+    def compared(self) -> Collection[str]:
+        """The columns of the table that are compared."""
+        return [column.name for column in self._table.form.columns if self.compares(column.name)]
+
+    def compares(self, name: str) -> bool:
+        """Whether a column is compared."""
+        return not self._chosen or name in self._chosen or name in self.key_names
+
+    def key(self, change: Change) -> Key:
+        """The texts of the key of a change; none if it does not identify a row.
+
+        Raises:
+            Undecided: the record has no key.
+        """
+        return self.record_key(change) if self._table.key else ()
+
+    def record_key(self, change: Change) -> Key:
+        """The texts of the key of a change, even if it does not identify a row.
+
+        Raises:
+            Undecided: the record has no key.
+        """
+        key = change.key
+        if key is None:
+            raise Undecided(f"a record of topic {change.topic} has no key, but the table has one")
+        return tuple(form(value) for form, value in zip(self._canonical(tuple(key)), key.values(), strict=True))
+
+    def row(self, change: Change, found: RowOfChange | None) -> Row | None:
+        """The texts of a row of a change, by column."""
+        if found is None:
+            return None
+        values, forms = _values(found, self.kinds), self._canonical(change.columns)
+        return {
+            name: form(value)
+            for name, form, value in zip(change.columns, forms, values, strict=True)
+            if self.compares(name)
+        }
+
+    def _canonical(self, names: tuple[str, ...]) -> list[Canonical]:
+        forms = self._forms.get(names)
+        if forms is None:
+            kinds = [self.kinds.get(name, "") for name in names]
+            forms = self._forms[names] = canonical_values(kinds, exact=self._exact)
+        return forms
+
+    def refuse_others(self, found: TopicRecord, change: Change) -> None:
+        """Raise ``Undecided`` if a record is of another table."""
+        table = self._table.id
+        if (change.database, change.table) != (table.database, table.table):
+            raise Undecided(
+                f"topic {found.topic} has a record of table {change.database}.{change.table} (partition "
+                f"{found.record.partition}, offset {found.record.offset}): it is not only that of {table}"
+            )
+
+
+def _values(row: RowOfChange, kinds: Mapping[str, str]) -> list[object]:
+    """The values of a row, with documents as their text."""
+    return [_document(row, name) if kinds.get(name) == "json" else row[name] for name in row]
+
+
+def _document(row: RowOfChange, name: str) -> object:
+    try:
+        return row.json_text(name)
+    except TypeError:  # JSON without schemas
+        return row[name]
