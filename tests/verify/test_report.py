@@ -1,0 +1,42 @@
+"""The report about Spark tables."""
+
+from __future__ import annotations
+
+import json
+
+from rowtide.verify.positions import Place
+from rowtide.verify.run import exit_code, report_json, spark_lines, summary
+from rowtide.verify.tables import TableDifference, TableResult
+from rowtide.verify.verification import Result
+
+OLD, NEW = Place(0, 3, "c", "binlog.000001", 100), Place(0, 9, "u", "binlog.000001", 900, "u:7")
+
+
+def test_each_difference_of_a_table_says_what_is_wrong_and_where() -> None:
+    table = TableResult("shop.shop.orders", "/t/shop/orders", "different", version=4, others=["version 4 (DELETE)"])
+    table.offsets, table.behind, table.last = {0: 10}, 2, {0: NEW}
+    topic, row = {"id": "i1", "s": "sb"}, {"id": "i1", "s": "sa"}
+    table.differences = [
+        TableDifference("not applied", {"id": "i1"}, topic, row, ("s",), (OLD, NEW), applied=OLD),
+        TableDifference("doubled", {"id": "i1"}, topic, row, (), (NEW,), 2),
+        TableDifference("column", {}, {"n": "sint32"}, None, ("n",)),
+    ]
+    text = "\n".join(spark_lines(table, 2))
+    assert "not applied: id=1: the table has the row as of offset 3: later changes were read, but not applied" in text
+    assert 'topic: s="b"\n      table: s="a"' in text
+    assert "record: partition 0, offset 9, op u, from binlog.000001:900, u:7" in text
+    assert "doubled: id=1: the table has the row 2 times" in text
+    assert "version 4, compared at offset 10 of partition 0; 2 offsets behind the topic" in text
+    assert "version 4 (DELETE) is not of rowtide tables" in text
+    assert "… and 1 more" in text
+    found = [(Result("shop.orders", "equal"), [table])]
+    assert (exit_code(found), summary(found)) == (1, "topics: 1 equal; tables: 1 different")
+    document = json.loads(json.dumps(report_json(found)))
+    assert document["tables"][0]["spark_tables"][0]["differences"][0]["applied"]["offset"] == 3
+
+
+def test_a_table_that_is_not_decided_is_not_equal() -> None:
+    table = TableResult("shop.shop.orders", reason="there is no table")
+    found = [(Result("shop.orders", "equal"), [table])]
+    assert (exit_code(found), summary(found)) == (2, "topics: 1 equal; tables: 1 undecided")
+    assert list(spark_lines(table, 9)) == ["  table shop.shop.orders: not decided: there is no table"]
