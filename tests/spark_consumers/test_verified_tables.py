@@ -87,6 +87,13 @@ class Damages:
             )
         }  # fmt: skip
         self.versions: dict[str, int] = {}
+        self.left: list[int] = []
+
+    def row(self) -> int:
+        """A row that is not damaged yet."""
+        if not self.left:
+            self.left = self.chance.sample(range(ROWS), ROWS)
+        return self.left.pop()
 
     def path(self, table: str) -> str:
         return f"delta.`{self.folder / table}`"
@@ -100,6 +107,7 @@ class Damages:
         writer.save(str(self.folder / table))
 
     def mend(self) -> None:
+        self.left = []
         for table, version in self.versions.items():
             self.spark.sql(f"RESTORE TABLE {self.path(table)} TO VERSION AS OF {version}")
 
@@ -109,7 +117,7 @@ class Damages:
             self.versions[table] = rows[0]["version"]
 
     def lost(self) -> tuple[str, str, str, str]:
-        i = self.chance.randrange(ROWS)
+        i = self.row()
         self.sql(f"DELETE FROM TABLE_ WHERE id = {i}")
         return "orders", "lost", str(i), ""
 
@@ -118,22 +126,22 @@ class Damages:
         return "orders", "extra", "900", ""
 
     def doubled(self) -> tuple[str, str, str, str]:
-        i = self.chance.randrange(ROWS)
+        i = self.row()
         self.sql(f"INSERT INTO TABLE_ SELECT * FROM TABLE_ WHERE id = {i}")
         return "orders", "doubled", str(i), ""
 
     def old(self) -> tuple[str, str, str, str]:
-        i = self.chance.randrange(ROWS)
+        i = self.row()
         self.sql(f"UPDATE TABLE_ SET note = 'order {i}', n = {i * 7} WHERE id = {i}")
         return "orders", "not applied", str(i), "n,note"
 
     def bit(self) -> tuple[str, str, str, str]:
-        i, bit = self.chance.randrange(ROWS), self.chance.randrange(31)
+        i, bit = self.row(), self.chance.randrange(31)
         self.sql(f"UPDATE TABLE_ SET n = n ^ {1 << bit} WHERE id = {i}")
         return "orders", "stale", str(i), "n"
 
     def moved(self) -> tuple[str, str, str, str]:
-        i, j = self.chance.sample(range(ROWS), 2)
+        i, j = self.row(), self.row()
         names = ("n", "price", "note", "doc", "more")
         struct = ", ".join(f"max(IF(id = {j}, {name}, NULL)) AS {name}" for name in names)
         self.sql(
@@ -151,19 +159,29 @@ class Damages:
         return "orders", "column", "", "note"
 
     def keyless_lost(self) -> tuple[str, str, str, str]:
-        i = self.chance.randrange(ROWS)
+        i = self.row()
         self.sql(f"DELETE FROM TABLE_ WHERE n = {i}", "visits")
         return "visits", "lost", str(i), ""
 
     def keyless_doubled(self) -> tuple[str, str, str, str]:
-        i = self.chance.randrange(ROWS)
+        i = self.row()
         self.sql(f"INSERT INTO TABLE_ SELECT * FROM TABLE_ WHERE n = {i}", "visits")
         return "visits", "extra", str(i), ""
 
 
-@pytest.mark.parametrize("rounds", [10, pytest.param(200, marks=pytest.mark.nightly)])
+TOGETHER = [
+    ("lost", "extra", "doubled", "old", "bit", "moved"),
+    ("typed",),
+    ("dropped",),
+    ("keyless_lost", "keyless_doubled"),
+]
+"""Damages that one run has to name."""
+SINGLE = [(name,) for names in TOGETHER for name in names]
+
+
+@pytest.mark.parametrize("kinds", [TOGETHER, pytest.param(SINGLE * 20, marks=pytest.mark.nightly)], ids=["4", "200"])
 def test_every_damage_of_a_table_is_found_and_named(
-    rounds: int, spark: SparkSession, tmp_path: Path, mysql_db: Database, kafka: Kafka
+    kinds: list[tuple[str, ...]], spark: SparkSession, tmp_path: Path, mysql_db: Database, kafka: Kafka
 ) -> None:
     database, output = mysql_db, tmp_path / "tables"
     config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, MORE | {"database.include.list": database.name})
@@ -202,15 +220,15 @@ def test_every_damage_of_a_table_is_found_and_named(
         update(config, output)
         assert report(config, output)[0] == 0
 
-        damages = Damages(spark, output / database.name, random.Random(rounds))
+        damages = Damages(spark, output / database.name, random.Random(len(kinds)))
         damages.note_versions()
-        for number in range(rounds):
-            name = list(damages.kinds)[number % len(damages.kinds)]
-            print(number, name)
-            expected = damages.kinds[name]()
-            status, document = report(config, output, "--table", f"{database.name}.{expected[0]}")
-            assert status == 1, (name, document)
-            assert found(document) == {expected}, (name, document)
+        for names in kinds:
+            print(names)
+            expected = {damages.kinds[name]() for name in names}
+            (table,) = {one[0] for one in expected}
+            status, document = report(config, output, "--table", f"{database.name}.{table}")
+            assert status == 1, (names, document)
+            assert found(document) == expected, (names, document)
             damages.mend()
         status, document = report(config, output)
         assert status == 0, json.dumps(document)
