@@ -132,8 +132,8 @@ class ConnectorService(Service):
         """Do not start the connector before :meth:`begin`, because another process runs it.
 
         Args:
-            compete: called when a connector that has failed is restarted: it stands by then until :meth:`begin`. By
-                default it starts immediately.
+            compete: called when a connector that has failed, or was held, is to start again: it stands by until
+                :meth:`begin`. By default it starts immediately.
         """
         self._held = _STANDBY
         self._compete = compete
@@ -252,9 +252,14 @@ class ConnectorService(Service):
     def _resume(self) -> None:
         if self.should_stop or self._held == _STANDBY:
             return
-        if not self.connector.wait(0):
+        if not self.connector.over:
             raise StillStopping(f"connector {self.config.name} has not stopped yet, because a server does not answer")
         self._prepare()
+        self.failure = None
+        if self._compete is not None:  # one that has failed gave the lock to another process
+            self._held = _STANDBY
+            self._compete()
+            return
         self._held = None
         log.info("connector %s is started again", self.config.name)
         self.connector.start()
@@ -296,11 +301,6 @@ class ConnectorService(Service):
 
     async def _rerun(self) -> None:
         if self._held is not None:
-            return
-        if self._compete is not None and (self.connector.failure or self.failure) is not None:
-            self.failure, self._held = None, _STANDBY
-            self._prepare()
-            self._compete()
             return
         await self._hold(_RESTARTING)
         try:

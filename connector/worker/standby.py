@@ -151,6 +151,8 @@ class Standby(Service):
                 self._connector.config, self._changed, self._refused, self._asked, self._waiting
             )
             self._lock.start()
+        else:
+            await self._taken()
 
     async def _leave(self) -> None:
         lock, self._lock = self._lock, None

@@ -110,7 +110,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(ConnectorTask, "start", lambda task: setattr(task, "begun", True))
     monkeypatch.setattr(ConnectorTask, "stop", stop)
-    monkeypatch.setattr(ConnectorTask, "wait", lambda task, _timeout=None: task.ended)
+    monkeypatch.setattr(ConnectorTask, "over", property(lambda task: task.ended or not hasattr(task, "begun")))
 
 
 def during(folder: Path, use: Callable[[Folder], Awaitable[None]]) -> None:

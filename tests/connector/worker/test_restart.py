@@ -29,7 +29,8 @@ class Task:
     def stop(self) -> bool:
         return self.released
 
-    def wait(self, _timeout: float) -> bool:
+    @property
+    def over(self) -> bool:
         return self.released
 
 

@@ -59,9 +59,6 @@ class Task:
         self.stopped = True
         return True
 
-    def wait(self, _timeout: float) -> bool:
-        return self.over
-
     def fail(self, failure: BaseException) -> None:
         self.failure = failure
         self._on_end()
@@ -238,6 +235,71 @@ def test_one_that_has_failed_leaves_the_lock_and_gets_it_after_a_restart_only(mo
         await until(lambda: pair.task.runs)
 
     during(use, monkeypatch)
+
+
+def test_one_that_has_failed_and_is_held_needs_its_lock_to_be_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when its position is changed: stop, PATCH offsets, resume."""
+
+    async def use(pair: Pair) -> None:
+        pair.locks[0].give(owned=True)
+        await until(lambda: pair.task.runs)
+        pair.task.fail(RuntimeError("no such position"))
+        await until(lambda: pair.locks[0].closed)
+        await pair.connector.hold("STOPPED")
+        await pair.connector.resume()
+        await until(lambda: len(pair.locks) == 2)
+        assert not pair.task.started
+        pair.locks[1].give(owned=True)
+        await until(lambda: pair.task.runs)
+
+    during(use, monkeypatch)
+
+
+def test_one_that_has_ended_needs_its_lock_to_be_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With snapshot.mode=initial_only a connector ends without a failure."""
+
+    async def use(pair: Pair) -> None:
+        pair.locks[0].give(owned=True)
+        await until(lambda: pair.task.runs)
+        pair.task.stopped = True
+        pair.task._on_end()
+        await until(lambda: pair.locks[0].closed)
+        await pair.connector.rerun()
+        await until(lambda: len(pair.locks) == 2)
+        assert not pair.task.started
+
+    during(use, monkeypatch)
+
+
+def test_one_that_is_restarted_before_its_failure_is_noticed_keeps_its_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(pair: Pair) -> None:
+        pair.locks[0].give(owned=True)
+        await until(lambda: pair.task.runs)
+        first = pair.task
+        first.failure = RuntimeError("gone")
+        await pair.connector.rerun()
+        await until(lambda: pair.task is not first and pair.task.runs)
+        await pair.connector.hold("PAUSED")
+        await pair.connector.resume()
+        await until(lambda: pair.task.runs)
+        assert len(pair.locks) == 1
+
+    during(use, monkeypatch)
+
+
+def test_one_may_be_paused_before_it_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ConnectorTask, "start", lambda task: setattr(task, "begun", True))
+
+    async def life() -> None:
+        connector = ConnectorService(from_properties(PROPERTIES))
+        await connector.hold("PAUSED")
+        await connector.start()
+        assert not hasattr(connector.connector, "begun")
+        await connector.resume()
+        assert hasattr(connector.connector, "begun")
+        await connector.stop()
+
+    asyncio.run(life())
 
 
 def test_a_lock_that_is_refused_is_a_failure_and_a_broker_that_is_away_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
