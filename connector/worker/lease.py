@@ -40,10 +40,11 @@ class Lease:
 
     def tick(self) -> None:
         """Look at the clock."""
-        before, self._seen = self._seen, self._clock()
-        if self._seen - before > self._limit_s:
-            log.warning("this process did not run for %.1f s: another may run its connectors", self._seen - before)
-            self._on_lapse(self._seen - before)
+        missing = self._clock() - self._seen
+        if missing > self._limit_s:
+            log.warning("this process did not run for %.1f s: another may run its connectors", missing)
+            self._on_lapse(missing)
+        self._seen = self._clock()  # what on_lapse takes is not missing
 
     def _run(self) -> None:
         while not self._stop.wait(_TICK_S):

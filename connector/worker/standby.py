@@ -47,7 +47,7 @@ class Lock(Protocol):
 def lock_of(config: Configuration) -> tuple[object, ...]:
     """Return what determines the lock of a connector. If it changes, the connector needs another :class:`Standby`."""
     delivery, history = config.delivery, config.history
-    return delivery.standby, delivery.group_id, history.topic, history.consumer, history.admin
+    return (delivery.group_id, history.topic, history.consumer, history.admin) if delivery.standby else ()
 
 
 def unfitness(config: Configuration) -> str | None:
@@ -167,16 +167,17 @@ class Standby(Service):
             self._next(self._taken)
         else:
             self._lost = True
-            self._withdraw("this process has lost the lock of rowtide.standby")
+            self._withdraw("this process has lost the lock of rowtide.standby", self._connector.withdraw)
 
-    def _withdraw(self, reason: str) -> None:
-        """Stop the connector immediately, in any thread; the next step is to stand by."""
+    def _withdraw(self, reason: str, *steps: Callable[[], Any]) -> None:
+        """Stop the connector immediately, in any thread, and do these steps next."""
         if not self._connector.stands_by:
             log.warning("connector %s stops and stands by: %s", self._connector.config.name, reason)
             self._connector.lapse()
         self._waits = False
         self._show()
-        self._next(self._connector.withdraw)
+        for step in steps:
+            self._next(step)
 
     async def _taken(self) -> None:
         if self._lock is not None and self._lock.owned:
@@ -188,9 +189,8 @@ class Standby(Service):
         """Give the lock back, in the thread of the lease: another copy may have it."""
         if self._lock is None:  # the connector has failed
             return
-        self._withdraw(f"this process did not run for {seconds:.1f} s")
-        self._next(self._leave)
-        self._next(self._join)
+        reason = f"this process did not run for {seconds:.1f} s"
+        self._withdraw(reason, self._leave, self._connector.withdraw, self._join)  # others need not wait for its thread
 
     async def _fenced(self, failure: BaseException) -> None:
         """Stand by, if another copy has the lock. Otherwise a program without one runs the connector."""

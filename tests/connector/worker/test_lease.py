@@ -12,3 +12,17 @@ def test_a_jump_of_the_clock_is_a_lapse() -> None:
         now[0] += step
         lease.tick()
     assert [round(lapse, 1) for lapse in lapses] == [5.1, 60.0]
+
+
+def test_what_the_lapse_takes_is_no_other_one() -> None:
+    now, lapses = [100.0], list[float]()
+
+    def lapse(seconds: float) -> None:
+        lapses.append(seconds)
+        now[0] += 6.0
+
+    lease = Lease(5.0, lapse, lambda: now[0])
+    for step in (7.0, 0.2):
+        now[0] += step
+        lease.tick()
+    assert lapses == [7.0]

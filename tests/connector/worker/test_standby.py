@@ -175,6 +175,21 @@ def test_a_process_that_has_slept_gives_the_lock_back(monkeypatch: pytest.Monkey
     during(use, monkeypatch)
 
 
+def test_a_connector_that_hangs_after_a_sleep_does_not_keep_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(pair: Pair) -> None:
+        pair.locks[0].give(owned=True)
+        await until(lambda: pair.task.runs)
+        hanging = pair.task
+        hanging.stop = lambda _timeout=None: False  # type: ignore[method-assign]
+        pair.standby._lapsed(6.5)
+        await until(lambda: pair.locks[0].closed)
+        assert len(pair.locks) == 1, "it does not compete while its thread runs"
+        hanging.stopped = True
+        await until(lambda: len(pair.locks) == 2)
+
+    during(use, monkeypatch)
+
+
 @pytest.mark.parametrize("kind", [ProducerFenced, TakenOver, ReplicaReplaced])
 def test_one_that_was_fenced_stands_by_if_another_has_the_lock(
     monkeypatch: pytest.MonkeyPatch, kind: type[ConnectorError]
