@@ -77,7 +77,7 @@ class Connectors(Service):
         for config in sharing_memory(tuple(configs)):
             self._add(config)
 
-    def _add(self, config: Configuration) -> None:
+    def _add(self, config: Configuration, paused: str | None = None) -> None:
         name = config.name
         service = self.services[name] = ConnectorService(config, self._form)
         service.on_end = functools.partial(self._ended, name)
@@ -85,6 +85,8 @@ class Connectors(Service):
             service.reread = functools.partial(self._reread, name)
         if config.delivery.standby:
             self._standbys[name] = Standby(service)
+        if paused is not None:
+            service.hold_first(paused)
 
     @property
     def controlled(self) -> Mapping[str, Controlled]:
@@ -125,8 +127,9 @@ class Connectors(Service):
     async def on_start(self) -> None:
         """Start all connectors."""
         self._make_threads()
-        for name in list(self.services):
-            await self._start(name)
+        async with self._reloading:  # one that has not started cannot be restarted
+            for name in self.services:
+                await self._start(name)
 
     def _make_threads(self) -> None:
         """Make threads for the event loop: each connector may wait in two, for its end and for the lag of a server."""
@@ -134,14 +137,15 @@ class Connectors(Service):
         asyncio.get_running_loop().set_default_executor(threads)
 
     async def _start(self, name: str) -> None:
-        if name in self.services:  # a reload may have removed it
-            await self.services[name].maybe_start()
+        await self.services[name].maybe_start()
         if name in self._standbys:
             await self._standbys[name].maybe_start()
 
     async def on_stop(self) -> None:
         """Stop all connectors at the same time."""
         await asyncio.gather(*({**self.services, **self._standbys}[name].stop() for name in self.services))
+        async with self._reloading:  # which may be stopping one of them
+            pass
 
     def _ended(self, name: str) -> None:
         service = self.services.get(name)
@@ -209,6 +213,8 @@ class Connectors(Service):
             found.unchanged,
             len(found.rejected),
         )
+        if self.services and all(service.ended for service in self.services.values()):
+            self.on_end()
 
     async def _reread(self, name: str) -> bool:
         """Read the configuration of a connector again; returns whether it was restarted because that has changed.
@@ -246,17 +252,18 @@ class Connectors(Service):
         names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
         log.info("connector %s: changed: %s", config.name, ", ".join(names) or "the value of a secret or a reference")
         if lock_of(service.config) != lock_of(config):
+            paused = service.paused
             await self._remove(config.name)
-            await self._run(file, config)
+            await self._run(file, config, paused)
             return
         await service.reconfigure(with_share(config, len(self.services)))
 
-    async def _run(self, file: str, config: Configuration) -> None:
-        """Start another connector."""
+    async def _run(self, file: str, config: Configuration, paused: str | None = None) -> None:
+        """Start another connector, unless it is paused."""
         assert self.files is not None
         if self.should_stop:
             return
-        self._add(with_share(config, len(self.services) + 1))
+        self._add(with_share(config, len(self.services) + 1), paused)
         self.files.running[file] = config.name
         self._make_threads()
         await self._start(config.name)

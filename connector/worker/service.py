@@ -40,6 +40,7 @@ _LAG_TIMEOUT_S = 2.0
 _STOP_POLL_S = 0.5
 _RESTARTING = "RESTARTING"
 _STANDBY = "STANDBY"
+_PAUSED = frozenset({"PAUSED", "STOPPED"})
 
 
 class ConnectorService(Service):
@@ -127,6 +128,15 @@ class ConnectorService(Service):
     def stands_by(self) -> bool:
         """Whether the connector waits for :meth:`begin`."""
         return self._held == _STANDBY
+
+    @property
+    def paused(self) -> str | None:
+        """``PAUSED`` or ``STOPPED``, if a request has set this state."""
+        return self._held if self._held in _PAUSED else None
+
+    def hold_first(self, state: str) -> None:
+        """Begin in one of these states."""
+        self._held = state
 
     def stand_by(self, compete: Callable[[], None] | None = None) -> None:
         """Do not start the connector before :meth:`begin`, because another process runs it.

@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
@@ -235,6 +236,97 @@ def test_a_connector_that_stands_by_from_now_on_is_another_one(tmp_path: Path, m
         worker.write("b", rowtide_standby="false")
         await worker.connectors.reload()
         assert not worker.connectors.services["b"].stands_by
+
+    during(tmp_path, use)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_paused_connector_stays_paused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowtide.connector.worker.group_lock.GroupLock.start", lambda _lock: None)
+
+    async def use(worker: Folder) -> None:
+        paused = worker.connectors.services["b"]
+        await paused.hold("PAUSED")
+        worker.write("b", bootstrap_servers="elsewhere:9092")
+        await worker.connectors.reload()
+        assert worker.connectors.services["b"] is paused, "it has no lock, so it is the same one"
+        for standby in ("true", "false"):
+            worker.write("b", rowtide_standby=standby)
+            await worker.connectors.reload()
+            other = worker.connectors.services["b"]
+            assert (await other.connect_state()).state == "PAUSED"
+            assert not hasattr(other.connector, "begun")
+        await other.resume()
+        assert hasattr(other.connector, "begun")
+
+    during(tmp_path, use)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_reload_waits_for_the_start(tmp_path: Path) -> None:
+    async def life() -> None:
+        worker = Folder(tmp_path)
+        worker.write("c", max_batch_size="7")
+        starting, start = asyncio.Event(), worker.connectors.services["a"].start
+
+        async def slow() -> None:
+            await starting.wait()
+            await start()
+
+        worker.connectors.services["a"].start = slow  # type: ignore[method-assign]
+        both = asyncio.gather(worker.connectors.start(), worker.connectors.reload())
+        await asyncio.sleep(0.1)
+        assert worker.connectors.services["c"].config.properties.get("max.batch.size") is None
+        starting.set()
+        await both
+        assert worker.tasks()["c"].config.properties["max.batch.size"] == "7"
+        assert hasattr(worker.tasks()["c"], "begun")
+        await worker.connectors.stop()
+
+    asyncio.run(life())
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_stop_waits_for_a_connector_that_a_reload_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopping, go_on, stopped = threading.Event(), threading.Event(), list[str]()
+
+    def stop(task: ConnectorTask, _timeout: float | None = None) -> bool:
+        if task.config.name == "b":
+            stopping.set()
+            assert go_on.wait(30)
+        stopped.append(task.config.name)
+        task._ended = "STOPPED"
+        return True
+
+    monkeypatch.setattr(ConnectorTask, "stop", stop)
+
+    async def use(worker: Folder) -> None:
+        (tmp_path / "b.properties").unlink()
+        reload = asyncio.ensure_future(worker.connectors.reload())
+        await asyncio.to_thread(stopping.wait, 30)
+        end = asyncio.ensure_future(worker.connectors.stop())
+        await asyncio.sleep(0.1)
+        assert not end.done()
+        go_on.set()
+        await end
+        assert sorted(stopped) == ["a", "b", "c"]
+        await reload
+
+    during(tmp_path, use)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_the_process_ends_if_a_reload_leaves_only_connectors_that_have_ended(tmp_path: Path) -> None:
+    async def use(worker: Folder) -> None:
+        ended = list[bool]()
+        worker.connectors.on_end = lambda: ended.append(True)
+        worker.tasks()["a"]._ended = "FAILED"
+        await worker.connectors.reload()
+        assert not ended
+        for name in ("b", "c"):
+            (tmp_path / f"{name}.properties").unlink()
+        await worker.connectors.reload()
+        assert (list(worker.tasks()), ended) == (["a"], [True])
 
     during(tmp_path, use)
 
