@@ -104,6 +104,8 @@ class Worker(mode.Worker):
         self.app.systemd.reloading()
         try:
             await self.app.connectors.reload()
+        except Exception:
+            log.exception("the files are not used completely. This is an error in rowtide; please report what follows")
         finally:
             self.app.systemd.reloaded()
 

@@ -168,14 +168,14 @@ def connector_files(common: Sequence[str], connectors: Sequence[str]) -> dict[st
 
 
 def _files_of(given: str) -> list[str]:
-    """The file itself, or the configuration files in a directory."""
+    """The file itself, or the configuration files in a directory; links to files that are gone are errors later."""
     folder = Path(given)
     if not folder.is_dir():
         return [given]
     return sorted(
         str(path)
         for path in folder.iterdir()
-        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
+        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and (path.is_file() or not path.exists())
     )
 
 

@@ -104,9 +104,13 @@ def run(
     def read_again() -> Found:
         if gone := [folder for folder in folders if not Path(folder).is_dir()]:
             raise ConfigurationError([(folder, "is no directory any more") for folder in gone])
-        if twice := given_twice(connectors):
+        try:
+            twice, files = given_twice(connectors), connector_files(config, connectors)
+        except OSError as error:
+            raise ConfigurationError([(str(error.filename), f"cannot be read: {error.strerror}")]) from None
+        if twice:
             raise ConfigurationError(twice)
-        read = read_each(connector_files(config, connectors), more)
+        read = read_each(files, more)
         refused = {
             file: ConfigurationError([problem])
             for file, one in read.items()

@@ -109,6 +109,18 @@ def test_a_directory_has_a_connector_in_each_file(tmp_path: Path, monkeypatch: p
     assert "rowtide.sink=python is for rowtide.Engine" in str(read[str(folder / "b.json")])
     assert isinstance(read[str(folder / "c.yaml")], Configuration)
 
+    (folder / "c.yaml").unlink()
+    (folder / "c.yaml").symlink_to(folder / "..data" / "c.yaml")
+    assert "cannot be read: No such file" in str(files.read()[str(folder / "c.yaml")]), "its connector does not stop"
+
+    def no_access(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "iterdir", no_access)
+        with pytest.raises(ConfigurationError, match="cannot be read: Permission denied"):
+            files.read()
+
     folder.rename(tmp_path / "elsewhere")
     with pytest.raises(ConfigurationError, match="is no directory any more"):
         files.read()

@@ -346,6 +346,7 @@ def hung_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[list[bool]], 
 
         async def reload() -> None:
             done.append("reload")
+            raise OSError("no such luck")
 
         monkeypatch.setattr(worker.app.connectors, "reload", reload)
         worker.install_signal_handlers()
@@ -363,9 +364,11 @@ def hung_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[list[bool]], 
 
 
 def test_sighup_reads_the_files_again_unless_the_terminal_was_closed(
-    hung_up: Callable[..., list[str]],
+    hung_up: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert hung_up([False]) == ["reload"], "a service"
+    assert "the files are not used completely" in caplog.text
+    assert "no such luck" in caplog.text
     assert hung_up([True, True]) == ["reload"], "a terminal that is still there: kill -HUP"
     assert hung_up([True, False]) == ["stop by SIGHUP"], "a terminal that was closed"
     assert hung_up([], files=False) == ["end"], "without files, the signal ends the process as before"
