@@ -130,10 +130,11 @@ class Standby(Service):
         while not self.should_stop:
             if self._waits:
                 unfit = await asyncio.to_thread(unfitness, self._connector.config)
-                if unfit not in (None, self._unfit):
-                    log.warning("connector %s stands by: %s", self._connector.config.name, unfit)
-                self._unfit = unfit
-                self._show()
+                if self._waits:  # it may have taken over since
+                    if unfit not in (None, self._unfit):
+                        log.warning("connector %s stands by: %s", self._connector.config.name, unfit)
+                    self._unfit = unfit
+                    self._show()
             await self.wait_first(self._look.wait(), timeout=_EXAMINE_S)
             self._look.clear()
 
@@ -180,8 +181,11 @@ class Standby(Service):
             self._next(step)
 
     async def _taken(self) -> None:
+        self._lost = False  # before it is asked: it may be lost immediately after that
         if self._lock is not None and self._lock.owned:
-            self._lost = self._waits = False
+            self._waits = False
+            self._unfit = None  # from now on, the connector itself says what is wrong
+            self._show()
             log.info("connector %s: no other process runs it; this one begins", self._connector.config.name)
             await self._connector.begin()
 

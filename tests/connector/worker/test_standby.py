@@ -359,6 +359,12 @@ def test_a_copy_that_could_not_take_over_says_so(
         await until(lambda: pair.task.runs)
         lock.give(owned=False)
         assert shown(pair) == (None, True), "whether another copy runs is not known yet"
+        found.append(Finding(Severity.ERROR, "database.port", "refused"))
+        lock.on_wait(lock)
+        await until(lambda: shown(pair) == ("it could not take over: database.port: refused", False))
+        lock.give(owned=True)
+        await until(lambda: pair.task.runs)
+        assert shown(pair) == (None, True), "a restart does not show what was wrong before"
 
     during(use, monkeypatch)
 
