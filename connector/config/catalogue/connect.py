@@ -273,7 +273,7 @@ ACTION_RELOAD = Property(
     "restart",
     "The action when a referenced value changes.",
     Status.WITHOUT_EFFECT,
-    "references are read at the start",
+    "references are read at each start, and again at SIGHUP",
 )
 TASKS_ENFORCE = Property(
     "tasks.max.enforce",
