@@ -13,8 +13,8 @@ from typing import Any, cast
 from rowtide.envelope.custom_converter import CONVERTED, CustomConverter, Registered, Registration, RelationalColumn
 from rowtide.envelope.debezium_column_converters import DEBEZIUM
 from rowtide.envelope.transforms.chain import Plugin
-from rowtide.envelope.transforms.options import Options, TransformConfigurationError, suggestion
-from rowtide.envelope.transforms.python_hook import PREFIX, HookNotFoundError, imported
+from rowtide.envelope.transforms.options import Options, TransformConfigurationError
+from rowtide.envelope.transforms.python_hook import configured_object
 from rowtide.envelope.transforms.validation import Check, schema_check
 from rowtide.envelope.types.column_type import ColumnType, Kind, via_connect_value
 from rowtide.envelope.types.defaults import default_value
@@ -186,29 +186,5 @@ def _made(plugin: Plugin, options: Options) -> CustomConverter | None:
         converter = DEBEZIUM[plugin.type](options)
         options.problems += options.unknown()
         return converter
-    if not plugin.type.startswith(PREFIX):
-        similar = suggestion(plugin.type, DEBEZIUM, of_class=True) if plugin.type else ""
-        way_out = f"write a class in Python, and name it by {PREFIX}module.Class{similar}"
-        problem = f"rowtide has no {plugin.type}, and runs no classes in Java" if plugin.type else "is required"
-        options.problem("type", f"{problem}: {way_out}")
-        return None
-    name = plugin.type.removeprefix(PREFIX)
-    try:
-        found = imported(name)
-        made = found() if isinstance(found, type) else found
-        configure = getattr(made, "configure", None)
-        given = options.others()
-        if configure is not None:
-            configure(given)
-        elif given:
-            options.problem("type", f"{plugin.type} has no method configure, which takes {', '.join(sorted(given))}")
-    except HookNotFoundError as error:
-        options.problem("type", str(error))
-        return None
-    except Exception as error:  # noqa: BLE001 - the user's code may raise anything
-        options.problem("type", f"{plugin.type} cannot be used: {type(error).__name__}: {error}")
-        return None
-    if not callable(getattr(made, "converter_for", None)):
-        options.problem("type", f"{plugin.type} is not a class with a method converter_for(column, registration)")
-        return None
-    return cast("CustomConverter", made)
+    made = configured_object(plugin.type, options, "converter_for(column, registration)", DEBEZIUM)
+    return cast("CustomConverter | None", made)

@@ -8,11 +8,11 @@ They are Debezium's ``PostProcessor``: ``masker.type=python:package.module.Class
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from rowtide.envelope.transforms.chain import Plugin
-from rowtide.envelope.transforms.options import Options, TransformConfigurationError, suggestion
-from rowtide.envelope.transforms.python_hook import PREFIX, HookNotFoundError, imported, unchangeable
+from rowtide.envelope.transforms.options import Options, TransformConfigurationError
+from rowtide.envelope.transforms.python_hook import configured_object, unchangeable
 from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, TransformError
 from rowtide.envelope.transforms.validation import Check, schema_check
 from rowtide.topics.filters import Patterns, Selection
@@ -151,31 +151,12 @@ def _patterns(options: Options, name: str) -> Patterns | None:
 
 def _python(plugin: Plugin, options: Options) -> PythonPostProcessor | None:
     """The user's object; what is wrong becomes a problem."""
-    if not plugin.type.startswith(PREFIX):
-        similar = suggestion(plugin.type, [RESELECT], of_class=True) if plugin.type else ""
-        problem = f"rowtide has no {plugin.type}, and runs no classes in Java" if plugin.type else "is required"
-        options.problem("type", f"{problem}: write a class in Python, and name it by {PREFIX}module.Class{similar}")
-        return None
-    try:
-        found = imported(plugin.type.removeprefix(PREFIX))
-        made = found() if isinstance(found, type) else found
-        configure, given = getattr(made, "configure", None), options.others()
-        if configure is not None:
-            configure(given)
-        elif given:
-            options.problem("type", f"{plugin.type} has no method configure, which takes {', '.join(sorted(given))}")
-    except HookNotFoundError as error:
-        options.problem("type", str(error))
-        return None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code may raise anything
-        options.problem("type", f"{plugin.type} cannot be used: {type(error).__name__}: {error}")
-        return None
-    function = getattr(made, "apply", None)
-    if not callable(function):
-        options.problem("type", f"{plugin.type} is not a class with a method apply(key, value)")
-        return None
-    release = cast("Callable[[], object] | None", getattr(made, "close", None))
-    return PythonPostProcessor(plugin.name, plugin.type, function, release)
+    made = configured_object(plugin.type, options, "apply(key, value)", [RESELECT])
+    return (
+        None
+        if made is None
+        else PythonPostProcessor(plugin.name, plugin.type, made.apply, getattr(made, "close", None))
+    )
 
 
 def first_failures(

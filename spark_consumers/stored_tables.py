@@ -3,8 +3,6 @@
 Nothing is written, not even to mend an interrupted run: ``rowtide verify`` reads tables that others use.
 """
 
-import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,15 +14,14 @@ from pyspark.sql import SparkSession
 
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import StateError
+from rowtide.spark_consumers.formats.delta import LOG, SEARCHED_COMMITS, log_commits
+from rowtide.spark_consumers.formats.parquet import COMMIT_FILE
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import own_session
 from rowtide.spark_consumers.kafka.naming import join, table_name
 from rowtide.spark_consumers.rows.evolution import Columns
 from rowtide.spark_consumers.state import Batch, Commit, StateStore
 
-_LOG, _PARQUET = "_delta_log", "_rowtide.json"
-_COMMIT_FILE = re.compile(r"[0-9]{20}\.json")
-_SEARCHED_COMMITS = 1000
 _BYTES_OF_A_PARTITION = 16 << 20
 """Bytes of files whose rows are in the driver's memory at a time."""
 
@@ -39,7 +36,7 @@ class StoredTable:
         batch: the last finished batch, with the offsets after it.
         version: the version that is read; ``None`` for Parquet, which has none.
         others: later commits of other writers that this version has.
-        spark: a session of its own.
+        spark: its own session.
     """
 
     path: str
@@ -82,7 +79,7 @@ class StoredTable:
         """Whether a Parquet table was written anew since it was opened: its old files are gone."""
         if self.version is not None:
             return False
-        commit = Commit.from_json(HadoopFiles(self.spark).read(join(self.path, _PARQUET)))
+        commit = Commit.from_json(HadoopFiles(self.spark).read(join(self.path, COMMIT_FILE)))
         return commit is None or commit.batch > self.batch.number
 
     def _frame(self) -> Any:
@@ -115,11 +112,11 @@ def stored_table(spark: SparkSession, output: str, state: str, topic: str, prefi
         raise StateError(f"there are files at {path}, but {state} has no offsets for the table: {given}")
     session = own_session(spark)
     session.conf.set("spark.sql.files.maxPartitionBytes", str(_BYTES_OF_A_PARTITION))
-    if _LOG in names:
+    if LOG in names:
         version, others = _delta_version(files, path, batch)
         return StoredTable(path, "delta", batch, version, others, session)
-    if _PARQUET in names:
-        commit = Commit.from_json(files.read(join(path, _PARQUET)))
+    if COMMIT_FILE in names:
+        commit = Commit.from_json(files.read(join(path, COMMIT_FILE)))
         if commit is None or commit.app_id != batch.app_id:
             raise StateError(f"{path} does not belong to the offsets in {state}: {given}")
         _require_plan(path, batch, commit)
@@ -134,28 +131,26 @@ def _delta_version(files: HadoopFiles, path: str, batch: Batch) -> tuple[int, tu
 
     What others have written since is part of the table, so it is compared, too.
     """
-    log = join(path, _LOG)
-    names = sorted(name for name in files.names(log) if _COMMIT_FILE.fullmatch(name))
-    version, others = int(names[-1][:20]) if names else 0, []
-    for name in reversed(names[-_SEARCHED_COMMITS:]):
-        actions = files.read(join(log, name))
-        info = _commit_info(actions)
-        commit = Commit.from_json(info.get("userMetadata") or "")
-        if commit is None:
-            if '"dataChange":true' in actions:
-                others.append(f"version {int(name[:20])} ({info.get('operation', 'an unknown operation')})")
-        elif commit.app_id != batch.app_id:
+    version: int | None = None
+    others: list[str] = []
+    for one in log_commits(files, path):
+        if version is None:
+            version = one.version
+        if one.commit is None:
+            if '"dataChange":true' in one.actions:
+                others.append(f"version {one.version} ({one.info.get('operation', 'an unknown operation')})")
+        elif one.commit.app_id != batch.app_id:
             raise StateError(
-                f"{path} has the rows of another topic: its commit {int(name[:20])} is of {commit.app_id}, and the "
+                f"{path} has the rows of another topic: its commit {one.version} is of {one.commit.app_id}, and the "
                 f"stored offsets are of {batch.app_id}. Give the --state that it was built with"
             )
-        elif commit.batch > batch.number:
-            version, others = int(name[:20]) - 1, []
+        elif one.commit.batch > batch.number:
+            version, others = one.version - 1, []
         else:
-            _require_plan(path, batch, commit)
+            _require_plan(path, batch, one.commit)
             return version, tuple(reversed(others))
     raise StateError(
-        f"the last {_SEARCHED_COMMITS} commits of {path} have none of rowtide tables for the stored offsets: the table "
+        f"the last {SEARCHED_COMMITS} commits of {path} have none of rowtide tables for the stored offsets: the table "
         "was made again by another writer, or its log was cleaned. Run rowtide tables when the topic has new records, "
         "or build it with --restart"
     )
@@ -167,14 +162,6 @@ def _require_plan(path: str, batch: Batch, commit: Commit) -> None:
             f"{path} was written by a run with other stored offsets (batch {batch.number}): give the --state that it "
             "was built with, or build it with rowtide tables --restart"
         )
-
-
-def _commit_info(actions: str) -> dict[str, Any]:
-    for line in actions.split("\n"):
-        if line.startswith('{"commitInfo":'):
-            info: dict[str, Any] = json.loads(line)["commitInfo"]
-            return info
-    return {}
 
 
 def _readable(name: str, kind: str) -> str:

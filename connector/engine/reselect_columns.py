@@ -18,11 +18,10 @@ from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.canonical import value_text
 from rowtide.connector.records.connect_values import conversion
-from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import connect_record
 from rowtide.connector.snapshot.chunks.key_condition import key_condition
-from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
+from rowtide.connector.snapshot.records import SnapshotTable
 from rowtide.connector.snapshot.structure.current_table import current_table
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_stream import StreamBroken
@@ -41,7 +40,6 @@ _KEYS = 500
 """How many rows a query looks up at most."""
 _COMMIT_S = 10
 """How long a commit may last after the transaction is in the binlog, in seconds: as with semi-synchronous replicas."""
-_NOWHERE = SourceOffset("", 0)
 _STREAMED = ("c", "u")
 _IMPRECISE = frozenset({"float", "double", "json"})
 
@@ -211,12 +209,8 @@ class ReselectColumns:
             condition = key_condition([form.columns[name].column for name in names], exact)
             if condition is None:
                 raise _NeverRead("a column of the key has a type whose values cannot be looked up")
-            query = (
-                f"SELECT {', '.join(form.table.selected)} FROM {server_queries.quoted_table(table)} WHERE {condition}"
-            )
-            for rows in session.rows(table, query, form.table.reader):
-                read = ReadTime(0, _NOWHERE, time.time_ns)
-                batch = form.table.batch(form.table.messages(rows, "true", read), 0, _NOWHERE)
+            for rows in session.rows(table, form.table.query(condition), form.table.reader):
+                batch = form.table.unplaced(rows, time.time_ns)
                 records = [connect_record(batch, message) for message in batch.messages]
                 key_of = _keys(form, names, records[0])
                 for record in records:

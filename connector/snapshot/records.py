@@ -18,7 +18,7 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.rows.messages import message_bytes, message_parts
 from rowtide.connector.rows.text_protocol_decoder import text_rows
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows
-from rowtide.connector.source.server_queries import selected
+from rowtide.connector.source.server_queries import quoted_table, selected
 from rowtide.envelope.converters.json import wrapping
 from rowtide.envelope.source import Snapshot, SourceTemplate
 from rowtide.envelope.table import TableSchema
@@ -61,6 +61,10 @@ class SnapshotTable:
     def selected(self) -> list[str]:
         """The expressions that select the columns."""
         return [selected(column, exact=self._settings.exact_values) for column in self.columns]
+
+    def query(self, where: str) -> str:
+        """The query for the rows that fulfil a condition, as SQL."""
+        return f"SELECT {', '.join(self.selected) or '1'} FROM {quoted_table(self.table.id)} WHERE {where}"
 
     @property
     def prepared(self) -> bool:
@@ -106,6 +110,16 @@ class SnapshotTable:
     def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
         """The batch of messages, with the offset after them."""
         return Batch(self.topic, -1, messages, offset, message_bytes(messages), ts_ms, self.schemas)
+
+    def unplaced(self, rows: Rows, clock: Callable[[], int]) -> Batch:
+        """The batch of rows that are read outside of a snapshot: without a place in the binlog.
+
+        Args:
+            rows: the rows.
+            clock: nanoseconds since the epoch.
+        """
+        nowhere = SourceOffset("", 0)
+        return self.batch(self.messages(rows, "true", ReadTime(0, nowhere, clock)), 0, nowhere)
 
 
 @dataclass(frozen=True, slots=True)

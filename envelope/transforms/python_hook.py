@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from rowtide.envelope.transforms.options import Options
+from rowtide.envelope.transforms.options import Options, suggestion
 from rowtide.envelope.transforms.record import ConnectRecord, Header, SchemaCache, TransformError
 from rowtide.envelope.transforms.validation import Check, check_record
 
@@ -34,6 +34,43 @@ def imported(name: str) -> Any:
         return getattr(importlib.import_module(module_name), attribute)
     except ModuleNotFoundError as error:
         raise HookNotFoundError(f"{PREFIX}{name}: {error}. Install it, or add its folder to PYTHONPATH") from error
+
+
+def configured_object(type_: str, options: Options, method: str, known: Iterable[str]) -> Any:
+    """Make the object of a class of the user's, and configure it; what is wrong becomes a problem of ``type``.
+
+    Args:
+        type_: the class, with :data:`PREFIX`.
+        options: those that were not read yet are given to its method ``configure``, if it has one.
+        method: the method that it must have, with its arguments, such as ``apply(key, value)``.
+        known: the names of Debezium's classes, one of which may have been meant.
+
+    Returns:
+        The object; ``None`` if there is a problem.
+    """
+    if not type_.startswith(PREFIX):
+        similar = suggestion(type_, known, of_class=True) if type_ else ""
+        problem = f"rowtide has no {type_}, and runs no classes in Java" if type_ else "is required"
+        options.problem("type", f"{problem}: write a class in Python, and name it by {PREFIX}module.Class{similar}")
+        return None
+    try:
+        found = imported(type_.removeprefix(PREFIX))
+        made = found() if isinstance(found, type) else found
+        configure, given = getattr(made, "configure", None), options.others()
+        if configure is not None:
+            configure(given)
+        elif given:
+            options.problem("type", f"{type_} has no method configure, which takes {', '.join(sorted(given))}")
+    except HookNotFoundError as error:
+        options.problem("type", str(error))
+        return None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code may raise anything
+        options.problem("type", f"{type_} cannot be used: {type(error).__name__}: {error}")
+        return None
+    if not callable(getattr(made, method.partition("(")[0], None)):
+        options.problem("type", f"{type_} is not a class with a method {method}")
+        return None
+    return made
 
 
 def _refuse(*_: object, **__: object) -> NoReturn:

@@ -14,7 +14,7 @@ from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.rows.text_protocol_rows import Rows
 from rowtide.connector.snapshot.chunks.key_ranges import Bound, KeyRanges, row_key
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView, open_table_view
-from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
+from rowtide.connector.snapshot.records import SnapshotTable
 from rowtide.connector.snapshot.structure import plan
 from rowtide.connector.snapshot.structure.current_table import current_table
 from rowtide.connector.snapshot.view.committed_position import committed_position
@@ -26,7 +26,6 @@ from rowtide.verify.positions import Server
 
 _CHUNK_ROWS = 5_000
 _COMMITS_S = 60
-_NOWHERE = SourceOffset("", 0)
 
 
 class SentRecord(NamedTuple):
@@ -170,15 +169,12 @@ class Source:
 
     def rows(self, table: SourceTable, where: str, more: str = "") -> Iterator[Rows]:
         """Read the rows that fulfil two conditions."""
-        selected = ", ".join(table.form.selected) or "1"
         condition = f"({where})" + (f" AND ({more})" if more else "")
-        query = f"SELECT {selected} FROM {server_queries.quoted_table(table.id)} WHERE {condition}"
-        return self.session.rows(table.id, query, table.form.reader)
+        return self.session.rows(table.id, table.form.query(condition), table.form.reader)
 
     def records(self, table: SourceTable, rows: Rows) -> Iterator[SentRecord]:
         """The records that the connector would send for rows."""
-        form = table.form
-        batch = form.batch(form.messages(rows, "true", ReadTime(0, _NOWHERE, time.time_ns)), 0, _NOWHERE)
+        batch = table.form.unplaced(rows, time.time_ns)
         if self._transformer is not None:
             batch = self._transformer.batch(batch)
         for piece in batch.destinations():

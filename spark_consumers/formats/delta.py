@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -21,6 +21,7 @@ from rowtide.spark_consumers.formats.merge import (
     upsert,
 )
 from rowtide.spark_consumers.jvm.driver import java_class, java_session
+from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import configured
 from rowtide.spark_consumers.kafka.naming import join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
@@ -36,8 +37,10 @@ _CACHED_SOURCE = {
 Delta would copy its source, and refuse one that is cached: a cached table may be read again at another version. Records
 are the same when they are read again, and so is the last one of each key.
 """
+LOG = "_delta_log"
+"""The directory of a table's log, in its own."""
 _COMMIT_FILE = re.compile(r"[0-9]{20}\.json")
-_SEARCHED_COMMITS = 1000
+SEARCHED_COMMITS = 1000
 """How many commits are searched for the newest one of rowtide: it is mostly the last."""
 
 
@@ -179,14 +182,36 @@ class DeltaFormat(DirectoryFormat):
 
         Other writers may have continued the log. Its files are read here: ``DESCRIBE HISTORY`` runs a job for that.
         """
-        files, log = self._files, join(path, "_delta_log")
-        names = sorted((name for name in files.names(log) if _COMMIT_FILE.fullmatch(name)), reverse=True)
-        for name in names[:_SEARCHED_COMMITS]:
-            found = _commit_info(files.read(join(log, name)))
-            commit = Commit.from_json(found.get("userMetadata") or "")
-            if commit is not None and commit.app_id == app_id:
-                return commit, found.get("operationMetrics") or {}
+        for one in log_commits(self._files, path):
+            if one.commit is not None and one.commit.app_id == app_id:
+                return one.commit, one.info.get("operationMetrics") or {}
         return None, {}
+
+
+class LogCommit(NamedTuple):
+    """A commit in the log of a table.
+
+    Attributes:
+        version: the version of the table that it makes.
+        actions: its text, a JSON object in each line.
+        info: its provenance.
+        commit: its identity, if it is of ``rowtide tables``.
+    """
+
+    version: int
+    actions: str
+    info: Mapping[str, Any]
+    commit: Commit | None
+
+
+def log_commits(files: HadoopFiles, path: str) -> Iterator[LogCommit]:
+    """Yield the last commits of a table, the newest first: at most :data:`SEARCHED_COMMITS`."""
+    log = join(path, LOG)
+    names = sorted((name for name in files.names(log) if _COMMIT_FILE.fullmatch(name)), reverse=True)
+    for name in names[:SEARCHED_COMMITS]:
+        actions = files.read(join(log, name))
+        info = _commit_info(actions)
+        yield LogCommit(int(name[:20]), actions, info, Commit.from_json(info.get("userMetadata") or ""))
 
 
 def _commit_info(actions: str) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from rowtide.spark_consumers.rows.changes import DELETED
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.state import Commit
 
-_COMMIT_FILE = "_rowtide.json"
+COMMIT_FILE = "_rowtide.json"
 
 
 class ParquetFormat(DirectoryFormat):
@@ -97,7 +97,7 @@ class ParquetFormat(DirectoryFormat):
         return newest if newest is not None and newest.app_id == app_id else None
 
     def _commit(self, path: str) -> Commit | None:
-        file = join(path, _COMMIT_FILE)
+        file = join(path, COMMIT_FILE)
         if not self._files.exists(file):
             return None
         commit = Commit.from_json(self._files.read(file))
@@ -113,7 +113,7 @@ class ParquetFormat(DirectoryFormat):
             return
         new, old = _scratch(path, "new"), _scratch(path, "old")
         rows.write.mode("overwrite").parquet(new)
-        self._files.create(join(new, _COMMIT_FILE), commit.to_json())
+        self._files.create(join(new, COMMIT_FILE), commit.to_json())
         self._files.delete(old)
         if self._files.exists(path):
             self._files.rename(path, old)
@@ -125,7 +125,7 @@ class ParquetFormat(DirectoryFormat):
         """Complete or undo an interrupted replacement."""
         new, old = _scratch(path, "new"), _scratch(path, "old")
         if not self._files.exists(path):
-            if self._files.exists(join(new, _COMMIT_FILE)):  # written last: the directory is complete
+            if self._files.exists(join(new, COMMIT_FILE)):  # written last: the directory is complete
                 self._files.rename(new, path)
             elif self._files.exists(old):
                 self._files.rename(old, path)

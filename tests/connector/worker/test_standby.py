@@ -124,6 +124,11 @@ class Pair:
     def task(self) -> Task:
         return self.connector.tasks[-1]
 
+    async def begins(self) -> None:
+        """Give it the first lock, and wait until the connector runs."""
+        self.locks[0].give(owned=True)
+        await until(lambda: self.task.runs)
+
 
 def during(use: Callable[[Pair], Awaitable[None]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "_STOP_POLL_S", 0.01)
@@ -145,8 +150,7 @@ def during(use: Callable[[Pair], Awaitable[None]], monkeypatch: pytest.MonkeyPat
 def test_it_runs_while_it_has_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     async def use(pair: Pair) -> None:
         for _ in range(2):
-            pair.locks[0].give(owned=True)
-            await until(lambda: pair.task.runs)
+            await pair.begins()
             first = pair.task
             pair.locks[0].give(owned=False)
             assert first.stopped, "it stops in the thread that loses the lock"
@@ -159,8 +163,7 @@ def test_it_runs_while_it_has_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_process_that_has_slept_gives_the_lock_back(monkeypatch: pytest.MonkeyPatch) -> None:
     async def use(pair: Pair) -> None:
-        pair.locks[0].give(owned=True)
-        await until(lambda: pair.task.runs)
+        await pair.begins()
         first = pair.task
         pair.standby._lapsed(6.5)
         assert first.stopped
@@ -177,8 +180,7 @@ def test_a_process_that_has_slept_gives_the_lock_back(monkeypatch: pytest.Monkey
 
 def test_a_connector_that_hangs_after_a_sleep_does_not_keep_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     async def use(pair: Pair) -> None:
-        pair.locks[0].give(owned=True)
-        await until(lambda: pair.task.runs)
+        await pair.begins()
         hanging = pair.task
         hanging.stop = lambda _timeout=None: False  # type: ignore[method-assign]
         pair.standby._lapsed(6.5)
@@ -197,8 +199,7 @@ def test_one_that_was_fenced_stands_by_if_another_has_the_lock(
     """Kafka or the database server is the first to notice that another copy runs."""
 
     async def use(pair: Pair) -> None:
-        pair.locks[0].give(owned=True)
-        await until(lambda: pair.task.runs)
+        await pair.begins()
         first = pair.task
         first.fail(kind("another one"))
         await until(lambda: pair.ended)
@@ -206,16 +207,14 @@ def test_one_that_was_fenced_stands_by_if_another_has_the_lock(
         pair.locks[0].give(owned=False)
         await until(lambda: pair.task is not first and pair.standby._steps.empty())
         assert pair.connector.failure is None
-        pair.locks[0].give(owned=True)
-        await until(lambda: pair.task.runs)
+        await pair.begins()
 
     during(use, monkeypatch)
 
 
 def test_one_that_was_fenced_by_a_process_without_a_lock_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     async def use(pair: Pair) -> None:
-        pair.locks[0].give(owned=True)
-        await until(lambda: pair.task.runs)
+        await pair.begins()
         pair.task.fail(ProducerFenced("another one"))
         await until(lambda: pair.ended == [True, False])
         assert "another one. If that is a copy of this connector, set rowtide.standby=true" in str(
@@ -236,8 +235,7 @@ def test_one_that_was_fenced_by_a_process_without_a_lock_fails(monkeypatch: pyte
 
 def test_one_that_has_failed_leaves_the_lock_and_gets_it_after_a_restart_only(monkeypatch: pytest.MonkeyPatch) -> None:
     async def use(pair: Pair) -> None:
-        pair.locks[0].give(owned=True)
-        await until(lambda: pair.task.runs)
+        await pair.begins()
         pair.task.fail(RuntimeError("no such table"))
         await until(lambda: pair.locks[0].closed)
         assert pair.ended == [False]
@@ -256,8 +254,7 @@ def test_one_that_has_failed_and_is_held_needs_its_lock_to_be_resumed(monkeypatc
     """As when its position is changed: stop, PATCH offsets, resume."""
 
     async def use(pair: Pair) -> None:
-        pair.locks[0].give(owned=True)
-        await until(lambda: pair.task.runs)
+        await pair.begins()
         pair.task.fail(RuntimeError("no such position"))
         await until(lambda: pair.locks[0].closed)
         await pair.connector.hold("STOPPED")
@@ -274,8 +271,7 @@ def test_one_that_has_ended_needs_its_lock_to_be_restarted(monkeypatch: pytest.M
     """With snapshot.mode=initial_only a connector ends without a failure."""
 
     async def use(pair: Pair) -> None:
-        pair.locks[0].give(owned=True)
-        await until(lambda: pair.task.runs)
+        await pair.begins()
         pair.task.stopped = True
         pair.task._on_end()
         await until(lambda: pair.locks[0].closed)
@@ -288,8 +284,7 @@ def test_one_that_has_ended_needs_its_lock_to_be_restarted(monkeypatch: pytest.M
 
 def test_one_that_is_restarted_before_its_failure_is_noticed_keeps_its_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     async def use(pair: Pair) -> None:
-        pair.locks[0].give(owned=True)
-        await until(lambda: pair.task.runs)
+        await pair.begins()
         first = pair.task
         first.failure = RuntimeError("gone")
         await pair.connector.rerun()
