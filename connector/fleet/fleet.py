@@ -16,7 +16,6 @@ from mode import Service
 from rowtide.connector.config import Configuration, ConfigurationError, Problem
 from rowtide.connector.config.catalogue.running import SANITIZE_PATTERN
 from rowtide.connector.config.secret import DEFAULT_SANITIZE_PATTERN, MASK, Sanitizer, masked_name
-from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
 from rowtide.connector.errors import SignalError
 from rowtide.connector.fleet.configurations import (
     BrokenRecord,
@@ -36,7 +35,7 @@ from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_r
 from rowtide.connector.fleet.topic_log import TopicLog
 from rowtide.connector.kafka_producer.batches.partitions import murmur2
 from rowtide.connector.worker.connectors import Failure, with_share
-from rowtide.connector.worker.failures import StopTimeoutError, describe
+from rowtide.connector.worker.failures import CONTEST_S, StopTimeoutError, describe, is_taken_over
 from rowtide.connector.worker.lease import Lease
 from rowtide.connector.worker.offsets import alter_offsets, offsets_of
 from rowtide.connector.worker.service import ConnectorService
@@ -93,10 +92,6 @@ def _with_secrets(properties: Mapping[str, str], known: Mapping[str, str]) -> di
     return {name: known[name] if text == MASK else text for name, text in named.items()}
 
 
-def _is_fenced(failure: BaseException | None) -> bool:
-    return isinstance(failure, ProducerFenced | TakenOver)
-
-
 @dataclass(slots=True)
 class _Run:
     """A connector that runs here, or has failed here.
@@ -105,13 +100,29 @@ class _Run:
         connector: what it was started from.
         service: what runs it; ``None`` if its configuration is wrong.
         failure: what is wrong with its configuration; ``None`` if it has started.
-        again_at: when it may start again after another worker has fenced it, in seconds of the monotonic clock.
+        again_at: when it may start again after another process has taken it over, in seconds of the monotonic clock.
+        taken_at: when another process has taken over the run before it, which this worker never lost.
+        contested: whether that has happened again soon after: it would never end.
     """
 
     connector: Connector
     service: ConnectorService | None = None
     failure: ConfigurationError | None = None
     again_at: float | None = None
+    taken_at: float | None = None
+    contested: bool = False
+
+    @property
+    def ended_by(self) -> BaseException | None:
+        """What has ended it, or what is wrong with its configuration."""
+        if self.service is None:
+            return self.failure
+        return self.service.connector.failure or self.service.failure
+
+    @property
+    def taken_over(self) -> bool:
+        """Whether another process has taken it over, and it begins again if it stays with this worker."""
+        return is_taken_over(self.ended_by) and not self.contested
 
 
 class Fleet(Service):
@@ -335,7 +346,7 @@ class Fleet(Service):
 
     def _request(self, request: Restart) -> None:
         run = self._runs.get(request.name)
-        if run is not None and (not request.only_failed or self._failure_of(run) is not None):
+        if run is not None and (not request.only_failed or run.ended_by is not None):
             self._restarts.add(request.name)
 
     def _begin(self) -> None:
@@ -434,33 +445,31 @@ class Fleet(Service):
             return False
         if run.service.connector.state == "STOPPED":  # by the lease
             return True
-        if _is_fenced(self._failure_of(run)):
-            if run.again_at is None:
-                run.again_at = time.monotonic() + self.settings.session_s
-            return time.monotonic() >= run.again_at
-        return False
+        return run.taken_over and run.again_at is not None and time.monotonic() >= run.again_at
 
     async def _step(self, name: str) -> None:
         """Stop the connector if it runs, and start it if it shall run."""
+        before = self._runs.get(name)
+        taken_at = time.monotonic() if before is not None and before.taken_over and name not in self._restarts else None
         self._restarts.discard(name)
         await self._stop_run(name)
         wanted = self._wanted(name)
         if wanted is not None and not self.should_stop:
-            self._runs[name] = await self._start_run(wanted)
+            await self._start_run(wanted, taken_at)
 
-    async def _start_run(self, connector: Connector) -> _Run:
+    async def _start_run(self, connector: Connector, taken_at: float | None) -> None:
+        name = connector.name
         try:
-            config = await asyncio.to_thread(
-                connector_configuration, self.settings, connector.name, connector.properties
-            )
+            config = await asyncio.to_thread(connector_configuration, self.settings, name, connector.properties)
         except ConfigurationError as error:
-            log.warning("connector %s cannot start: %s", connector.name, error)
-            return _Run(connector, failure=error)
+            log.warning("connector %s cannot start: %s", name, error)
+            self._runs[name] = _Run(connector, failure=error)
+            return
         service = ConnectorService(self._sharing_memory(config), beacon=self.beacon, loop=self.loop)
-        service.on_end = lambda: self._ended(connector.name)
-        self.services[connector.name] = service
+        service.on_end = lambda: self._ended(name)
+        self._runs[name] = _Run(connector, service, taken_at=taken_at)
+        self.services[name] = service
         await service.maybe_start()
-        return _Run(connector, service)
 
     async def _stop_run(self, name: str) -> None:
         run = self._runs.get(name)
@@ -484,18 +493,16 @@ class Fleet(Service):
 
     def _ended(self, name: str) -> None:
         run = self._runs.get(name)
-        failure = None if run is None else self._failure_of(run)
-        if _is_fenced(failure):
-            log.info("connector %s: another worker has taken it over", name)
-        elif failure is not None:
+        if run is None:
+            return
+        now = time.monotonic()
+        run.contested = run.taken_at is not None and now - run.taken_at < CONTEST_S
+        if run.taken_over:
+            run.again_at = now + self.settings.session_s
+            log.info("connector %s: another process has taken it over", name)
+        elif (failure := run.ended_by) is not None:
             self.on_failure((name, failure))
         self._changed.set()
-
-    @staticmethod
-    def _failure_of(run: _Run) -> BaseException | None:
-        if run.service is None:
-            return run.failure
-        return run.service.connector.failure or run.service.failure
 
     def _status(self, state: str, trace: str = "") -> ConnectorStatus:
         return ConnectorStatus(state, self._worker_id(), self._generation, trace)
@@ -507,8 +514,8 @@ class Fleet(Service):
         run = self._runs.get(name)
         if run is None:  # only now has a connector that is stopped stored its last position
             return None if connector.target is Target.STARTED else self._status(connector.target.value)
-        failure = self._failure_of(run)
-        if failure is not None and not _is_fenced(failure):
+        failure = run.ended_by
+        if failure is not None and not run.taken_over:
             return self._status("FAILED", describe(failure))
         state = "RESTARTING" if run.service is None or failure is not None else run.service.connector.state
         return self._status(connect_state(state))

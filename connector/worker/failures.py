@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 
 from rowtide.connector.check.findings import CheckFailedError
 from rowtide.connector.config.errors import ConfigurationError
+from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
 from rowtide.connector.errors import ConnectorError, exhausted
+from rowtide.connector.source.binlog_stream import ReplicaReplaced
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.connection.tls import TlsError
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -29,6 +31,9 @@ EXPECTED = (
 )
 """Errors whose message says what is wrong and what to do; a traceback would not help the user."""
 
+CONTEST_S = 60.0
+"""If a connector is taken over twice in this time from the process that may run it, another program will not stop."""
+
 
 class StopTimeoutError(ConnectorError):
     """The connector did not stop within ``task.shutdown.graceful.timeout.ms``.
@@ -42,6 +47,11 @@ class StopTimeoutError(ConnectorError):
             f"it did not stop within task.shutdown.graceful.timeout.ms={limit_ms}, because a server does not answer; "
             "undelivered changes are read again at the next start"
         )
+
+
+def is_taken_over(failure: BaseException | None) -> bool:
+    """Whether a connector has ended because another process runs it: Kafka or the database server says so."""
+    return isinstance(failure, ProducerFenced | TakenOver | ReplicaReplaced)
 
 
 def report(failure: BaseException, connector: str, *, as_log: bool = False) -> None:

@@ -15,6 +15,7 @@ in transactions with the same transactional id, and the one that starts later en
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -22,8 +23,8 @@ from mode import Service
 
 from rowtide.connector.check import Severity, check_database
 from rowtide.connector.config import Configuration
-from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
-from rowtide.connector.source.binlog_stream import ReplicaReplaced
+from rowtide.connector.delivery.errors import TakenOver
+from rowtide.connector.worker.failures import CONTEST_S, is_taken_over
 from rowtide.connector.worker.group_lock import SESSION_S, GroupLock
 from rowtide.connector.worker.lease import Lease
 from rowtide.connector.worker.service import ConnectorService
@@ -63,8 +64,8 @@ class Standby(Service):
     Args:
         connector: the connector, which stands by from now on.
         lock: makes a lock; see ``GroupLock``.
-        patience: seconds in which the lock must be lost after the connector was fenced; otherwise it was fenced by a
-            process that needs no lock.
+        patience: seconds in which the lock must be lost after the connector was fenced. Otherwise it was a process
+            without the lock: a copy that has slept and does not know it yet, or a program that needs no lock.
     """
 
     logger = ConnectorService.logger
@@ -82,6 +83,7 @@ class Standby(Service):
         self._patience = patience
         self._lock: Lock | None = None
         self._lost = False  # since the connector began
+        self._contested_at: float | None = None
         self._waits = False  # for another copy
         self._unreachable: str | None = None
         self._unfit: str | None = None
@@ -106,7 +108,7 @@ class Standby(Service):
         """Take notice that the connector has ended; returns whether it stands by instead of having failed."""
         if self._connector.failure is not None:
             return False
-        if isinstance(failure, ProducerFenced | TakenOver | ReplicaReplaced):
+        if failure is not None and is_taken_over(failure):
             self._connector.lapse()
             self._next(lambda: self._fenced(failure))
             return True
@@ -197,13 +199,17 @@ class Standby(Service):
         self._withdraw(reason, self._leave, self._connector.withdraw, self._join)  # others need not wait for its thread
 
     async def _fenced(self, failure: BaseException) -> None:
-        """Stand by, if another copy has the lock. Otherwise a program without one runs the connector."""
+        """Stand by, if another copy has the lock. Otherwise begin again, but not soon after the last time."""
         await self._connector.withdraw()
         for _ in range(round(self._patience / _LOOK_S)):
             if self._lost or self.should_stop:
                 log.info("connector %s: another process has taken it over", self._connector.config.name)
                 return
             await self.sleep(_LOOK_S)
+        before, self._contested_at = self._contested_at, time.monotonic()
+        if before is None or self._contested_at - before > CONTEST_S:
+            await self._taken()
+            return
         await self._fail(
             TakenOver(f"{failure}. If that is a copy of this connector, set rowtide.standby=true for it, too")
         )

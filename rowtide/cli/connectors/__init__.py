@@ -179,6 +179,13 @@ def _files_of(given: str) -> list[str]:
     )
 
 
+def no_files(connectors: Sequence[str]) -> Problem:
+    """The problem that the directories of --connector have no configuration file."""
+    suffixes = ", ".join(sorted(SUFFIXES))
+    where = ", ".join(connectors)
+    return Problem("--connector", f"no configuration file is in {where}: its suffix is one of {suffixes}")
+
+
 def require_files(found: Collection[str], connectors: Sequence[str]) -> None:
     """Refuse directories without a configuration file.
 
@@ -186,10 +193,7 @@ def require_files(found: Collection[str], connectors: Sequence[str]) -> None:
         click.ClickException: nothing was found.
     """
     if not found:
-        suffixes = ", ".join(sorted(SUFFIXES))
-        raise click.ClickException(
-            f"no configuration file is in {', '.join(connectors)}: its suffix is one of {suffixes}"
-        )
+        raise click.ClickException(no_files(connectors).message)
 
 
 def given_twice(connectors: Sequence[str]) -> list[Problem]:

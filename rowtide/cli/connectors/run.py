@@ -15,6 +15,7 @@ from rowtide.cli.connectors import (
     given_twice,
     ignore_unsupported_option,
     log_options,
+    no_files,
     read_configurations,
     require_files,
     sink_option,
@@ -110,6 +111,8 @@ def run(
             raise ConfigurationError([(str(error.filename), f"cannot be read: {error.strerror}")]) from None
         if twice:
             raise ConfigurationError(twice)
+        if not files:  # a volume that is not mounted rather than the wish to stop all connectors
+            raise ConfigurationError([no_files(connectors)])
         read = read_each(files, more)
         refused = {
             file: ConfigurationError([problem])

@@ -113,6 +113,11 @@ def test_a_directory_has_a_connector_in_each_file(tmp_path: Path, monkeypatch: p
     (folder / "c.yaml").symlink_to(folder / "..data" / "c.yaml")
     assert "cannot be read: No such file" in str(files.read()[str(folder / "c.yaml")]), "its connector does not stop"
 
+    for file in folder.iterdir():
+        file.rename(folder / f".{file.name}")
+    with pytest.raises(ConfigurationError, match="--connector: no configuration file is in"):
+        files.read()
+
     def no_access(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rowtide.connector.config import ConfigurationError
+from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.fleet.configurations import restart_record
 from rowtide.connector.fleet.fleet import Fleet, Member
+from rowtide.connector.source.binlog_stream import ReplicaReplaced
 from rowtide.connector.worker.web.connect_rest import BadRequest, StoreUnavailable
 from tests.connector.fleet.test_settings import CONNECTOR, settings
+from tests.connector.worker.test_standby import until
+from tests.support.processes.made_tasks import Connector, Task
 
 if TYPE_CHECKING:
     from rowtide.connector.fleet.configurations import Record
@@ -92,5 +98,45 @@ def test_offsets_stay_once_a_connector_shall_run(run: Callable[[Callable[[Fleet]
         await fleet.put("shop", CONNECTOR)
         with pytest.raises(BadRequest, match="shop is not stopped any more"):
             await Member(fleet, "shop").alter_offsets(None)
+
+    run(use)
+
+
+@pytest.mark.parametrize("kind", [ProducerFenced, TakenOver, ReplicaReplaced])
+def test_one_that_is_taken_over_begins_again_once(
+    run: Callable[[Callable[[Fleet], Awaitable[None]]], None],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[ConnectorError],
+) -> None:
+    """A worker that wakes may take a connector back for a moment. A program outside of the fleet does not stop."""
+    monkeypatch.setattr("rowtide.connector.fleet.fleet.ConnectorService", Connector)
+
+    async def use(fleet: Fleet) -> None:
+        failures: list[tuple[str, BaseException]] = []
+        fleet.on_failure = failures.append
+        fleet.assigned(range(32))
+        fleet._begin()
+        await fleet.put("shop", CONNECTOR)
+        working = asyncio.ensure_future(fleet._reconcile(fleet))
+
+        async def taken_over() -> Task:
+            await until(lambda: "shop" in fleet.services and fleet.services["shop"].connector.runs)
+            task: Task = fleet.services["shop"].connector  # type: ignore[assignment]
+            task.fail(kind("another one"))
+            await asyncio.sleep(0.1)
+            return task
+
+        first = await taken_over()
+        assert fleet.state_of("shop").state == "RESTARTING"
+        fleet._runs["shop"].again_at = 0.0
+        second = await taken_over()
+        assert second is not first
+        assert (fleet.state_of("shop").state, len(failures)) == ("FAILED", 1)
+        assert "another one" in fleet.state_of("shop").trace
+        fleet._apply(fleet.settings.config_topic, *restart_record("shop", only_failed=True), 100)
+        await until(lambda: fleet.services["shop"].connector is not second)
+        await taken_over()
+        assert fleet.state_of("shop").state == "RESTARTING", "somebody has restarted it since"
+        working.cancel()
 
     run(use)

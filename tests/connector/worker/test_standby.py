@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,59 +19,16 @@ from rowtide.connector.fleet.settings import connector_configuration, fleet_sett
 from rowtide.connector.source.binlog_stream import ReplicaReplaced
 from rowtide.connector.worker import group_lock, service, standby
 from rowtide.connector.worker.connectors import Connectors
+from rowtide.connector.worker.failures import CONTEST_S
 from rowtide.connector.worker.group_lock import client_id, digest_of
 from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.standby import Standby
 from rowtide.topics.errors import TopicError
 from tests.support.configurations import PROPERTIES
 from tests.support.processes.made_statuses import status
+from tests.support.processes.made_tasks import Connector, Task
 
 STANDBY = {**PROPERTIES, "rowtide.standby": "true"}
-
-
-class Task:
-    """A task that runs until it is stopped or fails."""
-
-    current = SimpleNamespace(delivery=None)
-    left_behind = False
-
-    def __init__(self, on_end: Callable[[], None]) -> None:
-        self.started = self.stopped = False
-        self.failure: BaseException | None = None
-        self._on_end = on_end
-
-    @property
-    def over(self) -> bool:
-        return not self.started or self.ended
-
-    @property
-    def ended(self) -> bool:
-        return self.stopped or self.failure is not None
-
-    @property
-    def runs(self) -> bool:
-        return self.started and not self.ended
-
-    def start(self) -> None:
-        self.started = True
-
-    def stop(self, _timeout: float | None = None) -> bool:
-        self.stopped = True
-        return True
-
-    def fail(self, failure: BaseException) -> None:
-        self.failure = failure
-        self._on_end()
-
-
-class Connector(ConnectorService):
-    """A connector with such tasks."""
-
-    def _new_task(self) -> ConnectorTask:
-        self._tasks_made += 1
-        number = self._tasks_made
-        self.tasks = [*getattr(self, "tasks", []), Task(lambda: self._ended(number, None))]
-        return self.tasks[-1]  # type: ignore[return-value]
 
 
 class Lock:
@@ -212,11 +169,30 @@ def test_one_that_was_fenced_stands_by_if_another_has_the_lock(
     during(use, monkeypatch)
 
 
+def test_one_that_was_fenced_by_a_copy_that_has_slept_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That copy gives way when it notices: nobody else would run the connector."""
+
+    async def use(pair: Pair) -> None:
+        await pair.begins()
+        for again in (1, 2):
+            first = pair.task
+            first.fail(ProducerFenced("another one"))
+            await until(lambda first=first: pair.task is not first and pair.task.runs)
+            assert pair.ended == [True] * again
+            pair.standby._contested_at = time.monotonic() - CONTEST_S - 1
+        assert len(pair.locks) == 1
+
+    during(use, monkeypatch)
+
+
 def test_one_that_was_fenced_by_a_process_without_a_lock_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     async def use(pair: Pair) -> None:
         await pair.begins()
+        first = pair.task
+        first.fail(ProducerFenced("another one"))
+        await until(lambda: pair.task is not first and pair.task.runs)
         pair.task.fail(ProducerFenced("another one"))
-        await until(lambda: pair.ended == [True, False])
+        await until(lambda: pair.ended == [True, True, False])
         assert "another one. If that is a copy of this connector, set rowtide.standby=true" in str(
             pair.connector.failure
         )
