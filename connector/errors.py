@@ -154,6 +154,10 @@ class EngineTypeError(EngineError, TypeError):
     """An argument has another type than the engine's method takes."""
 
 
+class RowTypeError(EngineError):
+    """A row does not fit the class that it was to be an object of: its structure or its values are other ones."""
+
+
 class SignalError(ConnectorError):
     """A signal that cannot be carried out; the connector continues without it.
 

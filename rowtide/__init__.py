@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rowtide.connector.delivery.sinks import FileSink, HttpSink, Record, RecordSink, StreamSink
     from rowtide.connector.engine.changes.batch import ChangeBatch
     from rowtide.connector.engine.engine import Engine, capture
+    from rowtide.connector.engine.models import models
     from rowtide.connector.errors import (
         ConnectorError,
         EngineError,
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
         OffsetError,
         PositionPurged,
         ProtocolError,
+        RowTypeError,
         SchemaError,
         SignalError,
         SnapshotError,
         UnknownTable,
         UnparsedDdl,
     )
-    from rowtide.connector.records.change import UNAVAILABLE, Change, Geometry, Row, SourcePosition, TransactionOrder
+    from rowtide.connector.records.change import Change, Geometry, Row, SourcePosition, TransactionOrder
+    from rowtide.connector.records.unavailable import UNAVAILABLE, Unavailable
     from rowtide.connector.signals.signal import Signal
     from rowtide.connector.source.binlog_stream import StreamBroken, StreamRefused
     from rowtide.connector.source.connection import DatabaseUnreachableError
@@ -77,6 +80,7 @@ _MODULES = {
     "RecordSink": "rowtide.connector.delivery.sinks",
     "RegistryUnavailable": "rowtide.decoder.errors",
     "Row": "rowtide.connector.records.change",
+    "RowTypeError": "rowtide.connector.errors",
     "SchemaError": "rowtide.connector.errors",
     "SchemaHistoryError": "rowtide.schema_history.errors",
     "Signal": "rowtide.connector.signals.signal",
@@ -91,10 +95,12 @@ _MODULES = {
     "TopicError": "rowtide.topics.errors",
     "TopicReader": "rowtide.decoder.topics",
     "TransactionOrder": "rowtide.connector.records.change",
-    "UNAVAILABLE": "rowtide.connector.records.change",
+    "UNAVAILABLE": "rowtide.connector.records.unavailable",
+    "Unavailable": "rowtide.connector.records.unavailable",
     "UnknownTable": "rowtide.connector.errors",
     "UnparsedDdl": "rowtide.connector.errors",
     "capture": "rowtide.connector.engine.engine",
+    "models": "rowtide.connector.engine.models",
     "read_topics": "rowtide.decoder.topics",
 }
 
@@ -130,6 +136,7 @@ __all__ = [
     "RecordSink",
     "RegistryUnavailable",
     "Row",
+    "RowTypeError",
     "SchemaError",
     "SchemaHistoryError",
     "Signal",
@@ -144,10 +151,12 @@ __all__ = [
     "TopicError",
     "TopicReader",
     "TransactionOrder",
+    "Unavailable",
     "UnknownTable",
     "UnparsedDdl",
     "__version__",
     "capture",
+    "models",
     "read_topics",
 ]
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from typing import Any
 
-from rowtide.connector.records.change import UNAVAILABLE, Geometry, JsonText
+from rowtide.connector.records.change import Geometry, JsonText
+from rowtide.connector.records.unavailable import UNAVAILABLE
 
 NULL, UNKNOWN = "-", "?"
 """The texts of NULL, and of a value that the binlog omits."""

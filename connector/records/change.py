@@ -3,9 +3,12 @@
 import datetime as dt
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
+from rowtide.connector.records.typed_rows import typed_row
 from rowtide.schema_history.model import Table
+
+T = TypeVar("T")
 
 Op = Literal["r", "c", "u", "d", "t"]
 """Read by a snapshot, created, updated, deleted; table truncated."""
@@ -52,28 +55,6 @@ class TransactionOrder(NamedTuple):
     id: str
     total_order: int
     data_collection_order: int
-
-
-class Unavailable:
-    """The type of :data:`UNAVAILABLE`."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "rowtide.UNAVAILABLE"
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __reduce__(self) -> str:
-        return "UNAVAILABLE"  # copies and pickles are the same object, so that "is" works
-
-
-UNAVAILABLE: Final = Unavailable()
-"""The value of a column that the binlog leaves out (``binlog_row_image`` is NOBLOB or MINIMAL).
-
-It is not known: unchanged by an update, the default of the column in an INSERT with MINIMAL.
-"""
 
 
 class Geometry(NamedTuple):
@@ -137,7 +118,7 @@ class Row(Mapping[str, Any]):
     ``datetime.date``, ``datetime.datetime`` (naive for DATETIME, in UTC for TIMESTAMP), ``datetime.timedelta`` (TIME),
     the parsed document (MySQL's JSON; MariaDB's is a ``str``), :class:`Geometry`, ``list[float]`` (VECTOR), ``None``
     for NULL. A date that Python's calendar lacks (``0000-00-00``, ``2024-02-00``) is the ``str`` that MySQL prints. A
-    column that the binlog leaves out is :data:`UNAVAILABLE`. The JSON document ``null`` is ``None``, too:
+    column that the binlog leaves out is :data:`~rowtide.UNAVAILABLE`. The JSON document ``null`` is ``None``, too:
     :meth:`json_text` tells it (``"null"``) from NULL (``None``).
     """
 
@@ -244,6 +225,28 @@ class Change:
     def after(self) -> Row | None:
         """The row after the change; ``None`` for ``d`` and ``t``."""
         return None if self._after is None else Row(self._layout.places, self._after)
+
+    def before_as(self, cls: type[T]) -> T | None:
+        """The row before the change as an object of a class; see :meth:`after_as`."""
+        before = self.before
+        return None if before is None else typed_row(cls, before, str(self.schema.id))
+
+    def after_as(self, cls: type[T]) -> T | None:
+        """The row after the change as an object of a class; ``None`` for ``d`` and ``t``.
+
+        Args:
+            cls: a dataclass or a pydantic model with a field for each column that is needed, such as those that
+                :func:`rowtide.models` writes. A field whose column has another name gives it in its metadata
+                (``field(metadata={"column": "class"})``) or as its alias. Columns without a field are ignored.
+
+        Raises:
+            EngineTypeError: the class is neither.
+            RowTypeError: the row lacks the column of a field without a default, or has a value that the field does not
+                take, such as NULL for ``int``. A date that Python lacks becomes ``None`` if the field takes ``None``
+                and no ``str``.
+        """
+        after = self.after
+        return None if after is None else typed_row(cls, after, str(self.schema.id))
 
     @property
     def transaction(self) -> TransactionOrder | None:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
 from typing import Any, Literal, cast
 
-from rowtide.connector.records.change import UNAVAILABLE, Geometry, JsonText
+from rowtide.connector.records.change import Geometry, JsonText
+from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.connector.rows.compiled_source import define
 from rowtide.envelope.json.java_numbers import float_text, to_float32
 from rowtide.envelope.json.text import decimal_scale

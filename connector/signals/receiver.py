@@ -10,10 +10,10 @@ from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Output
-from rowtide.connector.records.change import UNAVAILABLE
 from rowtide.connector.records.codecs.builder import Codec, Codecs
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.connector.signals.actions import Signals
 from rowtide.connector.signals.signal import WINDOW_CLOSE, WINDOW_OPEN, Signal, SignalContext, from_columns
 from rowtide.connector.signals.snapshots import Window

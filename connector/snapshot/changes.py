@@ -6,12 +6,13 @@ from typing import Any, Protocol
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Batch
-from rowtide.connector.records.change import UNAVAILABLE, Change, DebeziumMessage, SourcePosition
+from rowtide.connector.records.change import Change, DebeziumMessage, SourcePosition
 from rowtide.connector.records.codecs.builder import column_output
 from rowtide.connector.records.codecs.python_changes import table_layout
 from rowtide.connector.records.codecs.python_values import python_output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, key_value_rows
 from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
 from rowtide.envelope.source import Snapshot

@@ -263,3 +263,32 @@ def log(source: Source, table: str) -> None:
 def _position_text(place: BinlogPosition) -> str:
     time = datetime.fromtimestamp(place.ts_sec, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if place.ts_sec else ""
     return "  ".join(part for part in (f"{place.file}:{place.pos}", time, place.gtids or "") if part)
+
+
+@schema.command()
+@click.option("--pydantic", is_flag=True, help="Make pydantic models; the default are dataclasses.")
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.  [default: standard output]"
+)
+@click.argument("config", type=_CONFIG)
+def models(config: str, output: Path | None, *, pydantic: bool) -> None:
+    """Write Python classes for the rows of the captured tables.
+
+    CONFIG is the connector's configuration. The structures are those that the server has now. A change turns its rows
+    into objects of these classes: change.after_as(Customers).
+
+    \b
+    Example:
+      rowtide schema models shop.properties --output shop_tables.py
+    """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
+    from rowtide.connector.engine.models import models as written  # noqa: PLC0415 - needs the extra
+    from rowtide.connector.errors import ConnectorError  # noqa: PLC0415
+
+    try:
+        text = written(config, output, pydantic=pydantic)
+    except ConnectorError as problem:
+        raise click.ClickException(str(problem)) from None
+    except OSError as problem:
+        raise click.ClickException(f"{problem.filename} cannot be written: {problem.strerror}") from None
+    if output is None:
+        click.echo(text, nl=False)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from rowtide.connector.records.change import UNAVAILABLE, Change, JsonText
+from rowtide.connector.records.change import Change, JsonText
 from rowtide.connector.records.settings import LOSSLESS, PipelineSettings, Transforms
+from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.decoder.decoder import Decoder
 from rowtide.envelope.avro.schemas import AvroFormat
 from rowtide.envelope.converters.avro import AvroConverter

@@ -98,6 +98,13 @@ def test_the_program_in_the_readme_works_by_copy_and_paste(mysql: MySQL, tmp_pat
     assert [line.partition(" {")[0] for line in lines] == ["r customers", "r customers"]
 
 
+def test_rows_are_objects_of_classes_that_rowtide_writes(mysql: MySQL, folder: Path) -> None:
+    write = 'import rowtide; rowtide.models("library.properties", "shop_tables.py")'
+    finished([sys.executable, "-c", write], folder, environment(mysql))
+    said = finished(command("typed_rows"), folder, environment(mysql, **SNAPSHOT_ONLY))
+    assert said == "Anna has spent 12.50\nZoë has spent 0.00\n"
+
+
 def test_batches_become_frames_of_pandas(mysql: MySQL, folder: Path) -> None:
     pytest.importorskip("pandas", reason="pandas is not installed: run docker/setup")
     execute(mysql, "CREATE TABLE shop.other (id INT PRIMARY KEY)", "INSERT INTO shop.other VALUES (1)")

@@ -7,7 +7,8 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from rowtide.connector.errors import EngineError, EngineTypeError
-from rowtide.connector.records.change import UNAVAILABLE, Change, Geometry
+from rowtide.connector.records.change import Change, Geometry
+from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.schema_history.model import Column
 
 _META = [

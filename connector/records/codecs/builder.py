@@ -9,7 +9,6 @@ from rowtide.connector.errors import SchemaError
 from rowtide.connector.protocol import charset
 from rowtide.connector.protocol.events.table_structure import MappedColumn, TableStructure
 from rowtide.connector.protocol.json import binary
-from rowtide.connector.records.change import UNAVAILABLE
 from rowtide.connector.records.codecs.debezium_messages import TableCodec
 from rowtide.connector.records.codecs.python_changes import ChangeCodec
 from rowtide.connector.records.codecs.python_values import python_output
@@ -17,6 +16,7 @@ from rowtide.connector.records.codecs.rows import RowsCodec
 from rowtide.connector.records.codecs.system_versioning import CurrentRows, row_end
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.connector.rows.column_output import ColumnOutput
 from rowtide.connector.rows.layouts import JSON, KINDS, ColumnDecoding, column_layout
 from rowtide.connector.rows.row_compiler import Column

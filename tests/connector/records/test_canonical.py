@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.connector.records.canonical import canonical_values, is_equal, json_text, shown, value_text
-from rowtide.connector.records.change import UNAVAILABLE, Geometry, JsonText
+from rowtide.connector.records.change import Geometry, JsonText
+from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.connector.snapshot.chunks.key_condition import key_condition
 from rowtide.schema_history.model import Column
 

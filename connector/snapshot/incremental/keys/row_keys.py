@@ -6,11 +6,11 @@ from typing import Any
 
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.protocol.events.table_structure import TableStructure
-from rowtide.connector.records.change import UNAVAILABLE
 from rowtide.connector.records.codecs.builder import Codec, Codecs, column_output
 from rowtide.connector.records.codecs.python_values import python_output
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, TextRows, key_value_rows
 from rowtide.connector.source.server_queries import selected
 from rowtide.envelope.table import RecordRules, build_table_schema

@@ -18,8 +18,9 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import Batch
-from rowtide.connector.records.change import UNAVAILABLE, Change, Geometry, Row
+from rowtide.connector.records.change import Change, Geometry, Row
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.envelope.json.reader import schema_from_json, value_from_json
 from rowtide.envelope.schema import Schema
 from tests.support.recordings.differences import NOT_REPLAYED, PENDING, STOPS

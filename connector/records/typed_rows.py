@@ -1,0 +1,180 @@
+"""Rows as objects of a user's class: a dataclass or a pydantic model."""
+
+import dataclasses
+import datetime as dt
+import types
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from rowtide.connector.errors import EngineTypeError, RowTypeError
+from rowtide.connector.records.unavailable import Unavailable
+
+T = TypeVar("T")
+
+COLUMN = "column"
+"""The key of a dataclass field's metadata with the name of its column, if that is not the field's name."""
+_DATES = (dt.date, dt.datetime)
+
+
+class _Field(NamedTuple):
+    """A field of a class.
+
+    Attributes:
+        name: the keyword of its value.
+        column: the column that it has.
+        required: whether it has no default.
+        takes: the classes of values that it takes; ``None`` for all.
+        nullable: whether it takes ``None``.
+        checked: whether the class itself checks the value.
+    """
+
+    name: str
+    column: str
+    required: bool
+    takes: tuple[type, ...] | None
+    nullable: bool
+    checked: bool
+
+    @property
+    def invalid_dates(self) -> bool:
+        """Whether it has dates, and no text for those that the calendar lacks."""
+        return self.takes is not None and str not in self.takes and any(kind in self.takes for kind in _DATES)
+
+
+def typed_row(cls: type[T], row: Mapping[str, Any], table: str) -> T:
+    """Make an object of a class from the columns of a row.
+
+    Args:
+        cls: a dataclass, or a pydantic model. Columns that it lacks are ignored.
+        row: the values by column.
+        table: the name of the table, for errors.
+
+    Raises:
+        EngineTypeError: the class is neither.
+        RowTypeError: the row lacks a column, or has a value that a field does not take.
+    """
+    if not isinstance(cls, type) or not (_is_model(cls) or dataclasses.is_dataclass(cls)):
+        raise EngineTypeError(f"a dataclass or a pydantic model is needed, not {cls!r}")
+    values: dict[str, Any] = {}
+    for field in _fields(cls):  # type: ignore[arg-type]  # a class is hashable
+        try:
+            value = row[field.column]
+        except KeyError:
+            if not field.required:
+                continue
+            raise RowTypeError(
+                f"{table} has no column {field.column} here, which {cls.__name__} needs; it has {', '.join(row)}. If "
+                "the column was dropped or renamed, give its field a default"
+            ) from None
+        if field.takes is not None and not isinstance(value, field.takes):
+            value = _instead(field, value, cls, table)
+        values[field.name] = value
+    model: Any = cls
+    if not _is_model(cls):
+        made: T = model(**values)
+        return made
+    try:
+        validated: T = model.model_validate(values)
+    except ValueError as error:
+        raise RowTypeError(f"a row of {table} is no {cls.__name__}: {error}") from error
+    return validated
+
+
+def _instead(field: _Field, value: Any, cls: type, table: str) -> Any:
+    """What a field has instead of a value that is none of its classes: null for a date that the calendar lacks."""
+    invalid_date = isinstance(value, str) and field.invalid_dates
+    unavailable = isinstance(value, Unavailable)
+    if invalid_date and field.nullable:
+        return None
+    if field.checked and not invalid_date and not unavailable:
+        return value
+    what = f"{value} in this row, a date that Python lacks" if invalid_date else f"{value!r} in this row"
+    way_out = f"Declare {field.name} so that it takes "
+    if value is None:
+        what, way_out = "NULL in this row", f"{way_out}None"
+    elif invalid_date:
+        way_out += "None, or str for the text"
+    elif unavailable:
+        what = "not in the binlog for this row (rowtide.UNAVAILABLE)"
+        way_out += "rowtide.Unavailable, or let the server log all columns (binlog_row_image=FULL)"
+    else:
+        what = f"a {type(value).__name__} in this row"
+        way_out += "it; if the column was altered, write the classes again"
+    raise RowTypeError(f"column {field.column} of {table} is {what}, which {cls.__name__} does not take. {way_out}")
+
+
+def _is_model(cls: type) -> bool:
+    return hasattr(cls, "model_validate") and hasattr(cls, "model_fields")
+
+
+@lru_cache(maxsize=1024)
+def _fields(cls: Any) -> tuple[_Field, ...]:
+    return tuple(_model_fields(cls) if _is_model(cls) else _dataclass_fields(cls))
+
+
+def _dataclass_fields(cls: Any) -> Iterator[_Field]:
+    try:
+        hints = get_type_hints(cls, include_extras=True)
+    except NameError:  # a name that is imported for type checkers only
+        hints = {}
+    for field in dataclasses.fields(cls):
+        if field.init:
+            required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+            takes, nullable = _taken(hints.get(field.name, Any))
+            column = field.metadata.get(COLUMN, field.name)
+            yield _Field(field.name, column, required, takes, nullable, checked=False)
+
+
+def _model_fields(cls: Any) -> Iterator[_Field]:
+    for name, field in cls.model_fields.items():
+        aliases = (one for one in (field.validation_alias, field.alias) if isinstance(one, str))
+        alias = next(aliases, name)
+        takes, nullable = _taken(field.annotation)
+        # pydantic decides what it takes, but neither an invalid date nor an unavailable column is a value for it
+        yield _Field(alias, alias, field.is_required(), takes, nullable, checked=True)
+
+
+def _taken(annotation: Any) -> tuple[tuple[type, ...] | None, bool]:
+    """The classes of values that an annotation takes, ``None`` for all; and whether it takes ``None``."""
+    kinds: set[type] = set()
+    for one in _alternatives(annotation):
+        if one is None or one is type(None):
+            kinds.add(type(None))
+            continue
+        origin = get_origin(one) or one
+        if origin is Literal:
+            kinds.update(type(value) for value in get_args(one))
+        elif isinstance(origin, type) and origin not in (object, Any) and not _structural(origin):
+            kinds.add(origin)
+        else:  # everything, or a form of which no value is an instance
+            return None, True
+    if float in kinds:
+        kinds.add(int)  # as for type checkers
+    return tuple(kinds), type(None) in kinds
+
+
+def _structural(kind: type) -> bool:
+    return is_typeddict(kind) or getattr(kind, "_is_protocol", False)
+
+
+def _alternatives(annotation: Any) -> Iterator[Any]:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _alternatives(get_args(annotation)[0])
+    elif origin is Union or origin is types.UnionType:
+        for one in get_args(annotation):
+            yield from _alternatives(one)
+    else:
+        yield annotation
