@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rowtide.connector.records.canonical import UNKNOWN, is_equal
+from rowtide.connector.records.canonical import NULL, UNKNOWN, is_equal
 from rowtide.verify.fold import Row, State
 from rowtide.verify.positions import Order, Place, ViewOrder
 
@@ -44,8 +44,15 @@ def different_columns(source: Row, topic: Row) -> tuple[str, ...]:
 
 
 def not_compared(source: Row, topic: Row) -> Collection[str]:
-    """Return the columns of which the topic does not have the value: added later, or omitted by the binlog."""
-    return [name for name in source if topic.get(name, UNKNOWN) == UNKNOWN]
+    """Return the columns of which the topic does not have the value: added later, or omitted by the binlog.
+
+    A column that a record lacks is null for consumers, so it is compared if the source has NULL.
+    """
+    return [
+        name
+        for name, text in source.items()
+        if (found := topic.get(name, NULL)) == UNKNOWN or (name not in topic and text != found)
+    ]
 
 
 def is_same(source: Row | None, topic: Row | None) -> bool:

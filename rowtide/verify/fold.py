@@ -68,9 +68,13 @@ class KeyedFold:
 
     Args:
         path: the file, which does not exist yet.
+
+    Attributes:
+        completed: the columns whose values were taken from an earlier record, because the binlog omits them.
     """
 
     def __init__(self, path: Path) -> None:
+        self.completed: set[str] = set()
         self._database = sqlite3.connect(path, isolation_level=None)
         self._database.executescript(_TABLES + "BEGIN")
         self._layouts: dict[tuple[str, ...], int] = {}
@@ -122,6 +126,7 @@ class KeyedFold:
         before = self._entry(key)
         row = record.row
         if row is not None and before is not None and UNKNOWN in row.values():
+            self.completed.update(name for name, text in row.items() if text == UNKNOWN)
             row = _completed(row, self._unpacked(before.layout, before.row))
         places = [] if before is None else json.loads(before.places)
         if record.key is not None or before is None or before.row is not None:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,17 +12,19 @@ import pymysql
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.model import JsonConverterConfig, ProtobufConverterConfig
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
-from rowtide.connector.engine.wiring import offset_store
+from rowtide.connector.engine.wiring import history_source, offset_store
 from rowtide.connector.records.canonical import shown
 from rowtide.connector.source.server_queries import DENIED
 from rowtide.decoder.decoder import Decoder
 from rowtide.errors import ConnectorError
 from rowtide.schema_history.model import TableId
+from rowtide.schema_history.queries.column_changes import ColumnChange
 from rowtide.schema_history.store.topic_reader import TopicReader, TopicReadError
 from rowtide.spark_consumers.errors import TablesError
 from rowtide.verify.comparison import Difference
 from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import Row
+from rowtide.verify.old_forms import described as form_change
 from rowtide.verify.positions import Place
 from rowtide.verify.progress import Progress
 from rowtide.verify.source import Source
@@ -106,6 +109,7 @@ def verified(
                         lambda topics: Topic(topics, reader, decoder),
                         progress,
                         options,
+                        partial(_column_changes, config, table),
                         exact=settings.exact_values,
                     )
                     result = verification.result
@@ -134,6 +138,11 @@ def verified(
                 yield result, found
     finally:
         source.close()
+
+
+def _column_changes(config: Configuration, table: TableId) -> Mapping[str, ColumnChange]:
+    with history_source(config) as source:
+        return source.column_changes(table)
 
 
 def _refuse_untyped(config: Configuration) -> None:
@@ -192,6 +201,10 @@ def _table_json(result: Result) -> dict[str, Any]:
         "topic_rows": result.topic_rows,
         "read_again": result.again,
         "not_compared": result.older,
+        "old_form": {
+            name: {"rows": rows, "statement": change.ddl, "file": change.position.file, "pos": change.position.pos}
+            for name, (rows, change) in result.old.items()
+        },
         "differences": [_difference_json(one) for one in result.differences],
         "more_differences": result.more,
     }
@@ -278,6 +291,11 @@ def report_lines(result: Result, limit: int) -> Iterator[str]:
         yield f"  proved at {described(result.start)}; rows that changed later, up to {described(result.end)}"
     for name, rows in result.older.items():
         yield f"  column {name} was not compared in {rows:,} rows whose last record is older than the column"
+    for name, (rows, change) in result.old.items():
+        yield (
+            f"  column {name} was not compared in {rows:,} rows: the structure changed after their last record "
+            f"({form_change(change)})"
+        )
     for one in result.differences[:limit]:
         yield from _difference_lines(one)
     if len(result.differences) > limit:

@@ -13,7 +13,7 @@ position is known, with all states of their records from then on, until the conn
 import itertools
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +24,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.chunks.key_condition import key_condition
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView
 from rowtide.decoder.decoder import Decoder
+from rowtide.schema_history.queries.column_changes import ColumnChange
 from rowtide.verify.comparison import (
     Difference,
     Kind,
@@ -34,6 +35,8 @@ from rowtide.verify.comparison import (
 )
 from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row
+from rowtide.verify.old_forms import OldForms
+from rowtide.verify.old_forms import described as form_change
 from rowtide.verify.positions import Order, Place, Server, ViewOrder, before
 from rowtide.verify.progress import Progress
 from rowtide.verify.source import Source, SourceTable
@@ -92,6 +95,8 @@ class Result:
         differences: what differs.
         more: whether there may be further differences.
         older: rows of the topic without a value of a column, which was added later, by column.
+        old: rows of the topic with a column in the form before a later change of it, by column.
+        old_keys: their keys, at most as many as differences are looked for.
     """
 
     table: str
@@ -106,6 +111,8 @@ class Result:
     differences: list[Difference] = field(default_factory=list)
     more: bool = False
     older: dict[str, int] = field(default_factory=dict)
+    old: dict[str, tuple[int, ColumnChange]] = field(default_factory=dict)
+    old_keys: list[Row] = field(default_factory=list)
 
 
 class TableVerification:
@@ -118,6 +125,7 @@ class TableVerification:
         topic: makes the reader of some topics.
         progress: of the connector.
         options: what to compare.
+        changes: reads the last change of each column from the schema history.
         exact: whether the connector writes exact values.
 
     Attributes:
@@ -133,9 +141,11 @@ class TableVerification:
         topic: Callable[[list[str]], Topic],
         progress: Progress,
         options: Options,
+        changes: Callable[[], Mapping[str, ColumnChange]],
         *,
         exact: bool,
     ) -> None:
+        self._changes = changes
         self.source, self._table, self._decoder = source, table, decoder
         self._make_topic, self._progress, self._options = topic, progress, options
         self.result = Result(str(table.id))
@@ -168,6 +178,12 @@ class TableVerification:
                 f"the topic does not have the values of {', '.join(sorted(self._omitted))}, because the binlog omits "
                 "them (binlog_row_image). Compare the others with --columns"
             )
+        if not result.differences and (result.old or result.older):
+            names = ", ".join(sorted({*result.old, *result.older}))
+            raise Undecided(
+                f"the structure changed after the last record of some rows, in which {names} cannot be compared. An "
+                "incremental snapshot of the table sends these rows again; --columns compares the others"
+            )
         result.outcome = "different" if result.differences else "equal"
         return result
 
@@ -182,10 +198,11 @@ class TableVerification:
             topic = self._topic()
             self._consume(topic, fold)
             result.source_rows, result.topic_rows = fold.counts()
-            unlike = self._unlike(fold)
+            forms = self._old_forms(fold.completed)
+            unlike = self._unlike(fold, forms)
             while batch := list(itertools.islice(unlike, _KEYS)):
                 result.again += len(batch)
-                result.differences += self._confirmed(fold, topic, batch)
+                result.differences += self._confirmed(fold, topic, batch, forms)
                 self._refuse_missing(topic)
                 if len(result.differences) >= options.most:
                     result.more = next(unlike, None) is not None
@@ -193,13 +210,42 @@ class TableVerification:
         finally:
             fold.close()
 
-    def _unlike(self, fold: KeyedFold) -> Iterator[Key]:
-        """The keys that may differ."""
+    def _unlike(self, fold: KeyedFold, forms: OldForms) -> Iterator[Key]:
+        """The keys that may differ. Of very many rows in their old form, not all are read again."""
         for key, source, topic in fold.unlike(extra=self._options.complete):
-            if not is_same(source, topic):
-                yield key
-            else:
+            if is_same(source, topic):
                 self._note(source, topic)
+            elif len(self.result.old_keys) < self._options.most or not self._is_old(
+                difference(self._named(key), source, fold.state(key)), forms
+            ):
+                yield key
+
+    def _is_old(self, one: Difference, forms: OldForms) -> bool:
+        """Whether a difference only says that the last record is older than the structure; then it is noted."""
+        if is_same(one.source, one.topic):
+            return True
+        old = forms.of(one)
+        if not old or (one.kind == "stale" and len(old) < len(one.columns)):
+            return False
+        self._note_old(one, old)
+        return True
+
+    def _note_old(self, one: Difference, old: Mapping[str, ColumnChange]) -> None:
+        for name, change in old.items():
+            self.result.old[name] = self.result.old.get(name, (0, change))[0] + 1, change
+        if len(self.result.old_keys) < self._options.most:
+            self.result.old_keys.append(one.key)
+
+    def _old_forms(self, completed: Collection[str] = ()) -> OldForms:
+        names = [column.name for column in self._table.key_columns]
+
+        def same_server() -> bool:
+            return self._progress.is_of(self._server, self.source.position())
+
+        return OldForms(self._changes, names, same_server=same_server, completed=completed)
+
+    def _named(self, key: Key) -> Row:
+        return dict(zip((column.name for column in self._table.key_columns), key, strict=False))
 
     def _note(self, source: Row | None, topic: Row | None) -> None:
         """Note the values of a row that the topic lacks."""
@@ -211,15 +257,23 @@ class TableVerification:
             else:
                 self.result.older[name] = self.result.older.get(name, 0) + 1
 
-    def _confirmed(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key]) -> list[Difference]:
+    def _confirmed(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key], forms: OldForms) -> list[Difference]:
         """The differences of keys that are there each time when they are read again."""
         found: dict[Key, Difference] = {}
         for _ in range(_ROUNDS):
-            found = self._round(fold, topic, keys)
+            made = self._round(fold, topic, keys)
+            found = {key: one for key, one in made.items() if not self._is_old(one, forms)}
             keys = list(found)
             if not keys:
                 break
-        return list(found.values())
+        return [self._without_old(one, forms) for one in found.values()]
+
+    def _without_old(self, one: Difference, forms: OldForms) -> Difference:
+        """A difference without the columns whose old form explains it."""
+        if one.kind != "stale" or not (old := forms.of(one)):
+            return one
+        self._note_old(one, old)
+        return replace(one, columns=tuple(name for name in one.columns if name not in old))
 
     def _round(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key]) -> dict[Key, Difference]:
         self._consume(topic, fold)
@@ -236,12 +290,10 @@ class TableVerification:
             delivered = self._is_delivered(topic, order, end)
             if not delivered:
                 self._await(limit, end, len(left))
-        names = [column.name for column in self._table.key_columns]
-        made = {}
-        for key in left:
-            state = possible_states(fold.states(key), order)[-1]
-            made[key] = difference(dict(zip(names, key, strict=False)), rows.get(key), state)
-        return made
+        return {
+            key: difference(self._named(key), rows.get(key), possible_states(fold.states(key), order)[-1])
+            for key in left
+        }
 
     @cached_property
     def _server(self) -> Server:
@@ -349,10 +401,12 @@ class TableVerification:
             source.end_view()
         order, limit = self._order(view), time.monotonic() + options.timeout_s
         within: list[list[tuple[Row, int]]] = []
+        first: dict[tuple[str, int], Place] = {}
         delivered = False
         while True:
             for found in topic.new_records():
                 if found.change is not None:
+                    first.setdefault((found.topic, found.place.partition), found.place)
                     self._count(fold, topic, found, self._order_of(found, ends, order), within)
             if _is_equal_within(fold, within) or delivered:
                 break
@@ -360,6 +414,17 @@ class TableVerification:
             if not delivered:
                 self._await(limit, view.end, sum(1 for _ in fold.unlike()))
         result.differences = [_of_copies(*found) for found in itertools.islice(fold.unlike(), options.most)]
+        if result.differences:
+            forms = self._old_forms()
+            old = {n: c for place in first.values() for n, c in forms.before(place, self._texts.compared).items()}
+            if old:
+                result.differences.clear()
+                name, change = next(iter(old.items()))
+                raise Undecided(
+                    f"column {name} was changed after the first records of the topic ({form_change(change)}), whose "
+                    "rows have its old form. A table without a key cannot be compared then: write it again with a "
+                    "snapshot to an empty topic, or compare other columns with --columns"
+                )
         self._refuse_missing(topic)
 
     def _order_of(self, found: TopicRecord, ends: Mapping[tuple[str, int], int], order: ViewOrder) -> Order:

@@ -1,6 +1,6 @@
 """Questions to a schema history: the tables at a point in time, and the statements that changed them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -10,6 +10,7 @@ from rowtide.schema_history.ddl.statements import AlterTable, RenameTo
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition
+from rowtide.schema_history.queries.column_changes import ColumnChange, column_changes
 from rowtide.schema_history.queries.point_in_time import PointInTime
 from rowtide.schema_history.queries.table_changes import TableChange
 from rowtide.schema_history.recovery.recover import recover
@@ -52,6 +53,10 @@ class HistorySource:
                 yield TableChange(
                     _position_of(record), record.ddl or "", changed, tuple(renamed or self._renamed(record))
                 )
+
+    def column_changes(self, table: TableId) -> Mapping[str, ColumnChange]:
+        """The last change of each column of a table; see :func:`~..column_changes.column_changes`."""
+        return column_changes(self.store.replay_as(parse_record), table, self.server)
 
     def _renamed(self, record: HistoryRecord) -> Iterator[tuple[TableId, TableId]]:
         """The old and new names of an ALTER TABLE ... RENAME, whose record has only the new one."""

@@ -285,10 +285,19 @@ def test_no_type_has_a_false_difference(
             "ALTER TABLE copies ADD more INT DEFAULT 5, MODIFY y INT",
         )  # fmt: skip
         status, document = report(config)
-        assert status == 0, document
+        assert status == 2, document
+        outcomes = {table["table"].partition(".")[2]: table["outcome"] for table in document["tables"]}
+        assert outcomes == {
+            "orders": "equal",
+            "parts": "equal",
+            "types": "equal",
+            "visits": "equal",
+            "copies": "undecided",
+        }
         copies = next(table for table in document["tables"] if table["table"].endswith(".copies"))
         assert copies["source_rows"] == len(VALUES)
         assert copies["not_compared"] == {"more": len(VALUES)}
+        assert copies["differences"] == []
         database.execute(
             "SET SESSION sql_log_bin = 0", "UPDATE types SET bits = bits ^ 1 WHERE f > 4", "SET SESSION sql_log_bin = 1"
         )
@@ -297,6 +306,54 @@ def test_no_type_has_a_false_difference(
         assert [(one["kind"], one["columns"]) for one in document["tables"][0]["differences"]] == [("stale", ["bits"])]
         status, document = report(config, "--table", f"{database.name}.types", "--columns", "f,d,j")
         assert status == 0, document
+        worker.stop()
+
+
+FORMS = (
+    """CREATE TABLE forms (id INT PRIMARY KEY, f FLOAT, again INT, n INT, s VARCHAR(10) CHARACTER SET latin1,
+        at DATETIME(3), e ENUM('a','b'), same VARCHAR(9))""",
+    "CREATE TABLE ids (id INT PRIMARY KEY, n INT)",
+)
+ALTERED = (
+    "ALTER TABLE forms MODIFY f DOUBLE",
+    "ALTER TABLE forms DROP again, ADD again INT DEFAULT 9",
+    "ALTER TABLE forms MODIFY n VARCHAR(10), MODIFY at DATETIME",
+    "ALTER TABLE forms MODIFY s VARCHAR(10) CHARACTER SET ascii, MODIFY e ENUM('b','c'), ADD KEY (same)",
+    "ALTER TABLE ids MODIFY id VARCHAR(10)",
+)
+OLD_FORM = {"f", "again", "at", "s", "e"}
+
+
+@pytest.mark.parametrize("server", ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)])
+def test_a_record_older_than_the_structure_is_no_difference(
+    server: str, tmp_path: Path, request: pytest.FixtureRequest, kafka: Kafka
+) -> None:
+    database: Database = request.getfixturevalue(f"{server}_db")
+    more = MORE | {"database.include.list": database.name, "rowtide.values": "debezium"}
+    more |= {f"{side}.converter.schemas.enable": "true" for side in ("key", "value")}
+    config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, more)
+    rows = [f"INSERT INTO forms VALUES ({i}, 0.1, 5, 7, 'é', '2024-01-01 00:00:00.6', 'a', 'x')" for i in range(4)]
+    loose = "SET SESSION sql_mode = ''"
+    database.execute(loose, *FORMS, *rows[:2], "INSERT INTO ids VALUES (1, 1)")
+    with Worker(config).streaming() as worker:
+        database.execute(loose, *rows[2:], "INSERT INTO ids VALUES (2, 2)", *ALTERED)
+        status, document = report(config)
+        tables = {table["table"].partition(".")[2]: table for table in document["tables"]}
+        assert (status, [table["differences"] for table in tables.values()]) == (2, [[], []]), document
+        assert {name: one["rows"] for name, one in tables["forms"]["old_form"].items()} == dict.fromkeys(OLD_FORM, 4)
+        assert tables["forms"]["old_form"]["f"]["statement"] == ALTERED[0]
+        assert tables["ids"]["old_form"]["id"]["rows"] == 4, "two keys on each side"
+        assert "f cannot be compared" in run(config, "--table", f"{database.name}.forms", "--columns", "f").output
+        assert report(config, "--table", f"{database.name}.forms", "--columns", "n,same")[0] == 0
+        # What changed after the statements, and columns that they did not change, are compared.
+        database.execute(
+            "UPDATE forms SET n = 8 WHERE id < 2", "SET SESSION sql_log_bin = 0",
+            "UPDATE forms SET again = 1 WHERE id = 1", "UPDATE forms SET same = 'y' WHERE id = 2",
+            "SET SESSION sql_log_bin = 1",
+        )  # fmt: skip
+        status, document = report(config, "--table", f"{database.name}.forms")
+        assert found(document) == {("forms", "stale", "1", "again"), ("forms", "stale", "2", "same")}, document
+        assert document["tables"][0]["old_form"]["f"]["rows"] == 2
         worker.stop()
 
 

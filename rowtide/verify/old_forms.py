@@ -1,0 +1,78 @@
+"""Tells differences from rows whose last record is older than a change of the table's structure.
+
+``ALTER TABLE`` changes how the rows of a table look without a row event: FLOAT to DOUBLE, another character set, other
+labels of an ENUM, a column that is dropped and added again. The last record of a row that nobody has touched since then
+has its values in their old form. That is no fault of anybody, and proves nothing about the column either.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
+
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.queries.column_changes import ColumnChange
+from rowtide.verify.comparison import Difference
+from rowtide.verify.positions import Place, before
+
+
+class OldForms:
+    """The changes of a table's columns, and the records before them.
+
+    Args:
+        read: reads the last change of each column from the schema history, when it is first needed.
+        key: the columns of the key of the records.
+        same_server: whether records have positions in the binlog of the server.
+        completed: the columns whose values can be those of an earlier record, because the binlog omits them.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Mapping[str, ColumnChange]],
+        key: Collection[str],
+        *,
+        same_server: Callable[[], bool],
+        completed: Collection[str] = (),
+    ) -> None:
+        self._read, self._key, self._same, self._completed = read, key, same_server, completed
+
+    @cached_property
+    def _changes(self) -> Mapping[str, ColumnChange]:
+        return self._read()
+
+    @cached_property
+    def _same_server(self) -> bool:
+        return self._same()
+
+    def of(self, one: Difference) -> Mapping[str, ColumnChange]:
+        """Return the columns of a difference that say nothing, with their changes.
+
+        Those of a stale row are of old form. A row that one side lacks may have its key in another form there.
+        """
+        if one.kind == "stale":
+            return self.before(one.places[-1], one.columns)
+        if one.kind == "extra":
+            return self.before(one.places[-1], self._key)
+        if one.places:
+            return {}  # the topic knows the key
+        return {name: found for name in self._key if (found := self._changes.get(name)) and not found.made}
+
+    def before(self, place: Place, names: Collection[str]) -> Mapping[str, ColumnChange]:
+        """Return the columns, of those with these names, that were changed after a record, with their changes."""
+        return {
+            name: found for name in names if (found := self._changes.get(name)) and self._is_older(place, found, name)
+        }
+
+    def _is_older(self, place: Place, change: ColumnChange, name: str) -> bool:
+        if name in self._completed and not change.made:
+            return True
+        at = change.position
+        found = before(SourceOffset(at.file, at.pos, at.gtids), same_server=self._same_server)(place)
+        if found is None:  # a row of a snapshot, on a server with GTIDs
+            return not (change.described and place.snapshot)
+        return found
+
+
+def described(change: ColumnChange) -> str:
+    """Return a change as a report shows it."""
+    statement = " ".join(change.ddl.split())
+    shown = statement if len(statement) <= 120 else statement[:119] + "…"
+    return f"{shown or 'a snapshot of the structure'}, at {change.position.file}:{change.position.pos}"
