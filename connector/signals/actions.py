@@ -17,7 +17,7 @@ from rowtide.connector.signals.binlog_position import (
 )
 from rowtide.connector.signals.schema_changes import schema_changes
 from rowtide.connector.signals.signal import Signal, SignalContext
-from rowtide.connector.signals.snapshot_requests import snapshot_request, stop_request
+from rowtide.connector.signals.snapshot_requests import rows_request, snapshot_request, stop_request
 from rowtide.connector.signals.snapshots import SnapshotsOnDemand
 
 log = logging.getLogger(__name__)
@@ -68,6 +68,7 @@ class Signals:
             "schema-changes": partial(schema_changes, settings, clock),
             "set-binlog-position": partial(_set_binlog_position, settings.connector),
             "execute-snapshot": lambda signal, context: snapshots.execute(snapshot_request(signal), context.at),
+            "rowtide-reread-rows": lambda signal, context: snapshots.reread(rows_request(signal), context.at),
             "stop-snapshot": lambda signal, context: snapshots.stop(stop_request(signal), context.at),
             "pause-snapshot": lambda signal, context: snapshots.pause(signal, context.at),
             "resume-snapshot": lambda signal, context: snapshots.resume(signal, context.at),

@@ -96,6 +96,23 @@ class SnapshotRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsRequest:
+    """``rowtide-reread-rows``.
+
+    Attributes:
+        signal: the signal; its id is that of the notifications.
+        collection: the table, ``database.table``.
+        columns: the columns of its key.
+        keys: the values of each key.
+    """
+
+    signal: Signal
+    collection: str
+    columns: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequest:
     """``stop-snapshot``.
 
@@ -118,6 +135,20 @@ def snapshot_request(signal: Signal) -> SnapshotRequest:
     return SnapshotRequest(
         signal, snapshot_type(signal), collections, tuple(_conditions(signal)), signal.text("surrogate-key")
     )
+
+
+def rows_request(signal: Signal) -> RowsRequest:
+    """The request of a ``rowtide-reread-rows`` signal. Raises ``SignalError``: a parameter is missing or wrong."""
+    collection, columns, keys = signal.text("data-collection"), signal.texts("key-columns"), signal.data.get("keys")
+    if not collection or not columns:
+        raise SignalError("the data must have 'data-collection', a table, and 'key-columns', the columns of its key")
+    if not isinstance(keys, list) or not keys or not all(_is_key(key, len(columns)) for key in keys):
+        raise SignalError(f"'keys' must be a list of lists, each with {len(columns)} texts, not {keys!r:.200}")
+    return RowsRequest(signal, collection, columns, tuple(map(tuple, keys)))
+
+
+def _is_key(key: object, size: int) -> bool:
+    return isinstance(key, list) and len(key) == size and all(isinstance(value, str) for value in key)
 
 
 def stop_request(signal: Signal) -> StopRequest:

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.signals.signal import Signal
-from rowtide.connector.signals.snapshot_requests import SnapshotRequest, StopRequest
+from rowtide.connector.signals.snapshot_requests import RowsRequest, SnapshotRequest, StopRequest
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,10 @@ class SnapshotsOnDemand(Protocol):
 
     def execute(self, request: SnapshotRequest, at: SourceOffset) -> Iterable[Output]:
         """Add the tables to the snapshot that runs, or start one (``execute-snapshot``)."""
+        ...
+
+    def reread(self, request: RowsRequest, at: SourceOffset) -> Iterable[Output]:
+        """Read rows again by their keys, and delete those from the topic that do not exist."""
         ...
 
     def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
@@ -64,6 +68,10 @@ class NoSnapshots:
     """Takes no snapshots: for a replay of binlog files, where there is no server. Signals for snapshots are logged."""
 
     def execute(self, request: SnapshotRequest, at: SourceOffset) -> Iterable[Output]:
+        """Log that nothing is done."""
+        return _nothing(request.signal)
+
+    def reread(self, request: RowsRequest, at: SourceOffset) -> Iterable[Output]:
         """Log that nothing is done."""
         return _nothing(request.signal)
 

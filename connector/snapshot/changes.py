@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Batch
@@ -52,25 +52,37 @@ class ChangeTable(SnapshotTable):
 
         return TextRows(rows, row)
 
-    def messages(self, rows: Rows, marker: Snapshot, read_time: ReadTime) -> Sequence[Any]:
-        """The changes of rows, with one marker for all of them."""
+    def deletions(self, rows: Rows, read_time: ReadTime) -> Sequence[Any]:
+        """The changes of rows that an incremental snapshot found to be gone."""
+        return self._of_op(rows, "incremental", read_time, "d")
+
+    def _of_op(self, rows: Rows, marker: Snapshot, read_time: ReadTime, op: Literal["r", "d"]) -> Sequence[Any]:
         now = read_time.clock()
         read_time = replace(read_time, clock=lambda: now)
         at = read_time.place
         position = SourcePosition(
             at.file, at.pos, at.gtid, at.server_id, at.thread, None, read_time.micros, now, snapshot=marker
         )
-        json_messages = super().messages
+        json_messages = super()._of_op
 
         def debezium(chunk: _Chunk, place: int) -> DebeziumMessage:
             def message(_change: Change) -> tuple[bytes | None, bytes]:
-                ((key, value, _headers),) = json_messages([chunk.row(place)], marker, read_time)
+                ((key, value, _headers),) = json_messages([chunk.row(place)], marker, read_time, op)
                 return key, value
 
             return message
 
         return [
-            Change("r", self._layout, key, None, row, position, 0, debezium(chunk, place))
+            Change(
+                op,
+                self._layout,
+                key,
+                None if op == "r" else row,
+                row if op == "r" else None,
+                position,
+                0,
+                debezium(chunk, place),
+            )
             for key, row, chunk, place in rows
         ]
 

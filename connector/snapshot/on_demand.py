@@ -17,7 +17,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import with_unread
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.signals.signal import Signal
-from rowtide.connector.signals.snapshot_requests import SnapshotRequest, StopRequest, snapshot_type
+from rowtide.connector.signals.snapshot_requests import RowsRequest, SnapshotRequest, StopRequest, snapshot_type
 from rowtide.connector.signals.snapshots import Window
 from rowtide.connector.snapshot.blocking.state import BlockingState
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
@@ -152,6 +152,10 @@ class RequestedSnapshots:
         if request.type == "blocking":
             return self._used_blocking().execute(request)
         return self._used_incremental().execute(request, at)
+
+    def reread(self, request: RowsRequest, at: SourceOffset) -> Iterable[Output]:
+        """Read rows again by their keys (``rowtide-reread-rows``)."""
+        return self._used_incremental().reread(request, at)
 
     def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
         """Leave out tables, or abort the snapshot (``stop-snapshot``)."""

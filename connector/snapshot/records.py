@@ -7,7 +7,7 @@ whether others follow.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Batch, Schemas
@@ -91,17 +91,28 @@ class SnapshotTable:
         place = {record.index: place for place, record in enumerate(self._records.columns)}
         return [place[index] for index in self._records.key_columns]
 
+    def deletions(self, rows: Rows, read_time: "ReadTime") -> Sequence[Any]:
+        """The messages of rows that an incremental snapshot found to be gone, each with its tombstone."""
+        made = self._of_op(rows, "incremental", read_time, "d")
+        if not self._settings.tombstones:
+            return made
+        return [one for key, value, headers in made for one in ((key, value, headers), (key, None, headers))]
+
     def messages(self, rows: Rows, marker: Snapshot, read_time: "ReadTime") -> Sequence[Any]:
         """The messages of rows, with one marker for all of them."""
+        return self._of_op(rows, marker, read_time, "r")
+
+    def _of_op(self, rows: Rows, marker: Snapshot, read_time: "ReadTime", op: Literal["r", "d"]) -> Sequence[Any]:
+        begin, end = ('{"before":null,"after":', "") if op == "r" else ('{"before":', ',"after":null')
         at = read_time.place
         source = self._source.prefix(read_time.micros, marker, at.server_id, at.gtid, at.file, at.pos)
         now = read_time.clock()
         micros = now // 1000
         tail = (
-            f',"source":{source}0{self._source.suffix(at.thread, None)},{NO_TRANSACTION},"op":"r",'
+            f'{end},"source":{source}0{self._source.suffix(at.thread, None)},{NO_TRANSACTION},"op":"{op}",'
             f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{now}}}'
         ).encode() + self._value_close
-        start = self._value_open + b'{"before":null,"after":'
+        start = self._value_open + begin.encode()
         headers = self._settings.headers
         values = message_parts(start, rows, 1, tail)
         keys = repeat(None) if self._records.key is None else message_parts(self._key_open, rows, 0, self._key_close)

@@ -6,7 +6,7 @@ import contextlib
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from rowtide.connector.pipeline.xa_reader import xa_reader
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.signals.signal import Signal
-from rowtide.connector.signals.snapshot_requests import snapshot_request, stop_request
+from rowtide.connector.signals.snapshot_requests import rows_request, snapshot_request, stop_request
 from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkReader, ReaderSettings
 from rowtide.connector.snapshot.incremental.reading.watermarks import SignalRows
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
@@ -121,6 +121,12 @@ class BesideStream:
         """Start an incremental snapshot of tables, named by regular expressions."""
         signal = Signal(signal_id, "execute-snapshot", {"data-collections": list(tables), **data}, "in-process")
         self._signalled(self.snapshots.execute(snapshot_request(signal), self.pipeline.offset()))
+
+    def reread(self, table: str, columns: Sequence[str], keys: Sequence[Sequence[str]]) -> None:
+        """Read rows of a table again, named by their keys."""
+        data = {"data-collection": table, "key-columns": [*columns], "keys": [[*key] for key in keys]}
+        signal = Signal("reread", "rowtide-reread-rows", data, "in-process")
+        self._signalled(self.snapshots.reread(rows_request(signal), self.pipeline.offset()))
 
     def stop(self, *tables: str) -> None:
         """Stop the snapshot of tables, or of all."""

@@ -51,11 +51,12 @@ def _literal(column: Column, text: str) -> str | None:
         case "t" if kind in ("date", "datetime", "timestamp"):
             return f"'{value.removesuffix('+00:00').replace('T', ' ')}'"
         case "h" if kind == "time":
-            return f"'{_clock(int(value))}'"
+            return f"'{clock_text(int(value))}'"
     return None
 
 
-def _clock(micros: int) -> str:
+def clock_text(micros: int) -> str:
+    """Return a TIME of so many microseconds as the server prints it, with six digits."""
     seconds, rest = divmod(abs(micros), 1_000_000)
     clock = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:06}"
     return f"-{clock}" if dt.timedelta(microseconds=micros) < dt.timedelta() else clock

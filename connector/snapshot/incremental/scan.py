@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.text_protocol_rows import Rows
 from rowtide.connector.snapshot.chunks.key_ranges import Bound, ChunkKey, KeyRanges
+from rowtide.connector.snapshot.incremental.keys.requested_keys import RequestedKeys
 from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
 from rowtide.connector.snapshot.records import SnapshotTable
 from rowtide.schema_history.model import Table
@@ -113,6 +114,7 @@ class Scan:
         ranges: the ranges of this key.
         row_keys: by which rows are compared with events.
         condition: a condition for its rows, as SQL; ``""`` for none.
+        requested: the keys of the rows to read, all of them in one chunk; ``None`` for all rows.
         size: rows of the next chunk.
         limit: how many rows a chunk may have at most; ``None`` if that is not known.
         delays: how often the next chunk is put off, each time for longer.
@@ -141,6 +143,7 @@ class Scan:
     limit: int | None = None
     delays: int = 0
     held: bool = False
+    requested: RequestedKeys | None = None
     begun: bool = False
     last: Bound | None = None
     lower: Bound | None = None

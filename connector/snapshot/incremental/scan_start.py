@@ -4,6 +4,7 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.snapshot.changes import snapshot_table
 from rowtide.connector.snapshot.chunks.key_ranges import chunk_ranges, row_key
+from rowtide.connector.snapshot.incremental.keys.requested_keys import RequestedKeys
 from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
 from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
 from rowtide.connector.snapshot.incremental.scan import Scan
@@ -28,24 +29,32 @@ def new_scan(
         attempts: how to read its first chunk.
 
     Raises:
-        NoUsableKey: the table has no key, or one whose types cannot be compared.
+        NoUsableKey: the table has no key, or one whose types cannot be compared, or by which the requested rows
+            cannot be read.
     """
     try:
         key, ranges = chunk_ranges(structure, table.surrogate_key)
     except ValueError as error:
         raise NoUsableKey(str(error)) from None
     same_key = table.key in (None, key.signature)
+    form = snapshot_table(structure, settings, custom_query=False)
+    row_keys = RowKeys(structure, (row_key(structure) or key).columns, settings, topics)
+    try:
+        requested = RequestedKeys(table.key_names, table.keys, structure, form, row_keys) if table.keys else None
+    except ValueError as error:
+        raise NoUsableKey(f"its rows cannot be read by their keys: {error}") from None
     return Scan(
         structure,
-        snapshot_table(structure, settings, custom_query=False),
+        form,
         key,
         ranges,
-        RowKeys(structure, (row_key(structure) or key).columns, settings, topics),
-        table.condition or "",
+        row_keys,
+        table.condition or "" if requested is None else requested.condition,
         attempts.size,
         attempts.limit,
         attempts.delays,
         attempts.held,
+        requested,
         last=table.last if same_key else None,
         lower=table.lower if same_key else None,
     )

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from rowtide.connector.errors import SnapshotError
+from rowtide.connector.errors import SignalError, SnapshotError
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.protocol.events.classes import Rows
@@ -15,13 +15,13 @@ from rowtide.connector.records.read_tables import with_renamed
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.connector.signals.signal import Signal
-from rowtide.connector.signals.snapshot_requests import SnapshotRequest, StopRequest
+from rowtide.connector.signals.snapshot_requests import RowsRequest, SnapshotRequest, StopRequest
 from rowtide.connector.signals.snapshots import Window
 from rowtide.connector.snapshot.incremental import requests
 from rowtide.connector.snapshot.incremental.carried_state import CarriedState
 from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
 from rowtide.connector.snapshot.incremental.read_chunks.chunk_records import ClosedWindows, row_batches
-from rowtide.connector.snapshot.incremental.read_chunks.kept_rows import kept_rows, record_event
+from rowtide.connector.snapshot.incremental.read_chunks.kept_rows import gone_rows, kept_rows, record_event
 from rowtide.connector.snapshot.incremental.read_chunks.pending import PendingChunks
 from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkReader, Ready
 from rowtide.connector.snapshot.incremental.reports import SETTLED, Reports, ScanStatus
@@ -301,7 +301,8 @@ class IncrementalSnapshots:
     def _emit(self, scan: Scan, read: ReadChunk, at: SourceOffset) -> Iterator[Output]:
         pending = self._pending
         kept = kept_rows(scan, read, pending.journal, pending.since(read))
-        if kept is None:
+        gone = () if scan.requested is None else gone_rows(scan, read, pending.journal, pending.since(read))
+        if kept is None or gone is None:
             self._rows_changed(scan)
             return
         carried, upper = self._carried, read.chunk.upper
@@ -312,7 +313,7 @@ class IncrementalSnapshots:
         event = self._windows.take(read.window) or StreamEvent.of(self.progress)
         before = carried.here(at)
         carried.change_first(first)
-        yield from row_batches(scan.table, kept, event, before, carried.here(at), self._clock)
+        yield from row_batches(scan.table, kept, event, before, carried.here(at), self._clock, gone)
         pending.emitted()
         self._attempts.emitted(scan.size)
         pending.journal.prune(self._reader.taken(scan, read.chunk.number))
@@ -322,6 +323,23 @@ class IncrementalSnapshots:
     def execute(self, request: SnapshotRequest, at: SourceOffset) -> Iterable[Output]:
         """Add tables to those that are read."""
         return self.add(requests.requested_tables(request, self._captured()), request.signal.id, at)
+
+    def reread(self, request: RowsRequest, at: SourceOffset) -> Iterable[Output]:
+        """Read rows again by their keys."""
+        table = next((one for one in self._captured() if str(one) == request.collection), None)
+        if table is None:
+            raise SignalError(requests.unknown_table(request.collection, self._captured()))
+        if "d" in self._settings.skipped_operations:
+            raise SignalError("skipped.operations has d: the rows that do not exist cannot be deleted from the topic")
+        wanted = TableToRead(str(table), table, request.signal.id, key_names=request.columns, keys=request.keys)
+        structure = self._tables.table(table.database, table.table)
+        try:
+            if structure is not None:
+                self._topics = self._topics or TopicGuard(self._settings, self._tables)
+                new_scan(wanted, structure, self._settings, self._topics, self._attempts)
+        except NoUsableKey as error:
+            raise SignalError(f"table {table}: {error}") from None
+        return self.add([wanted], request.signal.id, at)
 
     def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Output]:
         """Read these tables after those that are read already.

@@ -36,6 +36,8 @@ class TableToRead:
         lower: up to this key, its rows are read.
         key: the signature of the key that ``last`` and ``lower`` belong to; ``None`` if it was not stored.
         rows: how many rows were read.
+        key_names, keys: the rows to read, by their keys: the columns of the key and the values of each; none for all.
+            Of those that do not exist, records of deletion are sent.
         initial: whether it is left of an interrupted initial snapshot.
         estimated: how many rows the table has, as the server estimates; not stored.
     """
@@ -52,6 +54,8 @@ class TableToRead:
     key: str | None = None
     estimated: int | None = None
     initial: bool = False
+    key_names: tuple[str, ...] = ()
+    keys: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def of_initial_snapshot(cls, table: TableId, lower: Bound | None, key: str, rows: int) -> "TableToRead":
@@ -204,6 +208,8 @@ def _stored(table: TableToRead) -> dict[str, Any]:
         found["rows"] = table.rows
     if table.initial:
         found["initial"] = True
+    if table.keys:
+        found |= {"key_names": table.key_names, "keys": table.keys}
     return found
 
 
@@ -221,6 +227,8 @@ def _restored(stored: Mapping[str, Any]) -> TableToRead:
         int(stored.get("rows", 0)),
         stored.get("key"),
         initial=bool(stored.get("initial")),
+        key_names=tuple(map(str, stored.get("key_names", ()))),
+        keys=tuple(tuple(map(str, values)) for values in stored.get("keys", ())),
     )
 
 

@@ -14,7 +14,7 @@ from rowtide.connector.config import Configuration
 CHANNELS = "http", "source", "kafka", "file"
 TYPES = (
     *("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot"),
-    *("log", "schema-changes", "set-binlog-position", "rowtide-set-table-include-list"),
+    *("log", "schema-changes", "set-binlog-position", "rowtide-set-table-include-list", "rowtide-reread-rows"),
 )
 """The types of signals, without users' own."""
 _POLL_S = 0.5
@@ -66,8 +66,8 @@ def signal(
     """Send a signal to the connector of CONFIG.
 
     TYPE is execute-snapshot, stop-snapshot, pause-snapshot, resume-snapshot, log, schema-changes, set-binlog-position,
-    rowtide-set-table-include-list, or an action of your own. The result comes from the web server of the worker
-    (rowtide run), whatever the channel is.
+    rowtide-set-table-include-list, rowtide-reread-rows, or an action of your own. The result comes from the web server
+    of the worker (rowtide run), whatever the channel is.
 
     The exit code is 0 if the signal is carried out (an incremental snapshot: to its end, with every table read), 1 if
     it is refused, or if no result comes in time.
@@ -133,7 +133,7 @@ def _is_result(notification: Mapping[str, Any], fields: Mapping[str, Any]) -> bo
     """Whether nothing further is to be expected: a snapshot continues after its signal is carried out."""
     if notification["type"] not in _LAST:
         return False
-    goes_on = fields["type"] == "execute-snapshot"
+    goes_on = fields["type"] in ("execute-snapshot", "rowtide-reread-rows")
     return not (goes_on and notification["aggregate_type"] == "Signal" and notification["type"] == "COMPLETED")
 
 

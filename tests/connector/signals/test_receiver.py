@@ -126,7 +126,7 @@ def test_wrong_signals_are_answered_by_notifications() -> None:
         "s-bad3": "'data-collections' is missing in the data",
         "s-bad4": "'type' in the data must be incremental or blocking, not 'unknown'",
         "s-bad5": "there is no action of type 'no-such-type'; the types are execute-snapshot, log, pause-snapshot, "
-        "resume-snapshot, schema-changes, set-binlog-position, stop-snapshot",
+        "resume-snapshot, rowtide-reread-rows, schema-changes, set-binlog-position, stop-snapshot",
     }
     assert {one["additional_data"]["channel"] for one in notified} == {"source"}
 

@@ -48,10 +48,12 @@ def row_batches(
     before: SourceOffset,
     behind: SourceOffset,
     clock: Callable[[], int],
+    gone: Rows = (),
 ) -> Iterator[Batch]:
-    """The records of a chunk, in batches of a bounded size. An empty chunk is one batch without records.
+    """The records of a chunk, in batches of a bounded size, those of deletion last.
 
-    The last batch has the offset after the chunk, so that a commit stores both.
+    An empty chunk is one batch without records. The last batch has the offset after the chunk, so that a commit stores
+    both.
 
     Args:
         table: the table.
@@ -60,13 +62,16 @@ def row_batches(
         before: the offset from which the chunk is read again.
         behind: the offset after the chunk.
         clock: nanoseconds since the epoch.
+        gone: rows of which records of deletion are made.
     """
     micros = clock() // 1000
     read_time = ReadTime(micros, before, clock, event)
     rows = [row for block in blocks for row in block]
-    if not rows:
+    if not rows and not gone:
         yield Batch("", -1, (), behind, 0, 0)
     for begin in range(0, len(rows), _BATCH_ROWS):
         end = begin + _BATCH_ROWS
         messages = table.messages(rows[begin:end], "incremental", read_time)
-        yield table.batch(messages, micros // 1000, behind if end >= len(rows) else before)
+        yield table.batch(messages, micros // 1000, behind if end >= len(rows) and not gone else before)
+    if gone:
+        yield table.batch(table.deletions(gone, read_time), micros // 1000, behind)

@@ -1,5 +1,7 @@
 """Which rows of a chunk are emitted. Pure."""
 
+from collections.abc import Hashable
+
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.protocol.events.classes import Rows as RowEvent
 from rowtide.connector.protocol.events.table_structure import TableStructure
@@ -41,6 +43,32 @@ def kept_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> list
                 return None
         kept.append(rows)
     return kept
+
+
+def gone_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> Rows | None:
+    """The rows of requested keys that do not exist, and of which the stream has emitted nothing since the read.
+
+    A row that was inserted while the chunk was read, or after it, is in the journal: its records say what it is.
+
+    Args:
+        scan: the table, of which requested keys are read.
+        read: the chunk.
+        journal: the keys that the stream has emitted.
+        since: the number of the journal's last event that the chunk has certainly seen.
+
+    Returns:
+        The rows for records of deletion; ``None`` if the chunk must be read again.
+    """
+    requested, keys = scan.requested, scan.row_keys
+    emitted = journal.keys_since(since)
+    if requested is None or emitted is None:
+        return None
+    reader, found = keys.reader(read.names), list[Hashable]()
+    for block in read.blocks:
+        found += keys.of_rows([reader.row(block.data)] if block.single else reader.rows(block.data)[0])
+    changed = {*map(requested.texts, emitted)}
+    gone = requested.gone(found)
+    return requested.rows([payload for texts, payload in gone.items() if texts not in changed])
 
 
 def record_event(

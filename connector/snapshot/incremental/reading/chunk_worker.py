@@ -74,12 +74,12 @@ class ChunkWorker:
         """Find the largest key of a table at the mark or later, and whether it has rows whose key is NULL."""
         session, ranges = self._session, scan.ranges
         await_position(session, mark.position, _POSITION_TIMEOUT_S, self._closed)
-        if scan.last is None:
+        if scan.last is None and scan.requested is None:
             found = session.query(ranges.last_query(scan.condition))
             scan.last = ranges.bound(found[0]) if found else None
         if ranges.nulls is not None:
             scan.nulls = bool(session.query(ranges.rows_query((), ranges.nulls, scan.condition) + " LIMIT 1"))
-        if scan.last is None or scan.lower == scan.last:
+        if scan.requested is None and (scan.last is None or scan.lower == scan.last):
             scan.cut = not scan.nulls
         scan.estimated = row_estimates(session, [scan.structure.id])[scan.structure.id]
         scan.versioned = has_row_versions(session, scan.structure.id)
