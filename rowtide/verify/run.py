@@ -1,6 +1,8 @@
 """Verifies the captured tables of a connector, and makes the report."""
 
+import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,6 +29,7 @@ from rowtide.verify.fold import Row
 from rowtide.verify.old_forms import described as form_change
 from rowtide.verify.positions import Place
 from rowtide.verify.progress import Progress
+from rowtide.verify.repair import Repair
 from rowtide.verify.source import Source
 from rowtide.verify.tables import StoredTable, TableComparison, TableDifference, TableResult
 from rowtide.verify.texts import Texts
@@ -47,6 +50,7 @@ def verified(
     tables: Sequence[str] = (),
     folder: Path | None = None,
     stored: FindTable | None = None,
+    repair: Repair | None = None,
 ) -> Iterator[tuple[Result, Sequence[TableResult]]]:
     """Verify tables one after the other, and yield their results: for the topics, and for each Spark table of them.
 
@@ -57,6 +61,7 @@ def verified(
         tables: the names of the tables, ``database.table``; none for all that are captured.
         folder: where files of rows are; by default a temporary folder.
         stored: finds the Spark table of a topic; ``None`` to compare topics only.
+        repair: sends signals that repair differences of topics; ``None`` to repair nothing.
 
     Raises:
         Undecided: nothing can be compared.
@@ -111,6 +116,7 @@ def verified(
                         options,
                         partial(_column_changes, config, table),
                         exact=settings.exact_values,
+                        repair=repair,
                     )
                     result = verification.result
                     verification.run(Path(made))
@@ -201,6 +207,10 @@ def _table_json(result: Result) -> dict[str, Any]:
         "topic_rows": result.topic_rows,
         "read_again": result.again,
         "not_compared": result.older,
+        "repaired": [_difference_json(one) for one in result.repaired],
+        "sent_again": result.sent_again,
+        "not_repaired": result.not_repaired or None,
+        "signals": result.signals,
         "old_form": {
             name: {"rows": rows, "statement": change.ddl, "file": change.position.file, "pos": change.position.pos}
             for name, (rows, change) in result.old.items()
@@ -296,8 +306,19 @@ def report_lines(result: Result, limit: int) -> Iterator[str]:
             f"  column {name} was not compared in {rows:,} rows: the structure changed after their last record "
             f"({form_change(change)})"
         )
+    if result.repaired:
+        kinds = Counter(one.kind for one in result.repaired)
+        yield f"  repaired: {', '.join(f'{number:,} {kind}' for kind, number in kinds.items())}"
+    if result.sent_again:
+        yield f"  sent again in their new form: {result.sent_again:,} rows"
+    for one in result.repaired[:limit]:
+        yield f"    {one.kind}: {_key_text(one)}: {_MEANING[one.kind](one)}"
     for one in result.differences[:limit]:
         yield from _difference_lines(one)
+    for signal in result.signals:
+        yield f"  would send: {json.dumps(signal, ensure_ascii=False)}"
+    if result.not_repaired:
+        yield f"  not repaired: {result.not_repaired}"
     if len(result.differences) > limit:
         yield f"  … and {len(result.differences) - limit:,} more (--limit, --json)"
 
@@ -309,10 +330,13 @@ _MEANING: Mapping[str, Callable[[Difference], str]] = {
 }
 
 
+def _key_text(one: Difference) -> str:
+    return ", ".join(f"{name}={shown(text)}" for name, text in one.key.items())
+
+
 def _difference_lines(one: Difference) -> Iterator[str]:
-    key = ", ".join(f"{name}={shown(text)}" for name, text in one.key.items())
     copies = f" ({one.copies} copies)" if one.copies > 1 else ""
-    yield f"  {one.kind}: {key}{copies}: {_MEANING[one.kind](one)}"
+    yield f"  {one.kind}: {_key_text(one)}{copies}: {_MEANING[one.kind](one)}"
     names = one.columns or [name for name in (one.source or one.topic or {}) if name not in one.key]
     for side, row in (("source", one.source), ("topic", one.topic)):
         if row is not None and names:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Any, Literal
 
 from rowtide.connector.records.canonical import UNKNOWN
 from rowtide.connector.records.offset import SourceOffset
@@ -39,12 +39,15 @@ from rowtide.verify.old_forms import OldForms
 from rowtide.verify.old_forms import described as form_change
 from rowtide.verify.positions import Order, Place, Server, ViewOrder, before
 from rowtide.verify.progress import Progress
+from rowtide.verify.repair import Repair, RepairError, exact_key
 from rowtide.verify.source import Source, SourceTable
 from rowtide.verify.texts import Key, Texts
 from rowtide.verify.topic import Topic, TopicRecord
 
 _ROUNDS = 3
 """How often a key is read again before its difference counts."""
+_REPAIRS = 3
+"""How often rows are read again by the connector until they are equal."""
 _KEYS = 500
 """Keys that are read again together."""
 _POLL_S = 0.5
@@ -96,7 +99,10 @@ class Result:
         more: whether there may be further differences.
         older: rows of the topic without a value of a column, which was added later, by column.
         old: rows of the topic with a column in the form before a later change of it, by column.
-        old_keys: their keys, at most as many as differences are looked for.
+        repaired: the differences that were repaired.
+        sent_again: rows that were not different, but of an old form, and were sent again.
+        signals: the signals that would repair the differences, with ``--dry-run``.
+        not_repaired: why differences were not repaired.
     """
 
     table: str
@@ -112,7 +118,10 @@ class Result:
     more: bool = False
     older: dict[str, int] = field(default_factory=dict)
     old: dict[str, tuple[int, ColumnChange]] = field(default_factory=dict)
-    old_keys: list[Row] = field(default_factory=list)
+    repaired: list[Difference] = field(default_factory=list)
+    sent_again: int = 0
+    signals: list[Mapping[str, Any]] = field(default_factory=list)
+    not_repaired: str = ""
 
 
 class TableVerification:
@@ -127,6 +136,7 @@ class TableVerification:
         options: what to compare.
         changes: reads the last change of each column from the schema history.
         exact: whether the connector writes exact values.
+        repair: sends signals that repair differences, if they are to be repaired.
 
     Attributes:
         result: the result so far.
@@ -144,14 +154,16 @@ class TableVerification:
         changes: Callable[[], Mapping[str, ColumnChange]],
         *,
         exact: bool,
+        repair: Repair | None = None,
     ) -> None:
-        self._changes = changes
+        self._changes, self._repair = changes, repair
         self.source, self._table, self._decoder = source, table, decoder
         self._make_topic, self._progress, self._options = topic, progress, options
         self.result = Result(str(table.id))
         self._texts = Texts(table, options.columns, exact=exact)
         self._topics = {table.form.topic: None}
         self._omitted: set[str] = set()
+        self._noted: dict[Key, list[str]] = {}
 
     def run(self, folder: Path) -> Result:
         """Verify the table; the file of its rows is in a folder.
@@ -178,6 +190,11 @@ class TableVerification:
                 f"the topic does not have the values of {', '.join(sorted(self._omitted))}, because the binlog omits "
                 "them (binlog_row_image). Compare the others with --columns"
             )
+        if not result.differences and result.more:
+            raise Undecided(
+                f"{len(result.repaired):,} rows were repaired, and others differ: run the command again, or raise "
+                "--max-differences. If most rows differ, an incremental snapshot of the table is faster"
+            )
         if not result.differences and (result.old or result.older):
             names = ", ".join(sorted({*result.old, *result.older}))
             raise Undecided(
@@ -202,11 +219,16 @@ class TableVerification:
             unlike = self._unlike(fold, forms)
             while batch := list(itertools.islice(unlike, _KEYS)):
                 result.again += len(batch)
-                result.differences += self._confirmed(fold, topic, batch, forms)
+                found = self._confirmed(fold, topic, batch, forms)
+                result.differences += found
                 self._refuse_missing(topic)
-                if len(result.differences) >= options.most:
+                if self._repair is not None and found:
+                    result.differences[-len(found) :] = self._repaired(fold, topic, forms, found)
+                if len(result.differences) + len(result.repaired) >= options.most:
                     result.more = next(unlike, None) is not None
                     return
+            if self._repair is not None:
+                self._send_again(fold, topic, forms)
         finally:
             fold.close()
 
@@ -214,27 +236,44 @@ class TableVerification:
         """The keys that may differ. Of very many rows in their old form, not all are read again."""
         for key, source, topic in fold.unlike(extra=self._options.complete):
             if is_same(source, topic):
-                self._note(source, topic)
-            elif len(self.result.old_keys) < self._options.most or not self._is_old(
-                difference(self._named(key), source, fold.state(key)), forms
+                self._note(key, source, topic)
+            elif len(self._noted) < self._options.most or not self._is_old(
+                key, difference(self._named(key), source, fold.state(key)), forms
             ):
                 yield key
 
-    def _is_old(self, one: Difference, forms: OldForms) -> bool:
+    def _is_old(self, key: Key, one: Difference, forms: OldForms) -> bool:
         """Whether a difference only says that the last record is older than the structure; then it is noted."""
         if is_same(one.source, one.topic):
             return True
         old = forms.of(one)
         if not old or (one.kind == "stale" and len(old) < len(one.columns)):
             return False
-        self._note_old(one, old)
+        self._note_old(key, old)
         return True
 
-    def _note_old(self, one: Difference, old: Mapping[str, ColumnChange]) -> None:
+    def _note_old(self, key: Key, old: Mapping[str, ColumnChange]) -> None:
         for name, change in old.items():
             self.result.old[name] = self.result.old.get(name, (0, change))[0] + 1, change
-        if len(self.result.old_keys) < self._options.most:
-            self.result.old_keys.append(one.key)
+            self._keep(key, name)
+
+    def _keep(self, key: Key, name: str) -> None:
+        """Keep a key with a column that was not compared, for the repair."""
+        if key in self._noted or len(self._noted) < self._options.most:
+            self._noted.setdefault(key, []).append(name)
+
+    def _forget(self, key: Key) -> None:
+        """Forget what was noted of a key, which is compared again."""
+        older, old = self.result.older, self.result.old
+        for name in self._noted.pop(key, ()):
+            if name in old:
+                rows, change = old.pop(name)
+                if rows > 1:
+                    old[name] = rows - 1, change
+            elif name in older:
+                rows = older.pop(name)
+                if rows > 1:
+                    older[name] = rows - 1
 
     def _old_forms(self, completed: Collection[str] = ()) -> OldForms:
         names = [column.name for column in self._table.key_columns]
@@ -247,7 +286,7 @@ class TableVerification:
     def _named(self, key: Key) -> Row:
         return dict(zip((column.name for column in self._table.key_columns), key, strict=False))
 
-    def _note(self, source: Row | None, topic: Row | None) -> None:
+    def _note(self, key: Key, source: Row | None, topic: Row | None) -> None:
         """Note the values of a row that the topic lacks."""
         if source is None or topic is None:
             return
@@ -256,23 +295,24 @@ class TableVerification:
                 self._omitted.add(name)
             else:
                 self.result.older[name] = self.result.older.get(name, 0) + 1
+                self._keep(key, name)
 
     def _confirmed(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key], forms: OldForms) -> list[Difference]:
         """The differences of keys that are there each time when they are read again."""
         found: dict[Key, Difference] = {}
         for _ in range(_ROUNDS):
             made = self._round(fold, topic, keys)
-            found = {key: one for key, one in made.items() if not self._is_old(one, forms)}
+            found = {key: one for key, one in made.items() if not self._is_old(key, one, forms)}
             keys = list(found)
             if not keys:
                 break
-        return [self._without_old(one, forms) for one in found.values()]
+        return [self._without_old(key, one, forms) for key, one in found.items()]
 
-    def _without_old(self, one: Difference, forms: OldForms) -> Difference:
+    def _without_old(self, key: Key, one: Difference, forms: OldForms) -> Difference:
         """A difference without the columns whose old form explains it."""
         if one.kind != "stale" or not (old := forms.of(one)):
             return one
-        self._note_old(one, old)
+        self._note_old(key, old)
         return replace(one, columns=tuple(name for name in one.columns if name not in old))
 
     def _round(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key]) -> dict[Key, Difference]:
@@ -294,6 +334,71 @@ class TableVerification:
             key: difference(self._named(key), rows.get(key), possible_states(fold.states(key), order)[-1])
             for key in left
         }
+
+    # --- repair ----------------------------------------------------------------------------------------------------
+
+    def _repaired(
+        self, fold: KeyedFold, topic: Topic, forms: OldForms, found: Sequence[Difference]
+    ) -> list[Difference]:
+        """Let the connector read the rows of differences again; return what then differs."""
+        left = {tuple(one.key.values()): one for one in found}
+        for _ in range(_REPAIRS):
+            keys = [key for key in left if self._is_repairable(key)]
+            if not keys or not self._read_again(fold, topic, keys):
+                break
+            others = [one for key, one in left.items() if key not in {*keys}]
+            again = self._confirmed(fold, topic, keys, forms)
+            now = {tuple(one.key.values()): one for one in (*others, *again)}
+            self.result.repaired += [one for key, one in left.items() if key not in now]
+            left = now
+        return list(left.values())
+
+    def _send_again(self, fold: KeyedFold, topic: Topic, forms: OldForms) -> None:
+        """Let the connector read the rows again whose last record is older than the structure."""
+        keys = [key for key in self._noted if self._is_repairable(key)]
+        for begin in range(0, len(keys), _KEYS):
+            batch = keys[begin : begin + _KEYS]
+            if not self._read_again(fold, topic, batch):
+                continue
+            self.result.differences += self._confirmed(fold, topic, batch, forms)
+            self.result.sent_again += sum(key not in self._noted for key in batch)
+
+    def _is_repairable(self, key: Key) -> bool:
+        if exact_key(self._table, key) is not None:
+            return True
+        self.result.not_repaired = self.result.not_repaired or (
+            "some keys cannot be looked up as they are: they are of a type such as FLOAT, from before a change of the "
+            "key, or of message.key.columns. A snapshot to an empty topic writes the table again"
+        )
+        return False
+
+    def _read_again(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key]) -> bool:
+        """Send the signals for some keys, and wait for their records. Returns whether keys are to be compared again."""
+        repair, result = self._repair, self.result
+        assert repair is not None
+        signals = list(repair.signals(self._table, keys))
+        if repair.dry_run:
+            result.signals += signals
+        if repair.dry_run or repair.problem:
+            result.not_repaired = result.not_repaired or repair.problem
+            return False
+        self._consume(topic, fold)
+        fold.watch(keys)
+        try:
+            for signal in signals:
+                repair.send(signal)
+        except RepairError as error:
+            repair.problem = result.not_repaired = str(error)
+            return False
+        limit = time.monotonic() + self._options.timeout_s
+        while any(len(fold.states(key)) == 1 for key in keys) and time.monotonic() < limit:
+            time.sleep(_POLL_S)
+            self._consume(topic, fold)
+        for key in keys:
+            self._forget(key)
+        return True
+
+    # --- rows that are read again ----------------------------------------------------------------------------------
 
     @cached_property
     def _server(self) -> Server:
@@ -317,7 +422,7 @@ class TableVerification:
     def _is_proved(self, fold: KeyedFold, key: Key, row: Row | None, order: ViewOrder) -> bool:
         for state in possible_states(fold.states(key), order):
             if is_same(row, state.row):
-                self._note(row, state.row)
+                self._note(key, row, state.row)
                 return True
         return False
 
@@ -384,6 +489,11 @@ class TableVerification:
             if not self.result.differences or made == _ROUNDS:
                 break
         self.result.more = len(self.result.differences) >= self._options.most
+        if self._repair is not None and self.result.differences:
+            self.result.not_repaired = (
+                "a table without a key cannot be repaired in its topic, which has no record that replaces another: "
+                "write it again with a snapshot to an empty topic"
+            )
 
     def _counted_once(self, fold: CountedFold) -> None:
         source, options, result = self.source, self._options, self.result

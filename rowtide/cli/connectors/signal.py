@@ -4,12 +4,15 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from rowtide.cli.connectors import config_argument, one_connector_option, read_connector
 from rowtide.connector.config import Configuration
+
+if TYPE_CHECKING:
+    from rowtide.cli.connectors.worker_client import WorkerClient
 
 CHANNELS = "http", "source", "kafka", "file"
 TYPES = (
@@ -78,29 +81,46 @@ def signal(
     configuration = read_connector(config, connector)
     fields: dict[str, Any] = {"id": signal_id or str(uuid.uuid4()), "type": kind, "data": _parsed(data)}
     worker = WorkerClient.of(configuration.name, web, web_token_file)
-    chosen = channel or _enabled(configuration)
+    chosen = channel or enabled_channel(configuration)
     if wait:
         worker.require_connector()  # nothing is sent if its result could not be read
     signal_channels.send(configuration, fields, chosen, worker)
     click.echo(f"sent signal {fields['id']} by channel {chosen}", err=True)
     if not wait:
         return
-    end, unread = None, []
-    for one in _notifications(lambda: worker.notifications(fields["id"]), timeout):
-        click.echo(json.dumps(one, ensure_ascii=False))
-        unread += _unread(one)
-        if _is_result(one, fields):
-            end = one
-            break
-    if end is None:
-        raise click.ClickException(
-            f"no result in {timeout:g} s: look at the log of the connector, or at GET /connectors/{configuration.name}/"
-            "notifications. A signal waits while the connector starts or takes its initial snapshot"
-        )
-    if unread:
-        raise click.ClickException("not every table was read:\n" + "\n".join(f"  - {reason}" for reason in unread))
+    end = result_of(fields, worker, timeout, lambda one: click.echo(json.dumps(one, ensure_ascii=False)))
     if end["type"] != "COMPLETED":
         raise SystemExit(1)
+
+
+def result_of(
+    fields: Mapping[str, Any], worker: "WorkerClient", timeout: float, show: Callable[[Mapping[str, Any]], None]
+) -> Mapping[str, Any]:
+    """Wait for the last notification about a signal, and return it.
+
+    Args:
+        fields: of the signal.
+        worker: the worker that runs the connector.
+        timeout: seconds to wait for the next notification.
+        show: called with each notification.
+
+    Raises:
+        click.ClickException: no notification comes, or a table was not read.
+    """
+    unread: list[str] = []
+    for one in _notifications(lambda: worker.notifications(fields["id"]), timeout):
+        show(one)
+        unread += _unread(one)
+        if _is_result(one, fields):
+            if unread:
+                raise click.ClickException(
+                    "not every table was read:\n" + "\n".join(f"  - {reason}" for reason in unread)
+                )
+            return one
+    raise click.ClickException(
+        f"no result in {timeout:g} s: look at the log of the connector, or at GET /connectors/{worker.connector}/"
+        "notifications. A signal waits while the connector starts or takes its initial snapshot"
+    )
 
 
 def _parsed(data: str) -> dict[str, Any]:
@@ -113,7 +133,8 @@ def _parsed(data: str) -> dict[str, Any]:
     return found
 
 
-def _enabled(config: Configuration) -> str:
+def enabled_channel(config: Configuration) -> str:
+    """Return the first enabled channel of source, kafka and file; http if there is none."""
     if config.signals.source and config.capture.tables.always:
         return "source"
     if config.signals.topic is not None:

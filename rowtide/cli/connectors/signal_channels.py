@@ -3,17 +3,22 @@
 import json
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 import pymysql
 from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from rowtide.cli.connectors.worker_client import WorkerClient
 from rowtide.connector.config import Configuration
 from rowtide.connector.source.connection import DatabaseUnreachableError, connect
 
 _KAFKA_S = 30.0
+_COLUMNS = 3
+_MOST_BYTES = 100_000
+"""Bytes of the data of a signal. Stored positions have the keys that are to be read."""
 
 
 def send(config: Configuration, fields: Mapping[str, Any], channel: str, worker: WorkerClient) -> None:
@@ -38,12 +43,64 @@ def send(config: Configuration, fields: Mapping[str, Any], channel: str, worker:
         _to_file(config, json.dumps(fields))
 
 
-def _to_table(config: Configuration, fields: Mapping[str, Any]) -> None:
+def require(config: Configuration, channel: str) -> int:
+    """Check that a channel can be used, before anything is sent, and return how many bytes the data may have.
+
+    Raises:
+        click.ClickException: it is not enabled, or what it is made of does not exist.
+    """
+    signals = config.signals
+    if channel == "source":
+        return _require_table(config)
+    if channel == "kafka" and signals.topic is not None:
+        try:
+            brokers = signals.consumer["bootstrap.servers"]
+            admin = AdminClient({**config.kafka.admin, "bootstrap.servers": brokers, "log_level": 2})
+            found = admin.list_topics(signals.topic, timeout=_KAFKA_S).topics.get(signals.topic)
+        except KafkaException as error:
+            raise click.ClickException(f"the topic {signals.topic} of signals cannot be read: {error}") from None
+        if found is None or found.error is not None:
+            raise click.ClickException(
+                f"the topic {signals.topic} (signal.kafka.topic) does not exist: create it with one partition"
+            )
+    if channel == "file" and signals.file is not None and not os.access(Path(signals.file).parent, os.W_OK):
+        raise click.ClickException(f"the folder of {signals.file} (signal.file) cannot be written")
+    if (channel == "kafka" and signals.topic is None) or (channel == "file" and signals.file is None):
+        raise click.ClickException(f"the channel {channel} needs {channel} in signal.enabled.channels")
+    return _MOST_BYTES
+
+
+def _require_table(config: Configuration) -> int:
+    database, table = _signal_table(config)
+    columns = (
+        "SELECT CHARACTER_MAXIMUM_LENGTH FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s "
+        "ORDER BY ORDINAL_POSITION"
+    )
+    try:
+        with connect(config.database) as connection, connection.cursor() as cursor:
+            cursor.execute(columns, (database, table))
+            lengths = [length for (length,) in cursor.fetchall()]
+    except (DatabaseUnreachableError, pymysql.MySQLError) as error:
+        raise click.ClickException(f"the signal table {database}.{table} cannot be read: {error}") from None
+    if len(lengths) != _COLUMNS or None in lengths:
+        what = "does not exist, or the account lacks INSERT on it" if not lengths else "is no signal table"
+        raise click.ClickException(
+            f"{database}.{table} (signal.data.collection) {what}: it must have the columns id, type and data, all of "
+            "them text"
+        )
+    return min(int(lengths[-1]), _MOST_BYTES)
+
+
+def _signal_table(config: Configuration) -> tuple[str, str]:
     if not (config.signals.source and config.capture.tables.always):
         raise click.ClickException(
             "the channel source needs signal.data.collection, and source in signal.enabled.channels"
         )
-    database, table = min(config.capture.tables.always)
+    return min(config.capture.tables.always)
+
+
+def _to_table(config: Configuration, fields: Mapping[str, Any]) -> None:
+    database, table = _signal_table(config)
     name = ".".join(f"`{part.replace('`', '``')}`" for part in (database, table))
     row = fields["id"], fields["type"], json.dumps(fields["data"])
     try:

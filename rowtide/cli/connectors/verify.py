@@ -4,11 +4,12 @@ import json
 import signal
 import traceback
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
 from rowtide.cli.connectors import CONFIG, from_options, ignore_unsupported_option, read_configuration
+from rowtide.cli.connectors.signal import CHANNELS
 from rowtide.cli.tables import spark_output
 
 if TYPE_CHECKING:
@@ -46,6 +47,17 @@ _TERMINATED = 143
     help="Kafka and Delta jars, separated by commas; nothing is downloaded then.",
 )
 @click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE", help="A Spark property. Repeatable.")
+@click.option("--repair", is_flag=True, help="Let the connector send differing rows again, and compare them again.")
+@click.option("--dry-run", is_flag=True, help="With --repair: show the signals that would be sent.")
+@click.option(
+    "--channel",
+    type=click.Choice(CHANNELS),
+    help="With --repair: how signals are sent.  [default: the first enabled one of source, kafka and file, else http]",
+)
+@click.option(
+    "--web", metavar="URL", help="With --repair: the web server of the worker.  [default: http://127.0.0.1:6066]"
+)
+@click.option("--web-token-file", type=click.File(encoding="utf-8"), help="A file with the token of the web server.")
 @click.option("--table", "tables", metavar="DATABASE.TABLE", multiple=True, help="Only this table; repeat it for more.")
 @click.option("--where", metavar="SQL", default="", help="Only rows of the source that fulfil this condition.")
 @click.option("--columns", metavar="A,B", default="", help="Only these columns, besides the key.")
@@ -97,6 +109,11 @@ def verify(
     temp: str | None,
     ignore_unsupported: bool,
     as_json: bool,
+    repair: bool,
+    dry_run: bool,
+    channel: str | None,
+    web: str | None,
+    web_token_file: TextIO | None,
     **spark: Any,
 ) -> None:
     """Prove that the source, the topics of a connector and the Spark tables have the same rows, while all run.
@@ -106,19 +123,25 @@ def verify(
     key. With --tables, each Spark table is then compared with its topic, up to the offsets that are stored with it.
     Nothing is changed, on the server, in Kafka or in the tables.
 
-    The exit code is 0 if all tables are equal, 1 if one is different, and 2 if no difference was found but a table
-    could not be decided.
+    With --repair, the running connector gets signals to read the differing rows again: it sends those that the source
+    has, and deletes the others from the topic. They are then compared again.
+
+    The exit code is 0 if all tables are equal (with --repair: in the end), 1 if one is different, and 2 if no
+    difference was found but a table could not be decided, or if nothing can be repaired.
 
     \b
     Examples:
       rowtide verify --config shop.properties --topics
       rowtide verify --config shop.properties --topics --table shop.orders --where "id > 1000"
       rowtide verify --config shop.properties --tables /data/tables
+      rowtide verify --config shop.properties --topics --repair --dry-run
     """  # noqa: D301 - Click's mark of a paragraph
     if not topics and output is None:
         raise click.UsageError("say what to compare with the source: --topics or --tables DIR")
     if where and len(tables) != 1:
         raise click.UsageError("--where is a condition for one table: add --table")
+    if not repair and (dry_run or channel or web or web_token_file):
+        raise click.UsageError("--dry-run, --channel, --web and --web-token-file belong to --repair")
     signal.signal(signal.SIGTERM, _terminated)
     try:
         _verify(
@@ -136,6 +159,7 @@ def verify(
             as_json=as_json,
             output=output,
             spark=spark,
+            repair=(channel, web, web_token_file, dry_run) if repair else None,
         )
     except click.ClickException as error:
         error.exit_code = 2
@@ -167,6 +191,7 @@ def _verify(
     as_json: bool,
     output: str | None,
     spark: Mapping[str, Any],
+    repair: tuple[str | None, str | None, TextIO | None, bool] | None,
 ) -> None:
     from pathlib import Path  # noqa: PLC0415 - what follows needs the extra
 
@@ -182,6 +207,11 @@ def _verify(
     chosen = [name.strip() for name in columns.split(",") if name.strip()]
     options = Options(where, chosen, sample, most, timeout)
     results = []
+    mending = None
+    if repair is not None:
+        from rowtide.cli.connectors.verify_repair import repair_by_signals  # noqa: PLC0415 - by need
+
+        mending = repair_by_signals(configuration, *repair[:3], dry_run=repair[3])
     try:
         decoder = Decoder(
             registry_source(registry or "", known) if registry or known else None,
@@ -189,18 +219,31 @@ def _verify(
             claim_checks=configuration.delivery.large_records.claim_check_url,
         )
         stored = None if output is None else _tables_in(output, configuration.topics.prefix, spark)
-        for found in verified(configuration, decoder, options, tables, Path(temp) if temp else None, stored):
+        for found in verified(configuration, decoder, options, tables, Path(temp) if temp else None, stored, mending):
             results.append(found)
             if not as_json:
                 lines = [
                     *report_lines(found[0], limit),
                     *(line for one in found[1] for line in spark_lines(one, limit)),
+                    *(
+                        _rebuilt(one.topic, output, configuration.topics.prefix)
+                        for one in found[1]
+                        if one.outcome == "different" and repair
+                    ),
                 ]
                 click.echo("\n".join(lines))
     except (ConnectorError, TablesError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(json.dumps(report_json(results), indent=2, ensure_ascii=False) if as_json else summary(results))
     raise SystemExit(exit_code(results))
+
+
+def _rebuilt(topic: str, output: str | None, prefix: str) -> str:
+    """How a Spark table that differs from its topic is repaired."""
+    from rowtide.spark_consumers.kafka.naming import table_name  # noqa: PLC0415 - an extra
+
+    name = table_name(topic, prefix)
+    return f"    not repaired: rowtide tables --output {output} --restart {name} builds the table from its topic"
 
 
 def _tables_in(output: str, prefix: str, options: Mapping[str, Any]) -> "FindTable":

@@ -1,0 +1,57 @@
+"""``rowtide verify --repair``: how its signals come to the connector."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+import click
+
+from rowtide.cli.connectors import signal_channels
+from rowtide.cli.connectors.signal import enabled_channel, result_of
+from rowtide.cli.connectors.worker_client import WorkerClient
+from rowtide.connector.config import Configuration
+from rowtide.verify.repair import Repair, RepairError
+
+_RESULT_S = 60.0
+_DRY_BYTES = 2_000
+
+
+def repair_by_signals(
+    config: Configuration, channel: str | None, web: str | None, token_file: TextIO | None, *, dry_run: bool
+) -> Repair:
+    """Return what sends the signals, after a check that they can be sent and will be carried out.
+
+    Args:
+        config: of the connector.
+        channel: the channel; by default the first one that is enabled.
+        web: the URL of the worker's web server, which has the results.
+        token_file: a file with its token.
+        dry_run: whether signals are only shown; then nothing is checked.
+
+    Raises:
+        click.ClickException: the connector does not run, or the channel cannot be used.
+    """
+    worker = WorkerClient.of(config.name, web, token_file)
+    chosen = channel or enabled_channel(config)
+
+    def send(signal: Mapping[str, Any]) -> None:
+        fields = {"id": str(uuid.uuid4()), **signal}
+        try:
+            signal_channels.send(config, fields, chosen, worker)
+            end = result_of(fields, worker, _RESULT_S, lambda _one: None)
+        except click.ClickException as error:
+            raise RepairError(f"signal {fields['id']} by channel {chosen}: {error.message}") from None
+        if end["type"] != "COMPLETED":
+            data = end["additional_data"]
+            reason = data.get("error") or f"the snapshot ended with {end['type']}"
+            raise RepairError(f"the connector did not carry out signal {fields['id']} (channel {chosen}): {reason}")
+
+    if dry_run:
+        return Repair(send, _DRY_BYTES, dry_run=True)
+    state = worker.snapshot()["state"]
+    if state not in ("RUNNING", "RECONNECTING"):
+        raise click.ClickException(
+            f"--repair needs a connector that reads the binlog, but {config.name} is {state}: start or resume it, or "
+            "wait until its snapshot is complete"
+        )
+    return Repair(send, signal_channels.require(config, chosen))

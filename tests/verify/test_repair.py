@@ -1,0 +1,53 @@
+"""The signals of a repair."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import Table, TableId
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from rowtide.verify.repair import Repair, exact_key
+
+
+def source_table(key: str) -> Any:
+    tables = Tables(Server(Flavor.MYSQL))
+    tables.apply(QueryEvent(f"CREATE TABLE d.t (k {key} PRIMARY KEY)", "d", position=""))
+    table = tables.table("d", "t")
+    assert isinstance(table, Table)
+    return SimpleNamespace(id=TableId("d", "t"), key=table.columns, key_columns=table.columns)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "exact"),
+    [
+        ("INT", "i-5", "i-5"),
+        ("VARCHAR(9)", "sé", "sé"),
+        ("DATE", "i19723", "t2024-01-01"),
+        ("DATE", "t2024-01-01", "t2024-01-01"),
+        ("DATETIME(3)", "i1704067200123", "t2024-01-01T00:00:00.123000"),
+        ("DATETIME(6)", "i1704067200123456", "t2024-01-01T00:00:00.123456"),
+        ("TIMESTAMP(3)", "s2024-01-01T00:00:00.5Z", "t2024-01-01T00:00:00.500000+00:00"),
+        ("TIME(6)", "i-1", "h-1"),
+        ("DECIMAL(9,2)", "s1.50", "d1.5"),
+        ("VARBINARY(9)", "sAP8=", "x00ff"),
+        ("INT", "sx", None),
+        ("FLOAT", "f1.5", None),
+        ("DATE", "i99999999", None),
+    ],
+)
+def test_a_key_is_looked_up_by_its_exact_texts(kind: str, text: str, exact: str | None) -> None:
+    assert exact_key(source_table(kind), (text,)) == (None if exact is None else (exact,))
+
+
+def test_signals_have_as_many_keys_as_the_channel_allows() -> None:
+    keys = [(f"skey {number}",) for number in range(100)]
+    signals = list(Repair(lambda _signal: None, 300).signals(source_table("VARCHAR(9)"), keys))
+    assert [key for one in signals for key in one["data"]["keys"]] == [[text[1:]] for (text,) in keys]
+    sizes = [len(json.dumps(one["data"])) for one in signals]
+    assert max(sizes) <= 300
+    assert all(size > 250 for size in sizes[:-1])

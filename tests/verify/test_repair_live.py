@@ -1,0 +1,131 @@
+"""``rowtide verify --repair`` with real servers: lost, altered and extra records are mended while rows change."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.processes.worker_process import Worker, WorkerConfig
+from tests.verify.test_verification_live import MORE, ROWS, Damages, database, found, load, report, run
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database, Kafka
+
+    from tests.support.kafka.topic_tools import Topics
+
+__all__ = ["database"]
+
+pytestmark = pytest.mark.servers
+
+KEYED = ("lost", "extra", "stale", "bit", "moved", "deleted", "unsent")
+SIGNALS = "CREATE TABLE signals (id VARCHAR(64) PRIMARY KEY, type VARCHAR(32), data VARCHAR(300))"
+
+
+def channel(kind: str, one: Database, folder: Path, topics: Topics) -> dict[str, str]:
+    """The properties of a channel of signals."""
+    properties = {"signal.enabled.channels": kind, "signal.poll.interval.ms": "200"}
+    match kind:
+        case "source":
+            one.execute(SIGNALS)
+            return properties | {"signal.data.collection": f"{one.name}.signals"}
+        case "kafka":
+            return properties | {
+                "signal.kafka.topic": topics.new(),
+                "signal.kafka.bootstrap.servers": topics.client["bootstrap.servers"],
+            }
+        case "file":
+            return properties | {"signal.file": str(folder / "signals")}
+    return {}
+
+
+def repaired(document: dict[str, Any]) -> set[tuple[str, str, str, str]]:
+    """As :func:`found`, of what was repaired."""
+    return found({"tables": [{**table, "differences": table["repaired"]} for table in document["tables"]]})
+
+
+@pytest.mark.parametrize("database", ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)], indirect=True)
+@pytest.mark.parametrize(
+    "kind", ["source", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("kafka", "file", "http"))]
+)
+def test_every_damage_is_mended_under_load(
+    kind: str, tmp_path: Path, database: Database, kafka: Kafka, topics: Topics
+) -> None:
+    config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, MORE | {"database.include.list": database.name})
+    config.properties |= channel(kind, database, tmp_path, topics)
+    damages = Damages(database, topics, config, random.Random(kind))
+    with Worker(config) as worker:
+        worker.streaming()
+        repair = "--repair", "--web", f"http://127.0.0.1:{worker.port}"
+        with load(database):
+            expected = set[tuple[str, str, str, str]]()
+            for name in KEYED:
+                while (one := damages.kinds[name]())[:3] in {known[:3] for known in expected}:
+                    pass  # two damages of one row
+                expected.add(one)
+            status, document = report(config, "--repair", "--dry-run")
+            assert (status, found(document)) == (1, expected), document
+            signals = [one for table in document["tables"] for one in table["signals"]]
+            assert {one["type"] for one in signals} == {"rowtide-reread-rows"}
+            assert sum(len(one["data"]["keys"]) for one in signals) == len(expected)
+            status, document = report(config, *repair)
+            assert (status, repaired(document)) == (0, expected), document
+            assert report(config)[0] == 0
+            # Rows in an old form are sent in their new one; no record replaces another in a table without a key.
+            database.execute("ALTER TABLE parts DROP n, ADD n INT DEFAULT 9 AFTER made")
+            missing = damages.missing()
+            status, document = report(config, *repair)
+            assert (status, found(document)) == (1, {missing}), document
+            tables = {table["table"].partition(".")[2]: table for table in document["tables"]}
+            assert tables["parts"]["sent_again"] >= ROWS - 1
+            assert "a table without a key cannot be repaired" in tables["visits"]["not_repaired"]
+            damages.mend()
+            assert report(config)[0] == 0
+        worker.stop()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(7200)
+def test_campaign(tmp_path: Path, database: Database, kafka: Kafka, topics: Topics) -> None:
+    """Random damages of all kinds, again and again."""
+    config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, MORE | {"database.include.list": database.name})
+    chance = random.Random(database.server.name)
+    damages = Damages(database, topics, config, chance)
+    with Worker(config) as worker:
+        worker.streaming()
+        with load(database):
+            for _ in range(int(os.environ.get("ROWTIDE_CAMPAIGN", "30"))):
+                expected = set[tuple[str, str, str, str]]()
+                for name in chance.choices(KEYED, k=chance.randint(1, 12)):
+                    one = damages.kinds[name]()
+                    if one[:1] + one[2:3] not in {known[:1] + known[2:3] for known in expected}:
+                        expected.add(one)
+                status, document = report(config, "--repair", "--web", f"http://127.0.0.1:{worker.port}")
+                assert status == 0, document
+                kinds = {one[:1] + one[2:3] for one in repaired(document)}
+                assert kinds == {one[:1] + one[2:3] for one in expected}, document
+                assert report(config)[0] == 0
+                damages.mend()
+        worker.stop()
+
+
+def test_nothing_is_sent_to_a_connector_that_cannot_carry_it_out(
+    tmp_path: Path, mysql_db: Database, kafka: Kafka, topics: Topics
+) -> None:
+    config = WorkerConfig(tmp_path, mysql_db.server, kafka.bootstrap, MORE | {"database.include.list": mysql_db.name})
+    config.properties |= channel("source", mysql_db, tmp_path, topics)
+    mysql_db.execute("CREATE TABLE orders (id INT PRIMARY KEY)")
+    result = run(config, "--repair", "--web", "http://127.0.0.1:9")
+    assert (result.exit_code, "the web server of the worker cannot be reached" in result.output) == (2, True)
+    with Worker(config).streaming() as worker:
+        web = f"http://127.0.0.1:{worker.port}"
+        config.properties["signal.data.collection"] = f"{mysql_db.name}.no_table"
+        result = run(config, "--repair", "--web", web)
+        assert (result.exit_code, "no_table (signal.data.collection) does not exist" in result.output) == (2, True)
+        result = run(config, "--repair", "--channel", "kafka", "--web", web)
+        assert (result.exit_code, "the channel kafka needs kafka in signal.enabled" in result.output) == (2, True)
+        assert mysql_db.query("SELECT count(*) FROM signals")[0][0] == 0
+        worker.stop()
