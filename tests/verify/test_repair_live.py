@@ -127,5 +127,10 @@ def test_nothing_is_sent_to_a_connector_that_cannot_carry_it_out(
         assert (result.exit_code, "no_table (signal.data.collection) does not exist" in result.output) == (2, True)
         result = run(config, "--repair", "--channel", "kafka", "--web", web)
         assert (result.exit_code, "the channel kafka needs kafka in signal.enabled" in result.output) == (2, True)
+        # A signal table that the running connector does not read.
+        mysql_db.execute(SIGNALS.replace("signals", "others"))
+        config.properties["signal.data.collection"] = f"{mysql_db.name}.others"
+        result = run(config, "--repair", "--web", web)
+        assert (result.exit_code, "others (signal.data.collection), as this" in result.output) == (2, True)
         assert mysql_db.query("SELECT count(*) FROM signals")[0][0] == 0
         worker.stop()

@@ -54,4 +54,22 @@ def repair_by_signals(
             f"--repair needs a connector that reads the binlog, but {config.name} is {state}: start or resume it, or "
             "wait until its snapshot is complete"
         )
-    return Repair(send, signal_channels.require(config, chosen))
+    largest = signal_channels.require(config, chosen)
+    _refuse_other_channel(config, chosen, worker.properties())
+    return Repair(send, largest)
+
+
+def _refuse_other_channel(config: Configuration, channel: str, running: Mapping[str, str]) -> None:
+    """Refuse a channel that the running connector does not read, because it was started with other properties."""
+    signals = config.signals
+    name, wanted = {
+        "source": ("signal.data.collection", ".".join(min(config.capture.tables.always, default=("", "")))),
+        "kafka": ("signal.kafka.topic", signals.topic or ""),
+        "file": ("signal.file", signals.file or ""),
+    }.get(channel, ("", ""))
+    channels = [one.strip() for one in running.get("signal.enabled.channels", "source").split(",")]
+    if channel != "http" and (channel not in channels or wanted not in running.get(name, wanted)):
+        raise click.ClickException(
+            f"the running connector {config.name} does not read signals from {wanted} ({name}), as this configuration "
+            "says: it was started with another one. Restart it, or send the signals with --channel http"
+        )

@@ -70,6 +70,11 @@ class WorkerClient:
         found: dict[str, Any] = self._request("snapshot")
         return found
 
+    def properties(self) -> dict[str, str]:
+        """The configuration of the running connector. Raises ``click.ClickException`` if the worker does not answer."""
+        found: dict[str, str] = self._request("config")
+        return found
+
     def _request(self, path: str, body: bytes | None = None, hint: str = "") -> Any:
         where = f"{self.base}/connectors/{urllib.parse.quote(self.connector, safe='')}/{path}"
         headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
