@@ -7,8 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import click
@@ -18,6 +17,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from rowtide.cli.metrics_server import Labels, metric, served
 from rowtide.cli.tables_report import line, notes
 from rowtide.spark_consumers.errors import SettingsError
 from rowtide.spark_consumers.follow import MicroBatch, TableStream
@@ -193,11 +193,8 @@ class _View:
 
 def _metric(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
     """The lines of a metric, with its values by table, or one value under the empty name."""
-    yield f"# HELP rowtide_tables_{name} {text}\n# TYPE rowtide_tables_{name} {kind}\n"
-    for table, value in values.items():
-        escaped = table.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-        label = f'{{table="{escaped}"}}' if table else ""
-        yield f"rowtide_tables_{name}{label} {value}\n"
+    by_labels: dict[Labels, float] = {(("table", table),) if table else (): value for table, value in values.items()}
+    return metric(f"rowtide_tables_{name}", kind, text, by_labels)
 
 
 @contextmanager
@@ -206,38 +203,12 @@ def _served(address: tuple[str, int] | None, view: _View, console: Console) -> I
     if address is None:
         yield
         return
-
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 10
-
-        def do_GET(self) -> None:
-            status, kind, text = 404, "text/plain", "there are /metrics and /health\n"
-            if self.path == "/metrics":
-                status, kind, text = 200, "text/plain; version=0.0.4", view.metrics()
-            elif self.path == "/health":
-                (status, text), kind = view.health(), "application/json"
-            content = text.encode()
-            self.send_response(status)
-            self.send_header("Content-Type", f"{kind}; charset=utf-8")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_arguments: object) -> None:
-            """Print nothing: the terminal shows the tables."""
-
-    try:
-        server = ThreadingHTTPServer(address, Handler)
-    except OSError as error:
-        raise SettingsError(f"--web-bind {address[0]} --web-port {address[1]}: {error.strerror or error}") from error
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
-    thread.start()
-    host = f"[{address[0]}]" if ":" in address[0] else address[0]
-    console.print(f"metrics: http://{host}:{server.server_port}/metrics", highlight=False)
-    try:
+    with ExitStack() as stack:
+        try:
+            url = stack.enter_context(served(address, view.metrics, view.health))
+        except OSError as error:
+            raise SettingsError(
+                f"--web-bind {address[0]} --web-port {address[1]}: {error.strerror or error}"
+            ) from error
+        console.print(f"metrics: {url}", highlight=False)
         yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,6 +51,9 @@ def verified(
     folder: Path | None = None,
     stored: FindTable | None = None,
     repair: Repair | None = None,
+    *,
+    load: float = 1.0,
+    done: Collection[str] = (),
 ) -> Iterator[tuple[Result, Sequence[TableResult]]]:
     """Verify tables one after the other, and yield their results: for the topics, and for each Spark table of them.
 
@@ -62,6 +65,8 @@ def verified(
         folder: where files of rows are; by default a temporary folder.
         stored: finds the Spark table of a topic; ``None`` to compare topics only.
         repair: sends signals that repair differences of topics; ``None`` to repair nothing.
+        load: the part of the time in which chunks are read from the server.
+        done: the names of tables that are not verified again.
 
     Raises:
         Undecided: nothing can be compared.
@@ -81,18 +86,18 @@ def verified(
             "with rowtide.values=debezium, a snapshot and the stream spell some values in two ways, "
             "which only schemas tell: without value.converter.schemas.enable=true they cannot be compared"
         )
-    source = Source(config, settings)
+    source = Source(config, settings, load)
     try:
         captured = source.captured()
         missing = _missing(captured, tables) or _missing(captured, _listed(config))
         reader = TopicReader(config.kafka.consumer, config.kafka.admin, timeout=_KAFKA_S)
         names = {(one.database, one.table) for one in captured}
         progress = Progress(config, offset_store(config), lambda *name: name in names)
-        chosen = [one for one in captured if not tables or str(one) in tables]
+        chosen = [one for one in captured if (not tables or str(one) in tables) and str(one) not in done]
         for name in missing:
             reason = "the server shows no such captured table: it does not exist, or the user lacks SELECT on it"
             yield Result(name, reason=reason), ()
-        if not chosen and not missing:
+        if not chosen and not missing and not done:
             raise Undecided("no table is captured: check table.include.list, and the user's SELECT privileges")
         with TemporaryDirectory(prefix="rowtide-verify-", dir=folder) as made:
             for table in chosen:
@@ -123,7 +128,7 @@ def verified(
                 except _ERRORS as error:
                     result.outcome, result.reason = "undecided", _reason(error)
                     source.close()  # a result may not have been read to its end
-                    source = Source(config, settings)
+                    source = Source(config, settings, load)
                 if stored is not None and verification is not None:
                     for topic in verification.topics:
                         found.append(TableResult(topic))

@@ -25,7 +25,8 @@ from tests.support.source_tree import ROOT
 DOCKER = ROOT / "docker"
 UNIT = DOCKER / "systemd/rowtide@.service"
 ALERTS = DOCKER / "prometheus/rowtide-alerts.yaml"
-METRICS = set(re.findall(r"^\| `(rowtide_\w+)` \|", (ROOT / "docs/monitoring.md").read_text(), re.MULTILINE))
+PAGES = "".join((ROOT / f"docs/{name}.md").read_text() for name in ("monitoring", "verify"))
+METRICS = set(re.findall(r"^\| `(rowtide_\w+)` \|", PAGES, re.MULTILINE))
 """The metrics of the documentation, which another test compares with the code."""
 
 

@@ -134,12 +134,20 @@ def metrics_of_tables() -> set[str]:
     return {f"rowtide_tables_{ast.literal_eval(call.args[0])}" for call in made}
 
 
-def test_every_metric_of_the_tables_is_in_their_page() -> None:
+def metrics_of_verify() -> set[str]:
+    """The metrics that ``rowtide verify --every`` serves."""
+    tree = ast.parse((ROOT / "rowtide/cli/connectors/verify_every.py").read_text())
+    made = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "metric"]
+    return {ast.literal_eval(call.args[0]) for call in made}
+
+
+def test_every_metric_of_a_command_is_in_its_page() -> None:
     assert metrics_of_tables() == set(re.findall(r"\browtide_tables_[a-z_]+", PAGES["spark"]))
+    assert metrics_of_verify() == set(re.findall(r"\browtide_verif[a-z_]+", PAGES["verify"]))
 
 
 def test_every_metric_that_is_named_is_one() -> None:
-    metrics = {row[0].strip("`") for row in table("monitoring", "metric")} | metrics_of_tables()
+    metrics = {row[0].strip("`") for row in table("monitoring", "metric")} | metrics_of_tables() | metrics_of_verify()
     named = {name for text in TEXTS.values() for name in re.findall(r"\browtide_[a-z_]+", text)}
     assert named - metrics - {"rowtide_stack", "rowtide_demo"} == set()
 

@@ -68,13 +68,17 @@ def signal(
 ) -> None:
     """Send a signal to the connector of CONFIG.
 
-    TYPE is execute-snapshot, stop-snapshot, pause-snapshot, resume-snapshot, log, schema-changes, set-binlog-position,
-    rowtide-set-table-include-list, rowtide-reread-rows, or an action of your own. The result comes from the web server
-    of the worker (rowtide run), whatever the channel is.
+    \b
+    TYPE is one of these, or an action of your own:
+      execute-snapshot, stop-snapshot, pause-snapshot, resume-snapshot,
+      log, schema-changes, set-binlog-position,
+      rowtide-set-table-include-list, rowtide-reread-rows
+
+    The result comes from the web server of the worker (rowtide run), whatever the channel is.
 
     The exit code is 0 if the signal is carried out (an incremental snapshot: to its end, with every table read), 1 if
     it is refused, or if no result comes in time.
-    """
+    """  # noqa: D301 - Click's mark of a paragraph
     from rowtide.cli.connectors import signal_channels  # noqa: PLC0415 - needs the extra
     from rowtide.cli.connectors.worker_client import WorkerClient  # noqa: PLC0415
 

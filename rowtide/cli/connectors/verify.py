@@ -1,9 +1,10 @@
 """``rowtide verify``: proves that the source and the topics of a connector have the same rows."""
 
 import json
+import re
 import signal
 import traceback
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
@@ -13,10 +14,24 @@ from rowtide.cli.connectors.signal import CHANNELS
 from rowtide.cli.tables import spark_output
 
 if TYPE_CHECKING:
-    from rowtide.verify.run import FindTable
+    from rowtide.verify.run import FindTable, Found
 
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _INTERRUPTED = 130
 _TERMINATED = 143
+
+
+class _Interval(click.ParamType):
+    """A time such as ``6h``, in seconds."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse it."""
+        match = re.fullmatch(r"([1-9]\d{0,6})([smhd])", str(value))
+        if match is None:
+            self.fail(f"{value!r} is no time: write 30m, 6h or 1d", param, ctx)
+        return int(match[1]) * _UNITS[match[2]]
 
 
 @click.command()
@@ -83,6 +98,22 @@ _TERMINATED = 143
     show_default=True,
     help="Stop comparing a table after so many differences.",
 )
+@click.option(
+    "--max-load",
+    metavar="PERCENT",
+    type=click.FloatRange(0, 100, min_open=True),
+    default=100.0,
+    show_default=True,
+    help="The part of the time in which chunks are read from the server, with pauses between them.",
+)
+@click.option("--every", metavar="TIME", type=_Interval(), help="Verify again and again, each time such as 6h.")
+@click.option("--proofs", metavar="FILE", help="With --every: the file that keeps the last proof of each table.")
+@click.option(
+    "--web-port", type=click.IntRange(0, 65535), help="With --every: serve /metrics and /health; 0 chooses a port."
+)
+@click.option(
+    "--web-bind", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address of --web-port."
+)
 @click.option("--limit", "-n", type=click.IntRange(0), default=20, show_default=True, help="Differences to show.")
 @click.option("--registry", metavar="URL", help="The schema registry; by default that of the configuration.")
 @click.option(
@@ -114,6 +145,11 @@ def verify(
     channel: str | None,
     web: str | None,
     web_token_file: TextIO | None,
+    max_load: float,
+    every: int | None,
+    proofs: str | None,
+    web_port: int | None,
+    web_bind: str,
     **spark: Any,
 ) -> None:
     """Prove that the source, the topics of a connector and the Spark tables have the same rows, while all run.
@@ -129,12 +165,16 @@ def verify(
     The exit code is 0 if all tables are equal (with --repair: in the end), 1 if one is different, and 2 if no
     difference was found but a table could not be decided, or if nothing can be repaired.
 
+    With --every, it runs until SIGINT or SIGTERM, and then has the exit code 0. A round that fails is reported, and the
+    next one begins at its time; only a configuration that no round can succeed with ends the command, with 2.
+
     \b
     Examples:
       rowtide verify --config shop.properties --topics
       rowtide verify --config shop.properties --topics --table shop.orders --where "id > 1000"
       rowtide verify --config shop.properties --tables /data/tables
       rowtide verify --config shop.properties --topics --repair --dry-run
+      rowtide verify --config shop.properties --topics --every 6h --proofs shop.proofs --web-port 9464
     """  # noqa: D301 - Click's mark of a paragraph
     if not topics and output is None:
         raise click.UsageError("say what to compare with the source: --topics or --tables DIR")
@@ -142,6 +182,8 @@ def verify(
         raise click.UsageError("--where is a condition for one table: add --table")
     if not repair and (dry_run or channel or web or web_token_file):
         raise click.UsageError("--dry-run, --channel, --web and --web-token-file belong to --repair")
+    if every is None and (proofs is not None or web_port is not None):
+        raise click.UsageError("--proofs and --web-port belong to --every")
     signal.signal(signal.SIGTERM, _terminated)
     try:
         _verify(
@@ -160,6 +202,8 @@ def verify(
             output=output,
             spark=spark,
             repair=(channel, web, web_token_file, dry_run) if repair else None,
+            max_load=max_load / 100,
+            every=None if every is None else (every, proofs, None if web_port is None else (web_bind, web_port)),
         )
     except click.ClickException as error:
         error.exit_code = 2
@@ -192,6 +236,8 @@ def _verify(
     output: str | None,
     spark: Mapping[str, Any],
     repair: tuple[str | None, str | None, TextIO | None, bool] | None,
+    max_load: float,
+    every: tuple[int, str | None, tuple[str, int] | None] | None,
 ) -> None:
     from pathlib import Path  # noqa: PLC0415 - what follows needs the extra
 
@@ -203,35 +249,50 @@ def _verify(
     from rowtide.verify.verification import Options  # noqa: PLC0415
 
     configuration = read_configuration(files, more=from_options(None, None, ignore_unsupported=ignore_unsupported))
-    known = registry_of(configuration)
+    known, prefix = registry_of(configuration), configuration.topics.prefix
     chosen = [name.strip() for name in columns.split(",") if name.strip()]
-    options = Options(where, chosen, sample, most, timeout)
-    results = []
-    mending = None
-    if repair is not None:
-        from rowtide.cli.connectors.verify_repair import repair_by_signals  # noqa: PLC0415 - by need
+    options, folder = Options(where, chosen, sample, most, timeout), Path(temp) if temp else None
 
-        mending = repair_by_signals(configuration, *repair[:3], dry_run=repair[3])
+    def once(done: Collection[str] = ()) -> "Iterator[Found]":
+        mending = None
+        if repair is not None:
+            from rowtide.cli.connectors.verify_repair import repair_by_signals  # noqa: PLC0415 - by need
+
+            mending = repair_by_signals(configuration, *repair[:3], dry_run=repair[3])
+        for found in verified(
+            configuration, decoder, options, tables, folder, stored, mending, load=max_load, done=done
+        ):
+            if not as_json:
+                lines = [
+                    *report_lines(found[0], limit),
+                    *(line for one in found[1] for line in spark_lines(one, limit)),
+                ]
+                if repair is not None:
+                    lines += [_rebuilt(one.topic, output, prefix) for one in found[1] if one.outcome == "different"]
+                click.echo("\n".join(lines))
+            yield found
+
+    def show(results: "Sequence[Found]", error: str | None, following: float) -> None:
+        if as_json:
+            click.echo(json.dumps(report_json(results) | {"error": error}, ensure_ascii=False))
+        else:
+            click.echo("\n".join(filter(None, (summary(results), round_line(error, following)))))
+
     try:
         decoder = Decoder(
             registry_source(registry or "", known) if registry or known else None,
             placeholder=configuration.values.unavailable_placeholder,
             claim_checks=configuration.delivery.large_records.claim_check_url,
         )
-        stored = None if output is None else _tables_in(output, configuration.topics.prefix, spark)
-        for found in verified(configuration, decoder, options, tables, Path(temp) if temp else None, stored, mending):
-            results.append(found)
-            if not as_json:
-                lines = [
-                    *report_lines(found[0], limit),
-                    *(line for one in found[1] for line in spark_lines(one, limit)),
-                    *(
-                        _rebuilt(one.topic, output, configuration.topics.prefix)
-                        for one in found[1]
-                        if one.outcome == "different" and repair
-                    ),
-                ]
-                click.echo("\n".join(lines))
+        stored = None if output is None else _tables_in(output, prefix, spark)
+        if every is not None:
+            from rowtide.cli.connectors.verify_every import Proofs, Schedule, round_line  # noqa: PLC0415 - by need
+
+            interval, proofs, address = every
+            Schedule(Proofs(configuration.name, None if proofs is None else Path(proofs)), interval, show).run(
+                once, address
+            )
+        results = list(once())
     except (ConnectorError, TablesError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(json.dumps(report_json(results), indent=2, ensure_ascii=False) if as_json else summary(results))
