@@ -48,6 +48,7 @@ class SourceTable:
         key: the columns that identify a row, if the key of its records has all of them.
         key_columns: the columns of the key of its records, in the key's order.
         ranges: the ranges of its key; ``None`` if it is read in one part.
+        hidden_key: whether records have another key than the row, because a column converter changes it.
     """
 
     structure: Table
@@ -56,6 +57,7 @@ class SourceTable:
     key: tuple[Column, ...]
     key_columns: tuple[Column, ...]
     ranges: KeyRanges | None
+    hidden_key: bool = False
 
     @property
     def id(self) -> TableId:
@@ -118,7 +120,9 @@ class Source:
         identifies = key is not None and {one.name for one in key.columns} <= {one.name for one in key_columns}
         columns = key.columns if key is not None and identifies else ()
         form = SnapshotTable(structure, settings)
-        return SourceTable(structure, text, form, columns, key_columns, ranges)
+        changed = {one.index for one in records.columns if one.type.is_custom}
+        hidden = not changed.isdisjoint(records.key_columns)
+        return SourceTable(structure, text, form, columns, key_columns, ranges, hidden)
 
     def refuse_changed(self, table: SourceTable) -> None:
         """Raise ``Undecided`` if the table was altered or dropped since its structure was read."""

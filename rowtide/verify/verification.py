@@ -368,7 +368,7 @@ class TableVerification:
             return True
         self.result.not_repaired = self.result.not_repaired or (
             "some keys cannot be looked up as they are: they are of a type such as FLOAT, from before a change of the "
-            "key, or of message.key.columns. A snapshot to an empty topic writes the table again"
+            "key, converted, or of message.key.columns. A snapshot to an empty topic writes the table again"
         )
         return False
 
@@ -441,7 +441,7 @@ class TableVerification:
         """Read the rows of some keys again, in a view whose position is known. Without --where: a key has one row."""
         places = {column.name: place for place, column in enumerate(self._table.key_columns)}
         parts = [[key[places[column.name]] for column in self._table.key] for key in keys]
-        condition = key_condition(self._table.key, parts)
+        condition = None if self._table.hidden_key else key_condition(self._table.key, parts)
         source, wanted = self.source, {*keys}
         view = source.view(self._table)
         try:

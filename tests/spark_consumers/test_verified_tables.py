@@ -268,6 +268,16 @@ def test_parquet_and_appended_changes_are_compared(
             status, document = report(config, folder)
             assert status == 0, json.dumps(document)
         assert spark_tables(document)["visits"]["table_rows"] == 6
+        # A table gets what its topic lacked by the records of the repair.
+        database.execute(
+            "SET sql_log_bin = 0", "DELETE FROM orders WHERE id = 5", "UPDATE orders SET n = -1 WHERE id = 6"
+        )
+        status, document = report(config, output, "--repair", "--web", f"http://127.0.0.1:{worker.port}")
+        assert (status, spark_tables(document)["orders"]["behind"]) == (0, 3), "read, deleted, and a tombstone"
+        update(config, output, "--format", "parquet")
+        status, document = report(config, output)
+        assert (status, spark_tables(document)["orders"]["table_rows"]) == (0, ROWS - 1)
+        assert spark.read.parquet(str(output / database.name / "orders")).where("n = -1").count() == 1
         spark.sql(f"DELETE FROM delta.`{log / database.name / 'visits'}` WHERE __op = 'c' AND n = 2")
         status, document = report(config, log)
         assert (status, found(document)) == (1, {("visits", "lost", "2", "")})

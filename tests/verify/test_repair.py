@@ -19,7 +19,7 @@ def source_table(key: str) -> Any:
     tables.apply(QueryEvent(f"CREATE TABLE d.t (k {key} PRIMARY KEY)", "d", position=""))
     table = tables.table("d", "t")
     assert isinstance(table, Table)
-    return SimpleNamespace(id=TableId("d", "t"), key=table.columns, key_columns=table.columns)
+    return SimpleNamespace(id=TableId("d", "t"), key=table.columns, key_columns=table.columns, hidden_key=False)
 
 
 @pytest.mark.parametrize(

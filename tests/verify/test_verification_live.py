@@ -400,6 +400,38 @@ def test_a_topic_with_records_of_another_table_is_not_decided(
     assert (status, outcomes) == (2, {"orders": "equal", "parts": "undecided", "visits": "equal"})
 
 
+CONVERTER = """
+from rowtide.envelope.schema import STRING
+
+class Prefixed:
+    def converter_for(self, column, registration):
+        if column.name == "code":
+            registration.register(STRING, lambda value: f"k-{value}")
+"""
+
+
+def test_a_key_that_a_converter_changes_is_not_looked_up(
+    tmp_path: Path, mysql_db: Database, kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row of such a key is found when it is read again, and not reported as extra."""
+    (tmp_path / "prefixed.py").write_text(CONVERTER)
+    monkeypatch.syspath_prepend(tmp_path)
+    more = {"database.include.list": mysql_db.name, "converters": "c", "c.type": "python:prefixed.Prefixed"}
+    config = WorkerConfig(tmp_path, mysql_db.server, kafka.bootstrap, MORE | more)
+    mysql_db.execute(
+        "CREATE TABLE t (code VARCHAR(80) PRIMARY KEY, n INT)",
+        *(f"INSERT INTO t VALUES ('c{i}', {i})" for i in range(5)),
+    )
+    with Worker(config).streaming() as worker:
+        mysql_db.execute("SET sql_log_bin = 0", "UPDATE t SET n = 9 WHERE code = 'c3'")
+        status, document = report(config)
+        assert (status, found(document)) == (1, {("t", "stale", "k-c3", "n")}), document
+        status, document = report(config, "--repair", "--channel", "http", "--web", f"http://127.0.0.1:{worker.port}")
+        assert (status, found(document)) == (1, {("t", "stale", "k-c3", "n")}), document
+        assert "converted" in document["tables"][0]["not_repaired"]
+        worker.stop()
+
+
 def test_what_cannot_be_decided_is_never_equal(tmp_path: Path, mysql_db: Database, kafka: Kafka) -> None:
     database, user = mysql_db, f"u{mysql_db.name[-8:]}"
     config = WorkerConfig(

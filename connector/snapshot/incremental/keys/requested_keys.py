@@ -69,9 +69,9 @@ class RequestedKeys:
         records = table.records
         if {structure.row_columns[index].name for index in records.key_columns} != {*columns}:
             raise ValueError("the key of its records is not that of its rows (message.key.columns)")
-        changed = [one.column.name for one in records.columns if one.mapper is not None or one.type.is_custom]
+        changed = [one.column.name for one in records.columns if one.type.is_custom]
         if hidden := sorted({*columns} & {*changed}):
-            raise ValueError(f"column {hidden[0]} of its key is masked, truncated or converted")
+            raise ValueError(f"column {hidden[0]} of its key has a column converter")
         self._row_keys, self._table = row_keys, table
         self._names = [column.name for column in structure.columns]
         reader = row_keys.reader(self._names)
