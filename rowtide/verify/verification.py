@@ -347,7 +347,11 @@ class TableVerification:
             if not keys or not self._read_again(fold, topic, keys):
                 break
             others = [one for key, one in left.items() if key not in {*keys}]
-            again = self._confirmed(fold, topic, keys, forms)
+            try:
+                again = self._confirmed(fold, topic, keys, forms)
+            except Undecided as error:  # they were different, and nothing says that they are not
+                self.result.not_repaired = str(error)
+                break
             now = {tuple(one.key.values()): one for one in (*others, *again)}
             self.result.repaired += [one for key, one in left.items() if key not in now]
             left = now

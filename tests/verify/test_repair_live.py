@@ -89,15 +89,19 @@ def test_every_damage_is_mended_under_load(
 
 @pytest.mark.nightly
 @pytest.mark.timeout(7200)
-def test_campaign(tmp_path: Path, database: Database, kafka: Kafka, topics: Topics) -> None:
+def test_campaign(
+    tmp_path: Path, database: Database, kafka: Kafka, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Random damages of all kinds, again and again."""
+    rounds = int(os.environ.get("ROWTIDE_CAMPAIGN", "30"))
+    monkeypatch.delenv("ROWTIDE_CAMPAIGN", raising=False)  # the command would take it as a property
     config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, MORE | {"database.include.list": database.name})
     chance = random.Random(database.server.name)
     damages = Damages(database, topics, config, chance)
     with Worker(config) as worker:
         worker.streaming()
         with load(database):
-            for _ in range(int(os.environ.get("ROWTIDE_CAMPAIGN", "30"))):
+            for _ in range(rounds):
                 expected = set[tuple[str, str, str, str]]()
                 for name in chance.choices(KEYED, k=chance.randint(1, 12)):
                     one = damages.kinds[name]()

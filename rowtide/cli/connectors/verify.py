@@ -253,12 +253,16 @@ def _verify(
     chosen = [name.strip() for name in columns.split(",") if name.strip()]
     options, folder = Options(where, chosen, sample, most, timeout), Path(temp) if temp else None
 
-    def once(done: Collection[str] = ()) -> "Iterator[Found]":
-        mending = None
-        if repair is not None:
-            from rowtide.cli.connectors.verify_repair import repair_by_signals  # noqa: PLC0415 - by need
+    worker = None
+    if repair is not None:
+        from rowtide.cli.connectors.verify_repair import repair_by_signals  # noqa: PLC0415 - by need
+        from rowtide.cli.connectors.worker_client import WorkerClient  # noqa: PLC0415
 
-            mending = repair_by_signals(configuration, *repair[:3], dry_run=repair[3])
+        channel, web, token_file, dry_run = repair
+        worker = WorkerClient.of(configuration.name, web, token_file)
+
+    def once(done: Collection[str] = ()) -> "Iterator[Found]":
+        mending = None if worker is None else repair_by_signals(configuration, worker, channel, dry_run=dry_run)
         for found in verified(
             configuration, decoder, options, tables, folder, stored, mending, load=max_load, done=done
         ):

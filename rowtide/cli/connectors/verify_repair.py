@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
@@ -16,22 +16,18 @@ _RESULT_S = 60.0
 _DRY_BYTES = 2_000
 
 
-def repair_by_signals(
-    config: Configuration, channel: str | None, web: str | None, token_file: TextIO | None, *, dry_run: bool
-) -> Repair:
+def repair_by_signals(config: Configuration, worker: WorkerClient, channel: str | None, *, dry_run: bool) -> Repair:
     """Return what sends the signals, after a check that they can be sent and will be carried out.
 
     Args:
         config: of the connector.
+        worker: the worker that runs it, which has the results.
         channel: the channel; by default the first one that is enabled.
-        web: the URL of the worker's web server, which has the results.
-        token_file: a file with its token.
         dry_run: whether signals are only shown; then nothing is checked.
 
     Raises:
         click.ClickException: the connector does not run, or the channel cannot be used.
     """
-    worker = WorkerClient.of(config.name, web, token_file)
     chosen = channel or enabled_channel(config)
 
     def send(signal: Mapping[str, Any]) -> None:
