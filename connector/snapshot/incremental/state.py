@@ -133,10 +133,11 @@ class SnapshotState:
         """The fields of all offsets from now on: those of ``others`` that are not of snapshots, and the state's.
 
         Debezium's fields name the tables of signals. It has the keys as serialised Java objects, and reads a table from
-        its beginning without them. It does not read an initial snapshot on, but takes it again.
+        its beginning without them. It does not read an initial snapshot on, but takes it again. Rows that are named by
+        their keys it would not tell from whole tables.
         """
         fields = {name: value for name, value in (others or {}).items() if not _is_of_snapshots(name)}
-        if requested := [table for table in self.tables if not table.initial]:
+        if requested := [table for table in self.tables if not table.initial and not table.keys]:
             fields[_COLLECTIONS] = _json(list(map(_for_debezium, requested)))
             fields[_CORRELATION] = requested[0].signal_id
         if self.unfinished:

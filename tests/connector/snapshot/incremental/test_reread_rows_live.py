@@ -11,7 +11,7 @@ import pytest
 
 from rowtide.connector.errors import SignalError
 from rowtide.connector.records.batch import Batch
-from tests.connector.snapshot.incremental.test_incremental_live import check_state, fill, loads, records
+from tests.connector.snapshot.incremental.test_incremental_live import check_state, fill, loads, records, run_for
 from tests.support.incremental_stream import BesideStream
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ def campaign(database: Database, seed: int, rounds: int) -> None:
                         "SET SESSION sql_log_bin = 1",
                     )
                     beside.reread(f"{database.name}.{table}", columns, [key_of(number) for number in numbers])
+                if seed % 2:
+                    run_for(beside, chance.random() / 2)
+                    beside.crash(len(beside.outputs))
                 beside.run(lambda: not beside.snapshots.active)
         for table, (columns, key_of) in KEYS.items():  # a row that came between the loss and the read was lost for good
             beside.reread(f"{database.name}.{table}", columns, [key_of(number) for number in range(130)])

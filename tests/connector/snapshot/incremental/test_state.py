@@ -31,6 +31,14 @@ def test_a_stored_offset_has_everything() -> None:
     assert restored.carried["rowtide_signal_x"] == 1
 
 
+def test_the_keys_of_requested_rows_are_stored_for_rowtide_only() -> None:
+    rows = TableToRead("d.t", TableId("d", "t"), "s3", key_names=("a", "b"), keys=(("1", "é"), ("2", "")))
+    state = SnapshotState((rows,))
+    restored = SourceOffset.from_json(SourceOffset("b.000001", 4, carried=state.carried(None)).to_json())
+    assert SnapshotState.from_carried(restored.carried) == state
+    assert not any(name.startswith("incremental_snapshot") for name in restored.carried or ())
+
+
 def test_debezium_finds_the_tables_in_its_own_fields() -> None:
     carried = STATE.carried(None)
     assert carried is not None
