@@ -62,6 +62,8 @@ class OldForms:
         }
 
     def _is_older(self, place: Place, change: ColumnChange, name: str) -> bool:
+        if change.made and not change.described:
+            return False  # rows of an earlier table of the name are gone, and those of this one have row events
         if name in self._completed and not change.made:
             return True
         at = change.position

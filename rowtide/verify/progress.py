@@ -73,17 +73,22 @@ class Progress:
             return True
         if self._scanned is None or self._scanned[:2] != (stored, end):
             database, mariadb = self._config.database, self._config.flavor is Flavor.MARIADB
+            annotations = self._config.values.include_query
             files = ServerFiles(database, binlog_files(session.client), mariadb=mariadb)
             if have_gtids(stored, end):
-                changed = has_other_changes(files, stored, end, self._captures, flavor)
+                changed = has_other_changes(files, stored, end, self._captures, flavor, annotations=annotations)
             else:
-                changed = has_changes(files, stored, end, self._captures)
+                changed = has_changes(files, stored, end, self._captures, annotations=annotations)
             self._scanned = stored, end, changed
         return not self._scanned[2]
 
 
-def has_changes(files: BinlogFiles, start: SourceOffset, end: SourceOffset, captures: Captures) -> bool:
+def has_changes(
+    files: BinlogFiles, start: SourceOffset, end: SourceOffset, captures: Captures, *, annotations: bool = True
+) -> bool:
     """Whether there may be changes of captured tables between two positions of one server.
+
+    ``annotations`` is whether positions of the connector count MariaDB's ANNOTATE_ROWS (``include.query``).
 
     Raises:
         PositionPurged: the server no longer has the binlog at the start.
@@ -95,7 +100,7 @@ def has_changes(files: BinlogFiles, start: SourceOffset, end: SourceOffset, capt
             f"the connector's position {start.file}:{start.pos} is in a binlog file that the server no longer has"
         )
     begun = bool(start.event or start.row)
-    if begun and unread_rows(files, start, captures) != 0:
+    if begun and unread_rows(files, start, captures, annotations=annotations) != 0:
         return True
     for event in _events_between(files, start, end):
         if begun:  # the rest of the transaction that was counted
@@ -106,7 +111,13 @@ def has_changes(files: BinlogFiles, start: SourceOffset, end: SourceOffset, capt
 
 
 def has_other_changes(
-    files: BinlogFiles, start: SourceOffset, end: SourceOffset, captures: Captures, connector: str
+    files: BinlogFiles,
+    start: SourceOffset,
+    end: SourceOffset,
+    captures: Captures,
+    connector: str,
+    *,
+    annotations: bool = True,
 ) -> bool:
     """Whether there may be changes of captured tables in a GTID set that are not in another one.
 
@@ -116,6 +127,7 @@ def has_other_changes(
         end: has the GTIDs that are wanted.
         captures: whether a table of a database is captured.
         connector: ``mysql`` or ``mariadb``.
+        annotations: whether positions of the connector count MariaDB's ANNOTATE_ROWS (``include.query``).
 
     Raises:
         PositionPurged: the server no longer has all of these transactions.
@@ -138,7 +150,7 @@ def has_other_changes(
             head = Head(0, event)
             omitted = head.gtid is not None and (head.within(known) or not head.within(wanted))
             if not omitted and (start.event or start.row) and _is_begun(start, file, event, head):
-                if unread_rows(files, start, captures) != 0:
+                if unread_rows(files, start, captures, annotations=annotations) != 0:
                     return True
                 omitted = True
     return False

@@ -23,6 +23,8 @@ def unread_rows(
     stored: SourceOffset,
     captures: Callable[[str, str], bool],
     skipped_operations: Collection[str] = (),
+    *,
+    annotations: bool = True,
 ) -> int | None:
     """How many rows of the stored position's transaction follow those that are processed.
 
@@ -31,6 +33,7 @@ def unread_rows(
         stored: a position within a transaction (``event``, ``row``).
         captures: whether the table of a database is captured; rows of other tables do not count.
         skipped_operations: whose rows do not count either: any of c, u, d.
+        annotations: whether the connector gets MariaDB's ANNOTATE_ROWS (``include.query``), which positions then count.
 
     Returns:
         The number of rows; ``None`` if the files do not have the transaction, or it has no rows itself (``XA
@@ -51,7 +54,7 @@ def unread_rows(
         file, position = found.file, found.pos
     maps: dict[int, TableStructure] = {}
     seen, unread = False, 0
-    for number, event in enumerate(_within(files, file, position)):
+    for number, event in enumerate(_within(files, file, position, annotations=annotations)):
         if isinstance(event, events.TableMap):
             maps[event.table_id] = event.structure
         elif isinstance(event, events.Rows):
@@ -65,7 +68,7 @@ def unread_rows(
     return unread if seen else None
 
 
-def _within(files: BinlogFiles, file: str, start: int) -> Iterator[events.Event]:
+def _within(files: BinlogFiles, file: str, start: int, *, annotations: bool) -> Iterator[events.Event]:
     """The events of the transaction at a position, from its BEGIN on, as a position counts them."""
     decoder, groups, end, begun = EventDecoder(file), EventGroups(), _FIRST_EVENT, False
     for packet in files.events(file):
@@ -74,6 +77,8 @@ def _within(files: BinlogFiles, file: str, start: int) -> Iterator[events.Event]
         if end - size < start:
             if kind == EventType.FORMAT_DESCRIPTION:
                 decoder.decode(packet)
+            continue
+        if kind == EventType.MARIADB_ANNOTATE_ROWS and not annotations:
             continue
         if kind in GTID_TYPES and end - size > start:
             return

@@ -174,7 +174,14 @@ def _report(
     if offset is None:
         return Report(found, report.server, stored_problem=problem)
     capture = configuration.capture
-    unread = partial(unread_rows, files, offset, capture.tables.captures, capture.skipped_operations)
+    unread = partial(
+        unread_rows,
+        files,
+        offset,
+        capture.tables.captures,
+        capture.skipped_operations,
+        annotations=configuration.values.include_query,
+    )
     difference = compared(found, offset, configuration.flavor.value, sizes, unread)
     return Report(found, report.server, offset, difference=difference)
 
