@@ -78,9 +78,13 @@ class Proofs:
         except OSError as error:
             raise click.ClickException(f"--proofs {self._path} cannot be written: {error.strerror or error}") from None
 
-    def begin(self) -> set[str]:
-        """Begin a round, or continue one that was not finished. Returns the tables that it has verified already."""
-        if self.begun is not None and self.ended is None:
+    def begin(self, interval_s: float) -> set[str]:
+        """Begin a round, or continue one that was not finished. Returns the tables that it has verified already.
+
+        Args:
+            interval_s: the seconds after which a round that was not finished is too old to be continued.
+        """
+        if self.begun is not None and self.ended is None and time.time() < self.begun + interval_s:
             return {name for name, one in self.tables.items() if one["topic"]["checked"] >= self.begun}
         self.begun, self.ended = time.time(), None
         self.store()
@@ -176,7 +180,7 @@ class Schedule:
 
     def _round(self, once: Round) -> None:
         proofs = self._proofs
-        done, results, error = proofs.begin(), list[Found](), None
+        done, results, error = proofs.begin(self._interval), list[Found](), None
         self._running = True
         try:
             begun = time.time()

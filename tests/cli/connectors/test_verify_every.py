@@ -106,10 +106,11 @@ def test_an_interrupted_round_continues_after_the_tables_that_it_has_verified(tm
     with pytest.raises(SystemExit):
         schedule.run(stopped, None)
     again = Proofs("shop", path)
-    assert again.begin() == {"d.a"}
+    assert Proofs("shop", path).begin(0) == set(), "a round that is too old"
+    assert again.begin(3600) == {"d.a"}
     again.end(None, ["d.a"])
     assert Proofs("shop", path).ended is not None
-    assert Proofs("shop", path).begin() == set()
+    assert Proofs("shop", path).begin(3600) == set()
 
 
 @pytest.mark.parametrize(
