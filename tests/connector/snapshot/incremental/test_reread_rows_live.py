@@ -133,6 +133,24 @@ def test_a_record_of_deletion_has_the_bytes_of_the_key(values: str, database: Da
     assert [name for name in ("n", "txt", "d", "moment") if found["before"][name] is None] == [], "NOT NULL"
 
 
+def test_python_gets_deletions_as_changes(mysql_db: Database) -> None:
+    mysql_db.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, n INT NOT NULL, txt TEXT)", "INSERT INTO t VALUES (1, 5, 'a')"
+    )
+    beside = BesideStream(mysql_db, changes=True)
+    try:
+        beside.reread(f"{mysql_db.name}.t", ["id"], [["1"], ["2"]])
+        beside.run(lambda: not beside.snapshots.active)
+    finally:
+        beside.close()
+    read, deleted = [one for output in beside.outputs if isinstance(output, Batch) for one in output.changes]
+    assert (read.op, dict(read.after or {}), read.before) == ("r", {"id": 1, "n": 5, "txt": "a"}, None)
+    assert (deleted.op, dict(deleted.key or {}), deleted.after) == ("d", {"id": 2}, None)
+    assert deleted.before is not None
+    assert deleted.before["id"] == 2
+    assert '"op":"d"' in deleted.to_debezium()
+
+
 def test_keys_that_cannot_name_rows_are_refused(mysql_db: Database) -> None:
     mysql_db.execute(
         "CREATE TABLE t (id INT, f FLOAT, at DATETIME, PRIMARY KEY (id, at))", "CREATE TABLE keyless (id INT)",
