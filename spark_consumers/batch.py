@@ -137,7 +137,7 @@ class TableBatch:
         self.outcome.read += one_pass.counts()
         self.outcome.rows += rows
         self._note(evolution)
-        return replace(batch, columns=tuple(column.name for column in schemas.values[0].columns), truncation=None)
+        return replace(_with_structure(batch, schemas), truncation=None)
 
     def _key_version(self, number: int | None, schema: str, converter: ConverterSettings) -> KeyVersion:
         topic = self.outcome.name.topic
@@ -226,8 +226,7 @@ class TableBatch:
             replaces = first and truncated is not None
             change = _Step(self, segment, schemas, batch.commit(step), creates=first and creates, replaces=replaces)
             self.outcome.rows += change.apply(segment.within(records), groups)
-        columns = tuple(column.name for column in schemas.values[-1].columns) if schemas.values else None
-        return replace(done, columns=columns or batch.columns, seen=(*batch.seen, *seen)[-REPETITION_WINDOW:])
+        return replace(_with_structure(done, schemas), seen=(*batch.seen, *seen)[-REPETITION_WINDOW:])
 
     def _truncation_after(self, batch: Batch) -> Truncation | None:
         """Return the TRUNCATE that later batches regard, too, if this one has none.
@@ -299,13 +298,22 @@ class TableBatch:
         extra = CHANGE_COLUMNS if keyless and self.settings.keyless is Keyless.APPEND else ()
         before, name = self.table.columns(self.path), str(self.outcome.name)
         uneven = self.partitions > 1
-        evolution = evolve(name, before, list(keys.values()), values, batch.columns, extra, uneven=uneven)
+        evolution = evolve(
+            name, before, list(keys.values()), values, batch.columns, extra, last_types=batch.types, uneven=uneven
+        )
         return BatchSchemas(evolution, keys, values)
 
     def _note(self, evolution: Evolution) -> None:
         self.outcome.added += evolution.added
         self.outcome.widened += evolution.widened
         self.outcome.notes.extend(evolution.notes)
+
+
+def _with_structure(batch: Batch, schemas: BatchSchemas) -> Batch:
+    """Return the batch with the structure of its newest row, if it has rows."""
+    if not schemas.values or not (columns := schemas.values[-1].columns):
+        return batch
+    return replace(batch, columns=tuple(c.name for c in columns), types=tuple(c.type for c in columns))
 
 
 @dataclass(frozen=True, slots=True)

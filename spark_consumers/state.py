@@ -163,6 +163,7 @@ class Batch:
         offsets: the next offset to read of each partition after this batch.
         ranges: the offsets that this batch reads.
         columns: the columns of the newest row schema, ``None`` before the first.
+        types: the types of these columns; ``None`` before the first, and in the state of older releases.
         truncation: the newest TRUNCATE.
         seen: hashes of the last records without a key, to recognize repetitions.
         plan_id: a new id for every plan.
@@ -174,6 +175,7 @@ class Batch:
     offsets: Mapping[int, int] = field(default_factory=dict)
     ranges: Ranges = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
+    types: tuple[str, ...] | None = None
     truncation: Truncation | None = None
     seen: tuple[int, ...] = ()
     plan_id: str | None = None
@@ -206,6 +208,8 @@ class Batch:
         }
         if self.columns is not None:
             content["columns"] = list(self.columns)
+        if self.types is not None:
+            content["types"] = list(self.types)
         if self.truncation is not None:
             content["truncation"] = {"file": self.truncation.file, "pos": self.truncation.pos}
         if self.seen:
@@ -227,13 +231,14 @@ class Batch:
         if content["version"] != 1:
             raise ValueError(f"version {content['version']} was written by a newer rowtide")
         truncation = content.get("truncation")
-        columns = content.get("columns")
+        columns, types = content.get("columns"), content.get("types")
         return cls(
             app_id=content["app_id"],
             number=int(content["batch"]),
             offsets={int(partition): int(offset) for partition, offset in dict(content["offsets"]).items()},
             ranges={int(p): (int(first), int(end)) for p, (first, end) in dict(content["ranges"]).items()},
             columns=None if columns is None else tuple(columns),
+            types=None if types is None else tuple(types),
             truncation=truncation and Truncation(truncation["file"], truncation["pos"]),
             seen=tuple(content.get("seen", ())),
             plan_id=content.get("plan"),

@@ -47,6 +47,11 @@ def decimal_parts(spark_type: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
+def is_integer(spark_type: str) -> bool:
+    """Whether a type is that of integers."""
+    return spark_type in _INTEGERS
+
+
 def common_type(first: str, second: str) -> str | None:
     """Return the narrowest type that holds the values of both types without loss, ``None`` if there is none.
 

@@ -14,6 +14,7 @@ from rowtide.spark_consumers.columns.conversion import Column
 from rowtide.spark_consumers.columns.spark_types import cast, common_type, literal, quote
 from rowtide.spark_consumers.errors import TypeConflictError
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion
+from rowtide.spark_consumers.rows.alterations import Structure, alteration_notes
 
 Columns = tuple[tuple[str, str], ...]
 """Names and types of columns, in order."""
@@ -66,6 +67,7 @@ def evolve(
     last_known: Sequence[str] | None,
     extra: Columns = (),
     *,
+    last_types: Sequence[str] | None = None,
     uneven: bool = False,
 ) -> Evolution:
     """Determine the columns of a table after a batch.
@@ -77,6 +79,7 @@ def evolve(
         values: the batch's row schemas, oldest first.
         last_known: the columns of the newest row schema of earlier batches, ``None`` if there was none.
         extra: columns of the table that records do not have.
+        last_types: the types of ``last_known``, ``None`` if they are not known.
         uneven: whether this batch may have older records than the ones before, as of several partitions.
 
     Raises:
@@ -94,7 +97,11 @@ def evolve(
             types[column.name.lower()] = (name, common)
     after = tuple({**types, **{name.lower(): (name, kind) for name, kind in extra}}.values())
     fills = _fills(before, dict(types), values, last_known, uneven=uneven)
-    return Evolution(before, after, fills, tuple(_renames(table, values, last_known)))
+    structures: list[Structure] = [[(column.name, column.type) for column in version.columns] for version in values]
+    if last_known is not None:
+        known: Sequence[str | None] = [None] * len(last_known) if last_types is None else last_types
+        structures.insert(0, list(zip(last_known, known, strict=True)))
+    return Evolution(before, after, fills, tuple(alteration_notes(table, structures)))
 
 
 def _fills(
@@ -127,23 +134,6 @@ def _fills(
                 fills[name] = default
         known = {column.name.lower() for column in version.columns}
     return fills
-
-
-def _renames(table: str, values: Sequence[ValueVersion], last_known: Sequence[str] | None) -> list[str]:
-    lists = ([list(last_known)] if last_known is not None else []) + [[c.name for c in v.columns] for v in values]
-    notes = []
-    for old, new in pairwise(lists):
-        removed = [name for name in old if name not in new]
-        added = [name for name in new if name not in old]
-        if len(old) == len(new) and removed:
-            replaced = zip(removed, added, strict=True)
-            pairs = ", ".join(f"{a} and {b}" for a, b in replaced if old.index(a) == new.index(b))
-            if pairs:
-                notes.append(
-                    f"{table}: a column was removed and another one was added in its place ({pairs}). If it was "
-                    f"renamed, rows that have not changed since then keep their value under the old name"
-                )
-    return notes
 
 
 @dataclass(frozen=True, slots=True)

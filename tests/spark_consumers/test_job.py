@@ -411,3 +411,18 @@ def test_a_value_that_cannot_be_read_stops_its_table(run, tmp_path, damage) -> N
     error = str(run(topic.records, claim_checks=str(folder))["p.d.t"].error)
     assert digest in error
     assert ("was changed or damaged" in error) == (damage == "changed")
+
+
+def test_changes_that_existing_rows_lack_are_noted_by_the_run_that_meets_them(run) -> None:
+    a, b, size = ({"type": kind, "optional": True, "field": name} for name, kind in
+                  (("a", "int32"), ("b", "int32"), ("size", "double")))  # fmt: skip
+    topic = Topic("p.d.t", [ID, a, b, size], ["id"])
+    topic.change("c", None, {"id": 1, "a": 1, "b": 2, "size": 1.5}, 10)
+    assert run(topic.records)["p.d.t"].notes == []
+    topic.columns = [ID, b, a, {**size, "type": "int32"}]  # RENAME COLUMN a TO b, RENAME COLUMN b TO a, MODIFY size INT
+    topic.change("c", None, {"id": 2, "b": 1, "a": 2, "size": 2}, 20)
+    renamed, converted = run(topic.records)["p.d.t"].notes
+    assert "(a and b, b and a)" in renamed
+    assert "column size was changed from double to int" in converted
+    topic.change("c", None, {"id": 3, "b": 1, "a": 2, "size": 2}, 30)
+    assert run(topic.records)["p.d.t"].notes == []

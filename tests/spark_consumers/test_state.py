@@ -15,6 +15,7 @@ _BATCHES = st.builds(
     offsets=_OFFSETS,
     ranges=st.dictionaries(st.integers(0, 9), st.tuples(st.integers(0, 9), st.integers(10, 99)), max_size=3),
     columns=st.none() | st.lists(st.text()).map(tuple),
+    types=st.none() | st.lists(st.text()).map(tuple),
     truncation=st.none() | st.builds(Truncation, st.integers(0), st.integers(0)),
     seen=st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3).map(tuple),
 )
