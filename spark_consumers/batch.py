@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.conversion import ConverterSettings
 from rowtide.spark_consumers.columns.spark_types import quote
-from rowtide.spark_consumers.errors import NotAnEnvelopeError
+from rowtide.spark_consumers.errors import KeyWithoutValuesError, NotAnEnvelopeError
 from rowtide.spark_consumers.formats.base import RowCounts, TableFormat
 from rowtide.spark_consumers.jvm.session import uncompiled
 from rowtide.spark_consumers.kafka.offsets import Ranges
@@ -33,6 +33,7 @@ from rowtide.spark_consumers.messages.schemaless import key_without_schema, valu
 from rowtide.spark_consumers.messages.segments import Segment, after, ordered_versions, segments, truncations
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, key_version, parse_schema, value_version
 from rowtide.spark_consumers.outcome import Outcome
+from rowtide.spark_consumers.rows.alterations import key_without_values
 from rowtide.spark_consumers.rows.changes import DELETED, BatchSchemas, keyed_changes, keyed_rows, keyless_changes
 from rowtide.spark_consumers.rows.evolution import Evolution, evolve
 from rowtide.spark_consumers.rows.last import LastChanges
@@ -216,6 +217,8 @@ class TableBatch:
         done = replace(batch, truncation=truncated.newest if truncated else self._truncation_after(batch))
         if not schemas.evolution.after:  # only truncations, or tombstones of unknown rows
             return done
+        if truncated is None:
+            self._require_keys(schemas, groups, batch)
         creates = schemas.evolution.before is None and truncated is None
         if not creates:
             self.table.evolve(self.path, schemas.evolution, batch.commit(0))
@@ -227,6 +230,19 @@ class TableBatch:
             change = _Step(self, segment, schemas, batch.commit(step), creates=first and creates, replaces=replaces)
             self.outcome.rows += change.apply(segment.within(records), groups)
         return replace(_with_structure(done, schemas), seen=(*batch.seen, *seen)[-REPETITION_WINDOW:])
+
+    def _require_keys(self, schemas: BatchSchemas, groups: Sequence[RecordGroup], batch: Batch) -> None:
+        """Require that existing rows have values in the columns of the key."""
+        keys, values = schemas.keys.values(), schemas.values
+        found = key_without_values(keys, values, batch.columns)
+        if found and schemas.evolution.before is not None and self.table.read(self.path).isEmpty():
+            found = key_without_values(keys, values, None)  # only rows of this batch can be older
+        if found is None:
+            return
+        version, column = found
+        first = min((g.partition, g.first) for g in groups if g.value_version == version.id and not g.tombstone)
+        name = self.outcome.name
+        raise KeyWithoutValuesError(str(name), name.topic, column.name, f"partition {first[0]}, offset {first[1]}")
 
     def _truncation_after(self, batch: Batch) -> Truncation | None:
         """Return the TRUNCATE that later batches regard, too, if this one has none.

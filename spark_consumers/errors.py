@@ -74,6 +74,19 @@ class TypeConflictError(TablesError):
         self.table, self.column, self.old, self.new = table, column, old, new
 
 
+class KeyWithoutValuesError(TablesError):
+    """A column came to the key, and the rows from before have no value in it."""
+
+    def __init__(self, table: str, topic: str, column: str, at: str) -> None:
+        super().__init__(
+            f"table {table}, column {column}: from topic {topic}, {at}, the column belongs to the key, and older rows "
+            f"have no value in it, because it was renamed or MySQL computed its values. Changes would not find their "
+            f"rows, so nothing of this batch was applied. Read the table by a blocking snapshot, delete the records "
+            f"before that snapshot from the topic (kafka-delete-records.sh), and build the table again (rowtide tables "
+            f"--restart {table})"
+        )
+
+
 class UnavailableValueError(TablesError):
     """A row takes a value that the binlog did not have."""
 

@@ -35,6 +35,7 @@ class Column:
         template: SQL with ``{value}`` for the value read and ``{snapshot}`` for whether it comes from a snapshot.
         optional: whether null is allowed.
         default: SQL of the value of rows that are older than the column; ``NULL`` if there is none.
+        has_default: whether MySQL has a constant default for the column.
         inexact: whether snapshot and stream may write the same value differently (FLOAT, JSON).
         unavailable: the placeholder of values that the binlog did not have; ``None`` if no value is one.
     """
@@ -45,6 +46,7 @@ class Column:
     template: str = VALUE
     optional: bool = True
     default: str = "NULL"
+    has_default: bool = False
     inexact: bool = False
     unavailable: bytes | None = None
 
@@ -91,6 +93,7 @@ def column_of(field: JsonSchema, settings: ConverterSettings) -> Column:
         template=kind.template,
         optional=optional,
         default=_default(kind, field.get("default", _MISSING), optional),
+        has_default=field.get("default") is not None,
         inexact=kind.inexact,
         unavailable=settings.unavailable if (field["type"], field.get("name")) in _MAY_BE_UNAVAILABLE else None,
     )

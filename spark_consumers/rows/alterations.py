@@ -4,10 +4,12 @@ MySQL writes no change event for a row that a statement converts. The structures
 added, removed or made wider. They do not show whether a column was renamed, or which values MySQL rounded.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 
+from rowtide.spark_consumers.columns.conversion import Column
 from rowtide.spark_consumers.columns.spark_types import common_type, decimal_parts, is_integer
+from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion
 
 Structure = Sequence[tuple[str, str | None]]
 """Names and types of a row's columns, in order. A type is ``None`` if an older release stored the structure."""
@@ -41,6 +43,29 @@ def alteration_notes(table: str, structures: Sequence[Structure]) -> list[str]:
                     f"values, for example by rounding; the table keeps them as they were. {_REPAIR}"
                 )
     return notes
+
+
+def key_without_values(
+    keys: Iterable[KeyVersion], values: Sequence[ValueVersion], last_known: Sequence[str] | None
+) -> tuple[ValueVersion, Column] | None:
+    """Return a column of the key that older rows have no value in, with the first structure that has it.
+
+    It was renamed, or MySQL computed its values. A column that was added with a constant default has that default.
+
+    Args:
+        keys: the batch's key schemas.
+        values: the batch's row schemas, oldest first.
+        last_known: the columns of the newest row schema of earlier batches, ``None`` if there was none.
+    """
+    names = {name.lower() for key in keys for name in key.names}
+    known: Collection[str] | None = None if last_known is None else {name.lower() for name in last_known}
+    for version in values:
+        for column in version.columns:
+            new = known is not None and column.name.lower() not in known
+            if new and column.name.lower() in names and not column.has_default:
+                return version, column
+        known = version.names or known
+    return None
 
 
 def may_convert(old: str, new: str) -> bool:

@@ -426,3 +426,27 @@ def test_changes_that_existing_rows_lack_are_noted_by_the_run_that_meets_them(ru
     assert "column size was changed from double to int" in converted
     topic.change("c", None, {"id": 3, "b": 1, "a": 2, "size": 2}, 30)
     assert run(topic.records)["p.d.t"].notes == []
+
+
+def test_a_key_column_that_older_rows_have_no_value_in_stops_the_table(run, rows_of, tmp_path) -> None:
+    number = {**ID, "field": "number"}
+    topics = [Topic(f"p.d.{name}", [ID, TEXT], ["id"]) for name in ("renamed", "emptied", "empty")]
+    renamed, emptied, empty = topics
+    for topic in topics:
+        topic.change("c", None, {"id": 1, "text": "a"}, 10)
+    empty.change("t", None, None, 20)  # DROP TABLE and CREATE TABLE: the new rows come in a later run
+    outcomes = run([record for topic in topics for record in topic.records])
+    assert [outcome.error for outcome in outcomes.values()] == [None, None, None]
+    emptied.change("t", None, None, 20)
+    for topic in topics:
+        topic.columns, topic.key = [number, TEXT], ["number"]  # CHANGE id number INT
+        topic.change("u", {"number": 1, "text": "a"}, {"number": 1, "text": "b"}, 30)
+    for _ in range(2):
+        error = str(run(renamed.records)["p.d.renamed"].error)
+        assert "column number: from topic p.d.renamed, partition 0, offset 1" in error
+        assert "--restart p.d.renamed" in error
+        assert rows_of(str(tmp_path / "p.d.renamed")) == [{"id": 1, "text": "a"}]
+    outcomes = run(emptied.records + empty.records)
+    for topic in (emptied, empty):
+        assert outcomes[topic.name].error is None
+        same_rows(rows_of(str(tmp_path / topic.name)), [{"number": 1, "text": "b"}])

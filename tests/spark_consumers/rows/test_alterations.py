@@ -2,7 +2,9 @@
 
 import pytest
 
-from rowtide.spark_consumers.rows.alterations import alteration_notes, may_convert
+from rowtide.spark_consumers.columns.conversion import Column
+from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion
+from rowtide.spark_consumers.rows.alterations import alteration_notes, key_without_values, may_convert
 
 ID, A, B = ("id", "int"), ("a", "int"), ("b", "int")
 TEXT = ("t", "string")
@@ -62,3 +64,27 @@ def test_each_change_is_noted_once() -> None:
         "d.t: column names changed",
         "d.t: column b was changed from int to float",
     ]
+
+
+def _version(*names: str, default: bool = False) -> ValueVersion:
+    return ValueVersion(1, tuple(Column(name, "int", "INT", has_default=default) for name in names))
+
+
+@pytest.mark.parametrize(
+    ("key", "last_known", "versions", "column"),
+    [
+        (["number"], ["id", "a"], [_version("number", "a")], "number"),  # renamed, or AUTO_INCREMENT
+        (["number"], None, [_version("id", "a"), _version("number", "a")], "number"),
+        (["ID"], ["id"], [_version("Id", "a")], None),
+        (["a"], ["id", "a"], [_version("id", "a")], None),  # another key, of columns with values
+        (["id", "tenant"], ["id"], [_version("id", "tenant", default=True)], None),
+        (["id"], ["id", "a"], [_version("id", "b")], None),
+        (["id"], None, [_version("id")], None),
+        (["id"], ["id"], [_version(), _version("id")], None),  # records of a delete may have no columns
+        ([], ["a"], [_version("b")], None),
+    ],
+)
+def test_columns_of_the_key_that_older_rows_have_no_value_in(key, last_known, versions, column) -> None:
+    keys = [KeyVersion(1, _version(*key).columns)]
+    found = key_without_values(keys, versions, last_known)
+    assert (None if found is None else found[1].name) == column
