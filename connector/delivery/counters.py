@@ -124,7 +124,7 @@ class Totals:
         old = self._sent
         messages, size, topics = old.messages, old.bytes, self._topics
         for batch in batches:
-            number = len(batch.messages)
+            number = batch.events
             messages += number
             size += batch.size
             topic = batch.topic if batch.topic in topics or len(topics) < _MAX_TOPICS else OTHER_TOPICS

@@ -267,9 +267,7 @@ class Delivery:
         return _IDLE_WAIT_S if self._in_transaction else self._quiet_wait_s
 
     def _send(self, taken: Taken[Batch]) -> None:
-        batches: Sequence[Batch] = [
-            piece for batch in taken.batches if batch.messages for piece in batch.destinations()
-        ]
+        batches: Sequence[Batch] = [piece for batch in taken.batches if batch.events for piece in batch.destinations()]
         if batches:
             new = [topic for topic in dict.fromkeys(batch.topic for batch in batches) if topic not in self._known]
             if new:
@@ -278,7 +276,7 @@ class Delivery:
             self._in_transaction = self._sink.transactional
             self._send_all(batches)
             self._totals.sent(batches, self._clock())
-            self._messages_sent += sum(len(batch.messages) for batch in batches)
+            self._messages_sent += sum(batch.events for batch in batches)
         if self._pending is None:
             self._pending_since = self._clock()
         self._sequence = taken.sequence

@@ -59,6 +59,8 @@ def pipeline_settings(
         form: what rows and statements become instead of Debezium's messages.
     """
     transforms, chosen = None, config.converters
+    keeps_tables = config.delivery.tables is not None
+    changes = changes or keeps_tables
     keys, values = (
         json_settings(one) if isinstance(one, JsonConverterConfig) else JsonSettings()
         for one in (chosen.key, chosen.value)
@@ -77,7 +79,9 @@ def pipeline_settings(
         keys=keys,
         values=values,
         tombstones=config.values.tombstones,
-        skipped_operations=config.capture.skipped_operations
+        skipped_operations=frozenset()
+        if keeps_tables
+        else config.capture.skipped_operations
         if form is None
         else config.capture.skipped_operations | {"t"},
         skip_unchanged=config.capture.skip_messages_without_change,
@@ -96,8 +100,9 @@ def pipeline_settings(
         notification_topic=None if changes else config.topics.notification_topic,
         log_notifications=config.topics.log_notifications,
         transforms=transforms,
-        exact_values=config.values.exact or form is not None,
+        exact_values=config.values.exact or form is not None or keeps_tables,
         changes=changes,
+        table_events=keeps_tables,
         form=form,
     )
     if transforms is None or not config.post_processors:

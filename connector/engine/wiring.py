@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.choices import Acknowledge, TransactionBoundary
@@ -47,12 +48,17 @@ from rowtide.topics.errors import TopicError
 from rowtide.topics.internal import history_settings
 from rowtide.topics.watch import TopicWatch
 
+if TYPE_CHECKING:
+    from rowtide.connector.delivery.tables.duckdb import DuckDbOffsets
+
 log = logging.getLogger(__name__)
 
 Fitting = Callable[[Sequence[Batch]], Sequence[Batch]]
 """Returns the batches to send instead of some."""
 
 _PATIENCE_S = 60.0
+_TABLES_QUEUE_BYTES = 256 * 2**20
+"""Of the changes that wait for a commit of a sink that keeps tables; half of it begins a commit."""
 _AWAITED_S = 0.2
 """How often delivery waits for all acknowledgements of Kafka under continuous load if the server waits for them."""
 _LOOK_S = 5.0
@@ -127,7 +133,7 @@ def build_components(config: Configuration, sink: RecordSink | None = None) -> C
         admins.records.ensure(delivery.offset_topic, delivery.offset_topic_settings)
         admins.records.verify_offsets(delivery.offset_topic)
     offsets = offset_store(config)
-    store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
+    store = EventStore(config.streaming.max_queue_size, _queue_bytes(config))
     made, policy, ensure_topics = _sink(config, admins, store, offsets, sink)
     acknowledgements = None
     if config.streaming.semi_sync is Acknowledge.DELIVERED:
@@ -195,6 +201,8 @@ def offset_store(config: Configuration) -> OffsetStore:
             consumer=kafka.consumer,
             admin=kafka.admin,
         )
+    if delivery.tables is not None:
+        return _table_offsets(config, Path(delivery.tables))
     if delivery.offset_file is not None:
         return FileOffsetStore(Path(delivery.offset_file), config.name, config.topics.prefix)
     return _OFFSETS_IN_MEMORY.setdefault((config.name, config.topics.prefix), InMemoryOffsetStore())
@@ -336,6 +344,15 @@ def _sink(
         return RecordSinkDelivery(given, offsets, owned=False), at_least_once, _no_topics
     if delivery.sink == "python":
         return None, at_least_once, _no_topics
+    if delivery.tables is not None:
+        from rowtide.connector.delivery.tables.duckdb import DuckDbTables  # noqa: PLC0415 - an extra
+
+        path = Path(delivery.tables)
+        return (
+            DuckDbTables(path, _table_offsets(config, path)),
+            CommitPolicy(delivery.tables_interval_ms / 1000, by_poll=False),
+            _no_topics,
+        )
     if delivery.sink != "kafka":
         return RecordSinkDelivery(record_sink(config), offsets), at_least_once, _no_topics
     topics = missing_topics(config, admins)
@@ -351,6 +368,19 @@ def _sink(
     )
     producer = new_producer(delivery.producer, settings, quiet=store.quiet, show_keys=show_keys)
     return TransactionalSink(producer, offsets), CommitPolicy(interval_ms / 1000, by_poll=by_poll), topics
+
+
+def _table_offsets(config: Configuration, path: Path) -> "DuckDbOffsets":
+    from rowtide.connector.delivery.tables.duckdb import DuckDbOffsets  # noqa: PLC0415 - an extra
+
+    history = None if config.history.file is None else Path(config.history.file)
+    return DuckDbOffsets(path, config.name, config.topics.prefix, history)
+
+
+def _queue_bytes(config: Configuration) -> int:
+    """The capacity of the event store, which also bounds a commit of a sink that keeps tables."""
+    given = config.streaming.max_queue_bytes
+    return given or (_TABLES_QUEUE_BYTES if config.delivery.tables is not None else 0)
 
 
 def record_sink(config: Configuration) -> RecordSink:

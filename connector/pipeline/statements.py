@@ -10,6 +10,7 @@ from typing import Any
 from rowtide.connector.errors import ProtocolError, UnparsedDdl
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.pipeline.table_events import table_events
 from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
 from rowtide.connector.protocol import events
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
@@ -27,7 +28,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.ddl.dml import changed_tables
 from rowtide.schema_history.errors import SchemaHistoryError, without_literals
 from rowtide.schema_history.errors import UnparsedDdl as UnparsedStatement
-from rowtide.schema_history.model import TableId
+from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.queries.table_changes import Words
 from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.server.query_event import QueryEvent
@@ -175,7 +176,8 @@ class Statements:
             if self._settings.skip_unparseable_ddl:
                 log.warning("skipped because of schema.history.internal.skip.unparseable.ddl=true: %s", problem)
                 return []
-            if self._settings.form is not None or not isinstance(error, UnparsedStatement):
+            strict = self._settings.form is not None or self._settings.table_events
+            if strict or not isinstance(error, UnparsedStatement):
                 raise UnparsedDdl(problem) from error
             return self._unparsed(Words(error.statement, event.database), problem, error, context)
         if applied.statement_class in _DML or _FUNCTION_CALL.match(event.text):
@@ -194,6 +196,7 @@ class Statements:
         if _FILTERED.fullmatch(applied.statement_class) and not _TO_SAVEPOINT.match(event.statement):
             return out
         messages = list(self._in_form(applied, statement, context))
+        messages += self._table_events(applied, event, context)
         gone = [HistoryEntry(self._history_text(change, context)) for change in self._gone(applied)]
         if self._settings.only_captured_tables_ddl and not self._is_recorded(applied):
             return [*gone, *messages]
@@ -245,7 +248,7 @@ class Statements:
             applied: the result of the statement.
             before: the structures before it, if it drops a database.
         """
-        if not self._settings.rules.values.exact:
+        if not self._settings.rules.values.exact or self._settings.table_events:
             return
         known = {table: before.table(table.database, table.table) for table, _ in applied.altered} if before else {}
         known |= {table: structure for table, structure in applied.before if structure is not None}
@@ -301,6 +304,23 @@ class Statements:
             made = form.statement(changes, statement, self._tables.server, position, context.offset())
             if made is not None:
                 yield made
+
+    def _table_events(
+        self, applied: StatementResult, event: events.Query, context: StatementContext
+    ) -> Iterator[Batch]:
+        """What the statement has done to captured tables as a whole (``PipelineSettings.table_events``)."""
+        if not self._settings.table_events:
+            return
+
+        def records(table: Table) -> TableSchema:
+            topic = self._captured.topics.topic(table.id)
+            return table_schema(table, topic, self._settings.rules, "stream", lambda _table, _column: None)
+
+        found = _MOVES_ROWS.search(event.text) if applied.statement_class == "alter table" else None
+        words = None if found is None else " ".join(found[0].upper().split())
+        made = list(table_events(applied, self._names, records, event.header.timestamp, words))
+        if made:
+            yield Batch("", -1, (), context.offset(), len(event.text), context.micros // 1000, tables=made)
 
     def _warn_of_moved_rows(self, applied: StatementResult, text: str, position: str) -> None:
         tables = [table for table, now in applied.altered if now is not None]
@@ -470,6 +490,7 @@ def _together(outputs: list[Output]) -> list[Output]:
                 batches[output.topic] = output._replace(
                     messages=[*known.messages, *output.messages],
                     changes=[*known.changes, *output.changes],
+                    tables=[*known.tables, *output.tables],
                     size=known.size + output.size,
                 )
             else:

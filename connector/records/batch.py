@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rowtide.connector.records.change import Change
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.table_events import TableEvent
 from rowtide.envelope.schema import Schema
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -34,6 +35,7 @@ class Batch(NamedTuple):
         schemas: the schemas of keys and values, for transforms.
         timestamp: the messages' timestamp (milliseconds since the epoch); 0 for the time when they are sent.
         changes: the same rows as Python values, instead of messages (``PipelineSettings.changes``).
+        tables: what a statement or a snapshot has done to tables as a whole (``PipelineSettings.table_events``).
         pieces: of a batch with several destinations: the batches to send instead of it, in order. ``messages`` are
             then those of all pieces, and ``topic``, ``partition`` and ``timestamp`` say nothing.
     """
@@ -48,11 +50,12 @@ class Batch(NamedTuple):
     timestamp: int = 0
     changes: Sequence[Change] = ()
     pieces: "Sequence[Batch]" = ()
+    tables: Sequence[TableEvent] = ()
 
     @property
     def events(self) -> int:
-        """How many messages or changes it holds."""
-        return len(self.messages) or len(self.changes)
+        """How many messages, changes or events of tables it holds."""
+        return len(self.messages) or len(self.changes) or len(self.tables)
 
     def destinations(self) -> "Sequence[Batch]":
         """The batches to send, each with one topic, partition and timestamp; only the last offset may be stored."""

@@ -266,6 +266,11 @@ class Change:
         return self._before if self._after is None else self._after
 
     @property
+    def images(self) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]:
+        """The values of the row before and after the change, in the order of ``columns``."""
+        return self._before, self._after
+
+    @property
     def gtid(self) -> str | None:
         """The transaction's GTID; ``None`` without GTIDs, and in a snapshot."""
         return self.position.gtid

@@ -133,6 +133,8 @@ class PipelineSettings:
         exact_values: FLOAT has all digits, and JSON the server's spelling, in snapshot and stream alike. Otherwise both
             are as Debezium writes them: snapshots have six digits, and the stream spells JSON in its own way.
         changes: rows become :class:`~rowtide.connector.records.change.Change` objects instead of messages.
+        table_events: what happens to tables as a whole becomes
+            :class:`~rowtide.connector.records.table_events.TableEvent` objects, for sinks that keep tables.
         form: what rows and statements become instead of Debezium's messages; ``None`` for these. Heartbeats,
             notifications and the schema history are the same in all forms.
     """
@@ -166,4 +168,5 @@ class PipelineSettings:
     transforms: Transforms | None = None
     exact_values: bool = True
     changes: bool = False
+    table_events: bool = False
     form: MessageForm | None = None

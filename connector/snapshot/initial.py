@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from rowtide.connector.config.choices import SnapshotLocking
 from rowtide.connector.config.model import SnapshotConfig
@@ -12,6 +12,7 @@ from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.records.table_events import TableEvent
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot.changes import TableForm, snapshot_table
 from rowtide.connector.snapshot.decision import Decision
@@ -29,6 +30,8 @@ from rowtide.connector.source.search.binlog_search import BinlogSearch
 from rowtide.connector.source.server_queries import ListedTable
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import TableId
+from rowtide.topics.filters import CapturedNames
 
 log = logging.getLogger(__name__)
 
@@ -213,6 +216,21 @@ class Snapshot:
             if isinstance(output, Batch):  # it was taken: what its offset needs is stored
                 self._running = output.offset
 
+    def _table_events(self, running: SourceOffset, to_read: Sequence[TableId]) -> Batch:
+        """The captured tables, of which the rows of some are read."""
+        settings, known = self._settings, list(self.tables.names())
+        names = CapturedNames.among(settings.tables, ((table.database, table.table) for table in known))
+        captured = [table for table in known if names.captures(table.database, table.table)]
+        events = [TableEvent("only", captured[0], listed=captured)] if self._decision.rows and captured else []
+        for table in captured:
+            structure = self.tables.table(table.database, table.table)
+            assert structure is not None
+            made = snapshot_table(structure, settings, custom_query=False)
+            columns = [record.column for record in made.records.columns if record.in_value]
+            kind: Literal["read", "known"] = "read" if table in to_read else "known"
+            events.append(TableEvent(kind, table, after=columns))
+        return Batch("", -1, (), running, 0, 0, tables=events)
+
     def _all_outputs(
         self,
         sessions: Sequence[Session],
@@ -224,6 +242,8 @@ class Snapshot:
         yield from self._notifications.started(running)
         writer = StructureWriter(self._settings, self.tables, running, self._clock)
         yield from writer.write(statements)
+        if self._settings.table_events:
+            yield self._table_events(running, [table.id for table in to_read])
         if self._decision.rows:
             rows = TableRows(
                 self._settings, self._config, self.tables, self._notifications, self._progress, self._clock, self._form

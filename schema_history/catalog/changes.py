@@ -54,6 +54,7 @@ class StatementResult:
         before: the same tables before it: ``None`` if a table did not exist, or was dropped with its database.
         databases_before: all databases before it, if the statement concerns databases.
         temporary: the temporary tables that it created, changed, renamed or dropped.
+        renamed_columns: the columns that ALTER TABLE renamed: the table's name after it, and both names of the column.
     """
 
     statement_class: str
@@ -62,6 +63,7 @@ class StatementResult:
     before: tuple[tuple[TableId, Table | None], ...] = ()
     databases_before: tuple[Database, ...] | None = None
     temporary: tuple[TableId, ...] = ()
+    renamed_columns: tuple[tuple[TableId, str, str], ...] = ()
 
     def renamed(self) -> Iterator[tuple[TableId, TableId]]:
         """The tables that RENAME TABLE or ALTER TABLE … RENAME gave another name, each with both names, in order."""

@@ -3,7 +3,7 @@
 Changes are staged and applied at the end, so that a statement that fails changes nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from rowtide.schema_history.ddl.statements import (
     AlterDatabase,
     AlterSequence,
     AlterTable,
+    ChangeColumn,
     CreateDatabase,
     CreateIndex,
     CreateSequence,
@@ -25,6 +26,7 @@ from rowtide.schema_history.ddl.statements import (
     DropTable,
     ExchangePartition,
     NoStructure,
+    RenameColumn,
     RenameTable,
     RenameTo,
     SetVariables,
@@ -63,6 +65,7 @@ class StatementExecutor:
         self.sql = sql
         self.staged: dict[TableId, Table | None] = {}
         self.temporary: list[TableId] = []
+        self.renamed_columns: list[tuple[TableId, str, str]] = []
         self.changes: list[tuple[ChangeKind, str, str, TableId | None, TableId | None]] = []
 
     def run(self) -> StatementResult:
@@ -89,7 +92,13 @@ class StatementExecutor:
             else:
                 self.catalog.put(table)
         return StatementResult(
-            what, self._reported(what), tuple(self.staged.items()), before, databases, tuple(self.temporary)
+            what,
+            self._reported(what),
+            tuple(self.staged.items()),
+            before,
+            databases,
+            tuple(self.temporary),
+            tuple(self.renamed_columns),
         )
 
     # ------------------------------------------------------------ names
@@ -232,6 +241,7 @@ class StatementExecutor:
             self._set_temporary(new_id, altered)
             return
         self.staged |= {table_id: None, new_id: altered}
+        self.renamed_columns += [(new_id, *names) for names in _renamed_columns(table, body)]
         self._report(ChangeKind.ALTER, self.statement.text, new_id)
 
     def _exchange(self, body: AlterTable, table: Table) -> None:
@@ -389,6 +399,20 @@ class StatementExecutor:
 def _backticks(table_id: TableId) -> str:
     names = (table_id.database, table_id.table) if table_id.database else (table_id.table,)
     return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
+def _renamed_columns(table: Table, body: AlterTable) -> Iterator[tuple[str, str]]:
+    """The former and the new name of each column that an ALTER TABLE renames."""
+    for action in body.actions:
+        if isinstance(action, ChangeColumn) and not action.modify:
+            old, new = action.old, action.column.name
+        elif isinstance(action, RenameColumn):
+            old, new = action.old, action.new
+        else:
+            continue
+        known = table.column(old)
+        if known is not None and known.name != new:
+            yield known.name, new
 
 
 def _renamed_check(name: str, old: str, new: str) -> str:

@@ -26,10 +26,20 @@ BOOTSTRAP_SERVERS = Property(
 )
 SINK = Property(
     "rowtide.sink",
-    text(r"kafka|stdout|file:.+|https?://.+|python", "must be kafka, stdout, file:DIRECTORY or an http(s) URL"),
+    text(
+        r"kafka|stdout|file:.+|duckdb:.+|https?://.+|python",
+        "must be kafka, stdout, file:DIRECTORY, duckdb:FILE or an http(s) URL",
+    ),
     "kafka",
-    "Where records go: `kafka`; `stdout` and `file:DIRECTORY` write JSON lines; a URL receives them by POST. "
+    "Where records go: `kafka`; `stdout` and `file:DIRECTORY` write JSON lines; a URL receives them by POST; "
+    "`duckdb:FILE` keeps the tables themselves. "
     "`--sink` of `rowtide run` sets it. `python` is set by `rowtide.Engine`.",
+)
+TABLES_INTERVAL = Property(
+    "rowtide.sink.commit.interval.ms",
+    integer(10),
+    1000,
+    "How often the sink `duckdb:FILE` commits, in milliseconds. A large batch is committed earlier.",
 )
 PRODUCER_KIND = Property(
     "rowtide.producer",
@@ -45,6 +55,8 @@ HTTP_HEADERS = Family(
     "Headers of the requests of an HTTP sink by their names, such as `rowtide.sink.http.header.Authorization`. Their "
     "values are secrets.",
 )
+TABLE_SINKS = ("duckdb:",)
+"""How the names of sinks begin that keep tables, and the position in the same transaction."""
 KAFKA_OFFSETS = "org.apache.kafka.connect.storage.KafkaOffsetBackingStore"
 FILE_OFFSETS = "org.apache.kafka.connect.storage.FileOffsetBackingStore"
 MEMORY_OFFSETS = "org.apache.kafka.connect.storage.MemoryOffsetBackingStore"

@@ -459,6 +459,8 @@ class DeliveryConfig:
 
     Attributes:
         sink: ``rowtide.sink``.
+        tables: the path of a sink that keeps tables; ``None`` for other sinks.
+        tables_interval_ms: ``rowtide.sink.commit.interval.ms``.
         http_headers: headers of the requests of an HTTP sink.
         offset_topic: the topic that stores the position; ``None`` if it is not stored in Kafka.
         offset_file: the file that stores the position; ``None`` if it is not stored in a file.
@@ -472,6 +474,8 @@ class DeliveryConfig:
     """
 
     sink: str
+    tables: str | None
+    tables_interval_ms: int
     producer: ProducerKind
     http_headers: Mapping[str, Secret]
     exactly_once: bool

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from rowtide.connector.config.catalogue import connect, converters, history, values
+from rowtide.connector.config.catalogue import capture, connect, converters, history, values
 from rowtide.connector.config.choices import (
     ConverterClass,
     ErrorsTolerance,
@@ -106,12 +106,16 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
     if sink == "kafka" and reader[connect.PRODUCER_KIND] is ProducerKind.NATIVE:
         for problem in native_producer.problems(producer):
             reader.problem(_property_of(reader.properties, problem.property), problem.message)
+    if table_sink(reader.properties) is not None:
+        _check_table_sink(reader)
     wrong = url_problem(sink) if sink.startswith("http") else None
     if wrong is not None:
         reader.problem(connect.SINK.name, wrong)
     topic = reader[connect.OFFSETS_TOPIC] or reader[connect.OFFSET_TOPIC]
     return DeliveryConfig(
         sink=sink,
+        tables=table_sink(reader.properties),
+        tables_interval_ms=reader[connect.TABLES_INTERVAL],
         producer=reader[connect.PRODUCER_KIND],
         http_headers={name: Secret(text) for name, text in reader.with_prefix("rowtide.sink.http.header.").items()},
         exactly_once=exactly_once,
@@ -128,6 +132,20 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
         large_records=_large_records_config(reader),
         dead_letters=_dead_letters_config(reader),
     )
+
+
+def _check_table_sink(reader: PropertyReader) -> None:
+    """Report what would make tables differ from those of the source, and what has no effect."""
+    missing = {operation.lower() for operation in reader[capture.SKIPPED_OPERATIONS]} - {"t", "none"}
+    if missing:
+        reader.problem(
+            capture.SKIPPED_OPERATIONS.name,
+            f"{', '.join(sorted(missing))} cannot be skipped: the tables of {connect.SINK.name} (--sink) would differ "
+            "from those of the source; set none",
+        )
+    for name in (connect.OFFSET_STORAGE.name, connect.OFFSET_FILE.name):
+        if reader.properties.get(name, "").strip():
+            reader.warnings.append(f"{name} has no effect: the sink keeps the position together with the rows")
 
 
 def _check_standby(reader: PropertyReader, *, in_kafka: bool) -> None:
@@ -220,7 +238,9 @@ def uses_kafka(properties: Mapping[str, str]) -> bool:
 
 
 def offset_storage(properties: Mapping[str, str]) -> str:
-    """``offset.storage``: a file if only its name is given."""
+    """``offset.storage``: a file if only its name is given. A sink of tables keeps the position itself."""
+    if table_sink(properties):
+        return connect.SINK.name
     given = properties.get(connect.OFFSET_STORAGE.name, "").strip()
     named = properties.get(connect.OFFSET_FILE.name, "").strip()
     return given or (connect.FILE_OFFSETS if named else connect.OFFSET_STORAGE.default)
@@ -230,7 +250,14 @@ def history_implementation(properties: Mapping[str, str]) -> str:
     """``schema.history.internal``: a file if only its name is given."""
     given = properties.get(history.IMPLEMENTATION.name, "").strip()
     file, topic = (properties.get(entry.name, "").strip() for entry in (history.FILE_NAME, history.TOPIC))
-    return given or (history.FILE_HISTORY if file and not topic else history.IMPLEMENTATION.default)
+    in_file = file or table_sink(properties)
+    return given or (history.FILE_HISTORY if in_file and not topic else history.IMPLEMENTATION.default)
+
+
+def table_sink(properties: Mapping[str, str]) -> str | None:
+    """The path of a sink that keeps tables, if ``rowtide.sink`` is one."""
+    sink = properties.get(connect.SINK.name, "").strip()
+    return sink.partition(":")[2] if sink.startswith(connect.TABLE_SINKS) else None
 
 
 def history_config(reader: PropertyReader) -> HistoryConfig:
@@ -238,6 +265,9 @@ def history_config(reader: PropertyReader) -> HistoryConfig:
     kind = history_implementation(reader.properties)
     topic = reader[history.TOPIC] if kind == history.KAFKA_HISTORY else None
     file = reader[history.FILE_NAME] if kind == history.FILE_HISTORY else None
+    tables = table_sink(reader.properties)
+    if kind == history.FILE_HISTORY and file is None and tables is not None:
+        file = f"{tables}.history"
     if kind == history.KAFKA_HISTORY and not reader.is_set(history.TOPIC):
         reader.missing(history.TOPIC)
     if kind == history.FILE_HISTORY and file is None:

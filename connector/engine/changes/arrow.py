@@ -1,15 +1,14 @@
 """Changes as Arrow record batches; needs pyarrow (``pip install 'rowtide[arrow]'``)."""
 
 from collections.abc import Sequence
-from decimal import Decimal
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import pyarrow as pa
 
 from rowtide.connector.errors import EngineError, EngineTypeError
-from rowtide.connector.records.change import Change, Geometry
+from rowtide.connector.records.arrow_values import WideDecimals, arrow_type, fitting
+from rowtide.connector.records.change import Change
 from rowtide.connector.records.unavailable import UNAVAILABLE
-from rowtide.schema_history.model import Column
 
 _META = [
     pa.field("__op", pa.string(), nullable=False),
@@ -19,19 +18,6 @@ _META = [
     pa.field("__row", pa.int32(), nullable=False),
     pa.field("__unavailable", pa.list_(pa.string())),
 ]
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "year"})
-_BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_GEOMETRIES = frozenset(
-    {
-        "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
-        "geomcollection", "geometrycollection",
-    }
-)  # fmt: skip
-_GEOMETRY = pa.struct([pa.field("wkb", pa.binary()), pa.field("srid", pa.int64())])
-_DECIMAL128_DIGITS = 38
-
-WideDecimals = Literal["string", "decimal128", "decimal256"]
-"""The Arrow type of DECIMAL columns with more than 38 digits."""
 
 
 def record_batches(changes: Sequence[Change], wide_decimals: WideDecimals) -> dict[str, list[pa.RecordBatch]]:
@@ -45,47 +31,6 @@ def record_batches(changes: Sequence[Change], wide_decimals: WideDecimals) -> di
             parts.append([])
         parts[-1].append(change)
     return {table: [_record_batch(part, wide_decimals) for part in parts] for table, parts in found.items()}
-
-
-def arrow_type(column: Column, wide_decimals: WideDecimals = "string") -> pa.DataType:
-    """The Arrow type of a column's values. TIME is a duration; JSON, ENUM and SET are strings."""
-    match column.data_type:
-        case "bigint":
-            return pa.uint64() if column.unsigned else pa.int64()
-        case kind if kind in _INTEGERS:
-            return pa.int64()
-        case "decimal":
-            return _decimal_type(column.length or 10, column.scale or 0, wide_decimals)
-        case "float":
-            return pa.float32()
-        case "double":
-            return pa.float64()
-        case "bit":
-            return pa.bool_() if (column.length or 1) == 1 else pa.uint64()
-        case "date":
-            return pa.date32()
-        case "datetime":
-            return pa.timestamp("us")
-        case "timestamp":
-            return pa.timestamp("us", tz="UTC")
-        case "time":
-            return pa.duration("us")
-        case "vector":
-            return pa.list_(pa.float32())
-        case kind if kind in _BINARY:
-            return pa.binary()
-        case kind if kind in _GEOMETRIES:
-            return _GEOMETRY
-        case _:
-            return pa.string()
-
-
-def _decimal_type(digits: int, scale: int, wide_decimals: WideDecimals) -> pa.DataType:
-    if digits <= _DECIMAL128_DIGITS:
-        return pa.decimal128(digits, scale)
-    if wide_decimals == "decimal256":
-        return pa.decimal256(digits, scale)
-    return pa.string() if wide_decimals == "string" else pa.decimal128(_DECIMAL128_DIGITS, scale)
 
 
 def _record_batch(changes: Sequence[Change], wide_decimals: WideDecimals) -> pa.RecordBatch:
@@ -126,23 +71,8 @@ def _meta_fields(names: Sequence[str]) -> list[pa.Field]:
 
 def _array(values: list[Any], field: pa.Field, change: Change) -> pa.Array:
     try:
-        return pa.array(_fitting(values, field.type), field.type)
+        return pa.array(fitting(values, field.type), field.type)
     except (pa.ArrowInvalid, UnicodeEncodeError) as error:
         raise EngineError(
             f"{change.schema.id}.{field.name} has a value that Arrow's {field.type} cannot hold: {error}"
         ) from error
-
-
-def _fitting(values: list[Any], kind: pa.DataType) -> list[Any]:
-    """The values without those that Arrow has no form for: unavailable ones, and dates that no calendar has."""
-    if pa.types.is_temporal(kind):
-        return [None if isinstance(value, str) or value is UNAVAILABLE else value for value in values]
-    if kind == _GEOMETRY:
-        return [{"wkb": value.wkb, "srid": value.srid} if isinstance(value, Geometry) else None for value in values]
-    if kind == pa.string():
-        return [None if value is UNAVAILABLE else _text(value) for value in values]
-    return [None if value is UNAVAILABLE else value for value in values]
-
-
-def _text(value: Any) -> Any:
-    return format(value, "f") if isinstance(value, Decimal) else value

@@ -8,7 +8,7 @@ from rowtide.connector.records.change import Change
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rowtide.connector.engine.changes.arrow import WideDecimals
+    from rowtide.connector.records.arrow_values import WideDecimals
 
 
 class ChangeBatch(Sequence[Change]):

@@ -35,7 +35,8 @@ from rowtide.connector.worker.reload import ConfigurationFiles, Found, read_each
     "for each. CONFIG... are then the properties of all of them, such as those of a worker, which FILE overrides."
 )
 @sink_option(
-    "Where records go: Kafka; JSON lines on standard output or in files of a directory; an HTTP server, by POST.  "
+    "Where records go: Kafka; JSON lines on standard output or in files of a directory; an HTTP server, by POST; or the "
+    "tables themselves in a DuckDB file.  "
     "[default: rowtide.sink of CONFIG, or kafka]"
 )
 @from_mirror_option

@@ -1,0 +1,135 @@
+"""The changes of one table since the last write, folded: the last image of each key, or the count of each image."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rowtide.connector.delivery.errors import DeliveryError
+from rowtide.connector.records.change import UNAVAILABLE, Change
+from rowtide.schema_history.model import Column
+
+Image = tuple[Any, ...]
+
+
+class Pending:
+    """The changes of a table with one structure.
+
+    Args:
+        name: of the table, for errors.
+        columns: its columns.
+        key: the names of the columns of its key; none for a table without one.
+        empty: whether the table has no rows yet.
+
+    Attributes:
+        rows: with a key, the last image of each row; ``None`` if it was deleted.
+        counts: without a key, how many rows of each image were added; negative if they were deleted.
+        read: rows of a snapshot of an empty table, which has each once.
+    """
+
+    def __init__(self, name: str, columns: Sequence[Column], key: Sequence[str], *, empty: bool) -> None:
+        self.columns = columns
+        places = {column.name.lower(): place for place, column in enumerate(columns)}
+        try:
+            self.key_places = [places[one.lower()] for one in key]
+        except KeyError as error:
+            raise DeliveryError(
+                f"table {name}: its key column {error.args[0]} is not captured, so its rows cannot be found. Capture "
+                "the column (column.include.list, column.exclude.list)"
+            ) from None
+        self._name = name
+        self._empty = empty
+        self._days = [p for p in self.key_places if columns[p].data_type in ("date", "datetime", "timestamp")]
+        self.rows: dict[Image, Image | None] = {}
+        self.counts: dict[Image, int] = {}
+        self._images: dict[Image, Image] = {}
+        self.read: list[Image] = []
+
+    def add(self, changes: Iterable[Change]) -> None:
+        """Add changes in their order.
+
+        Raises:
+            DeliveryError: a change cannot be applied to the table exactly.
+        """
+        for change in changes:
+            before, after = change.images
+            if change.op == "r" and self._empty:
+                assert after is not None
+                self.read.append(after)
+            elif self.key_places:
+                self._empty = False
+                self._upsert(before, after)
+            else:
+                self._empty = False
+                self._count(change, before, after)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(self.read or self.rows or self.counts)
+
+    def image(self, counted: Image) -> Image:
+        """The values of an image in ``counts``."""
+        return self._images[counted]
+
+    def _upsert(self, before: Image | None, after: Image | None) -> None:
+        old_key = None if before is None else self._key_of(before)
+        if after is None:
+            assert old_key is not None
+            self._require_known(old_key)
+            self.rows[old_key] = None
+            return
+        if UNAVAILABLE in after:
+            after = self._filled(after, before)
+        new_key = self._key_of(after)
+        self._require_known(new_key)
+        if old_key is not None and old_key != new_key and UNAVAILABLE not in old_key:
+            self._moved(old_key, after)
+        known = self.rows.get(new_key)
+        if known is not None and UNAVAILABLE in after:
+            after = self._filled(after, known)
+        self.rows[new_key] = after
+
+    def _moved(self, old_key: Image, after: Image) -> None:
+        if UNAVAILABLE in after:
+            raise self._incomplete()
+        self.rows[old_key] = None
+
+    def _count(self, change: Change, before: Image | None, after: Image | None) -> None:
+        if change.op == "r":
+            raise DeliveryError(
+                f"table {self._name} has no primary key: a snapshot on demand would double its rows. Delete the tables "
+                "and the schema history to take a new snapshot of everything, or give the table a primary key"
+            )
+        for image, number in ((before, -1), (after, 1)):
+            if image is not None:
+                if UNAVAILABLE in image:
+                    raise self._incomplete()
+                counted = tuple(tuple(value) if isinstance(value, list) else value for value in image)
+                self._images.setdefault(counted, image)
+                total = self.counts.get(counted, 0) + number
+                if total:
+                    self.counts[counted] = total
+                else:
+                    self.counts.pop(counted, None)
+
+    def _key_of(self, image: Image) -> Image:
+        return tuple(image[place] for place in self.key_places)
+
+    def _filled(self, image: Image, other: Image | None) -> Image:
+        if other is None:
+            return image
+        return tuple(old if new is UNAVAILABLE else new for new, old in zip(image, other, strict=True))
+
+    def _require_known(self, key: Image) -> None:
+        if UNAVAILABLE in key:
+            raise self._incomplete()
+        if self._days and any(isinstance(key[self.key_places.index(place)], str) for place in self._days):
+            raise DeliveryError(
+                f"table {self._name} has a key with a date that no calendar has, such as 0000-00-00: its rows cannot "
+                "be told apart. Exclude the table (table.exclude.list), or correct the date in the source"
+            )
+
+    def _incomplete(self) -> DeliveryError:
+        return DeliveryError(
+            f"table {self._name}: the binlog leaves out columns that are needed to find or to write the row. Set "
+            "binlog_row_image=FULL in the source, and take a new snapshot"
+        )

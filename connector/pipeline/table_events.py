@@ -1,0 +1,78 @@
+"""Turns the result of a statement into events of the captured tables as a whole."""
+
+from collections.abc import Callable, Iterator
+
+from rowtide.connector.records.table_events import UNKNOWN, TableEvent, added_value
+from rowtide.envelope.table import TableSchema
+from rowtide.schema_history.catalog.changes import StatementResult
+from rowtide.schema_history.model import Column, Table, TableId
+from rowtide.topics.filters import CapturedNames
+
+
+def table_events(
+    applied: StatementResult,
+    names: CapturedNames,
+    records: Callable[[Table], TableSchema],
+    seconds: int,
+    moves_rows: str | None,
+) -> Iterator[TableEvent]:
+    """Yield what a statement has done to captured tables.
+
+    Args:
+        applied: the result of the statement.
+        names: which tables are captured.
+        records: returns the schemas of a table's records.
+        seconds: the time of the statement, since the epoch.
+        moves_rows: the words of the statement by which rows come into a table or leave it without row events.
+    """
+    before = {table: known for table, known in applied.before if known is not None}
+    now = dict(applied.altered)
+    renames = list(applied.renamed())
+    captured = {table: names.captures(table.database, table.table) for pair in renames for table in pair}
+    # The rows of an online schema change's helper table are those of the table that it replaces.
+    swapped = {new for old, new in renames if captured[new] and names.leaves_out(old.database, old.table)}
+    moved: dict[TableId, TableId] = {}
+    for old, new in renames:
+        moved[new] = moved.pop(old, old)
+        if new in swapped:
+            continue
+        if captured[old] and captured[new]:
+            yield TableEvent("rename", new, former=old)
+        elif captured[old] and old not in swapped:
+            yield TableEvent("drop", old)
+        elif captured[new]:
+            yield TableEvent(
+                "refuse", new, reason=f"{old}, which is not captured, was renamed to it: its rows are not known"
+            )
+    for table, structure in applied.altered:
+        if not names.captures(table.database, table.table):
+            continue
+        if structure is None:
+            if table not in {old for old, _ in renames}:
+                yield TableEvent("drop", table)
+            continue
+        if moves_rows is not None:
+            yield TableEvent("refuse", table, reason=f"{moves_rows} has moved rows, which the binlog does not have")
+        columns = _columns(records(structure))
+        if applied.statement_class.startswith("create table"):
+            yield TableEvent("create", table, after=columns)
+            continue
+        former = before.get(table if table in swapped else moved.get(table, table))
+        earlier = () if former is None else _columns(records(former))
+        renamed = [(old, new) for at, old, new in applied.renamed_columns if at == table]
+        known = {column.name for column in earlier} - {old for old, _ in renamed} | {new for _, new in renamed}
+        values = _values(records(now[table] or structure), known, seconds)
+        yield TableEvent("alter", table, before=earlier, after=columns, renamed=renamed, values=values)
+
+
+def _columns(schema: TableSchema) -> tuple[Column, ...]:
+    return tuple(column.column for column in schema.columns if column.in_value)
+
+
+def _values(schema: TableSchema, known: set[str], seconds: int) -> dict[str, object]:
+    """The values of the columns that are not known, in the rows that exist."""
+    return {
+        one.column.name: UNKNOWN if one.mapper or one.type.is_custom else added_value(one.column, seconds)
+        for one in schema.columns
+        if one.in_value and one.column.name not in known
+    }

@@ -1,0 +1,174 @@
+"""Tables in a DuckDB file that ``rowtide run`` keeps, killed at random moments, next to those of the server."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+
+from tests.support.connector_properties import CONNECTORS, address
+from tests.support.processes.worker_process import eventually
+
+if TYPE_CHECKING:
+    from rowtide_stack import Database
+
+SEED = 20261128
+
+
+class Running:
+    """``rowtide run --sink duckdb:FILE``, started again after each kill.
+
+    Args:
+        folder: of its files.
+        database: the captured database.
+    """
+
+    def __init__(self, folder: Path, database: Database, more: dict[str, str] | None = None) -> None:
+        self.file = folder / "tables.duckdb"
+        self.log = folder / "log"
+        self._config = folder / "tables.properties"
+        properties = {
+            "name": "tables",
+            "connector.class": CONNECTORS[database.server.name],
+            "topic.prefix": "tables",
+            "database.server.id": "7001",
+            "database.include.list": database.name,
+            "rowtide.sink.commit.interval.ms": "50",
+            **address(database.server),
+            **(more or {}),
+        }
+        self._config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the connector."""
+        command = [sys.executable, "-m", "rowtide", "run", str(self._config), "--sink", f"duckdb:{self.file}"]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen([*command, "--no-web", "--no-progress"], stdout=log, stderr=log)
+
+    def end(self, how: signal.Signals) -> int:
+        """End the connector by a signal; returns its status."""
+        assert self.process is not None
+        self.process.send_signal(how)
+        status = self.process.wait(60)
+        self.process = None
+        return status
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Read the file while the connector does not run."""
+        with duckdb.connect(self.file, read_only=True) as connection:
+            return connection.execute(sql).fetchall()
+
+    def stopped_at(self, database: Database, marker: int) -> None:
+        """Wait until the file has a row, and stop."""
+        database.execute(f"INSERT INTO marks VALUES ({marker})")
+
+        def there() -> bool:
+            assert self.process is not None
+            assert self.process.poll() is None, self.log.read_text()[-3000:]
+            time.sleep(1)
+            self.end(signal.SIGTERM)
+            found = self.query(f'SELECT count(*) FROM "{database.name}".marks WHERE id = {marker}') != [(0,)]
+            if not found:
+                self.start()
+            return found
+
+        eventually(there, f"mark {marker}")
+
+
+@contextmanager
+def running(folder: Path, database: Database, more: dict[str, str] | None = None) -> Iterator[Running]:
+    made = Running(folder, database, more)
+    try:
+        yield made
+    finally:
+        if made.process is not None:
+            made.end(signal.SIGKILL)
+
+
+def change(database: Database, chance: random.Random, stop: threading.Event) -> None:
+    """Change rows, keys and structures until told to stop."""
+    number = columns = 0
+    while not stop.is_set():
+        number += 1
+        one, other = chance.randrange(200), chance.randrange(200)
+        statements = [
+            f"REPLACE INTO keyed (id, name) VALUES ({one}, 'n{number}')",
+            f"UPDATE IGNORE keyed SET id = {other} WHERE id = {one}",
+            f"DELETE FROM keyed WHERE id = {other}",
+            f"INSERT INTO plain VALUES ({one % 5}, NULL), ({one % 5}, NULL)",
+            f"DELETE FROM plain WHERE a = {one % 5} LIMIT 1",
+            f"UPDATE plain SET b = '{other % 3}' WHERE a = {one % 5} LIMIT 1",
+        ]
+        database.execute(chance.choice(statements))
+        if number % 40 == 0:
+            columns += 1
+            database.execute(f"ALTER TABLE keyed ADD c{columns} INT NOT NULL DEFAULT {columns}")
+        elif number % 40 == 20 and columns:
+            database.execute(f"ALTER TABLE keyed RENAME COLUMN c{columns} TO d{columns}")
+        elif number % 333 == 0:
+            database.execute("TRUNCATE TABLE plain")
+
+
+def require_same(run: Running, database: Database) -> None:
+    """Compare both tables with those of the server."""
+    for table in ("keyed", "plain"):
+        names = [row[0] for row in database.query(f"SHOW COLUMNS FROM {table}")]
+        listed = ", ".join(names)
+        expected = [tuple(row) for row in database.query(f"SELECT {listed} FROM {table}")]
+        found = run.query(f'SELECT {listed} FROM "{database.name}".{table}')
+        assert sorted(map(str, found)) == sorted(map(str, expected)), table
+
+
+def killed_again_and_again(folder: Path, database: Database, kills: int) -> None:
+    chance = random.Random(SEED)
+    database.execute("CREATE TABLE keyed (id INT PRIMARY KEY, name VARCHAR(20))")
+    database.execute("CREATE TABLE plain (a INT, b VARCHAR(20))")
+    database.execute("CREATE TABLE marks (id INT PRIMARY KEY)")
+    database.execute("INSERT INTO plain VALUES (1, 'x'), (1, 'x'), (2, NULL)")
+    database.execute("INSERT INTO keyed VALUES " + ", ".join(f"({number}, 'old')" for number in range(0, 200, 2)))
+    stop, failures = threading.Event(), list[BaseException]()
+
+    def write() -> None:
+        try:
+            change(database, chance, stop)
+        except BaseException as error:  # noqa: BLE001 - shown by the test
+            failures.append(error)
+
+    writer = threading.Thread(target=write)
+    moments = random.Random(SEED + 1)
+    with running(folder, database) as run:
+        writer.start()
+        try:
+            for _ in range(kills):
+                run.start()
+                time.sleep(moments.uniform(1.0, 5.0))
+                assert run.process is not None
+                assert run.process.poll() is None, run.log.read_text()[-3000:]
+                run.end(signal.SIGKILL)
+        finally:
+            stop.set()
+            writer.join()
+        assert not failures, failures
+        run.start()
+        run.stopped_at(database, 1)
+        require_same(run, database)
+
+
+def test_kills_lose_and_double_nothing(tmp_path: Path, mysql_db: Database) -> None:
+    killed_again_and_again(tmp_path, mysql_db, 3)
+
+
+@pytest.mark.nightly
+def test_twenty_kills_on_mariadb(tmp_path: Path, mariadb_db: Database) -> None:
+    killed_again_and_again(tmp_path, mariadb_db, 20)
