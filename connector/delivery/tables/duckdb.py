@@ -449,10 +449,10 @@ class DuckDbTables:
             return
         former = {new: old for old, new in event.renamed}
         before = {column.name: column for column in event.before}
-        pairs = [(before.get(former.get(column.name, column.name)), column) for column in event.after]
-        kept = {old.name for old, _ in pairs if old is not None}
+        left = before.keys() - former.values()  # a name that a column has given up may be that of a new column
+        pairs = [(before.get(former.get(one.name, one.name if one.name in left else "")), one) for one in event.after]
         self._require_same(table, event.before)
-        gone, values = [one for one in before if one not in kept], event.values or {}
+        values = event.values or {}
         for old, new in pairs:
             if old is None and values.get(new.name, UNKNOWN) is UNKNOWN:
                 raise DeliveryError(
@@ -464,18 +464,13 @@ class DuckDbTables:
                     f"table {table}: column {new.name} has changed from {old.column_type} to {new.column_type}, which "
                     f"may have changed values in existing rows, and the binlog does not have them. {_WAY_OUT}"
                 )
-        self._alter_columns(table, pairs, gone, values)
+        if tuple(event.before) != tuple(event.after):
+            self._alter_columns(table, pairs, values)
 
     def _alter_columns(
-        self,
-        table: TableId,
-        pairs: Sequence[tuple[Column | None, Column]],
-        gone: Sequence[str],
-        values: dict[str, Any],
+        self, table: TableId, pairs: Sequence[tuple[Column | None, Column]], values: dict[str, Any]
     ) -> None:
         # DuckDB alters one column at a time, and names may be exchanged: a new table has all of it in one statement.
-        if not gone and all(old == new for old, new in pairs):
-            return
         listed, added = [], [new for old, new in pairs if old is None]
         for old, new in pairs:
             source = f"t.{name(old.name)}" if old is not None else f"g.{name(new.name)}"

@@ -35,9 +35,8 @@ from rowtide.connector.worker.reload import ConfigurationFiles, Found, read_each
     "for each. CONFIG... are then the properties of all of them, such as those of a worker, which FILE overrides."
 )
 @sink_option(
-    "Where records go: Kafka; JSON lines on standard output or in files of a directory; an HTTP server, by POST; or the "
-    "tables themselves in a DuckDB file.  "
-    "[default: rowtide.sink of CONFIG, or kafka]"
+    "Where records go: Kafka; JSON lines on standard output or in files of a directory; an HTTP server, by POST. "
+    "duckdb:FILE keeps the tables themselves.  [default: rowtide.sink of CONFIG, or kafka]"
 )
 @from_mirror_option
 @ignore_unsupported_option

@@ -169,6 +169,73 @@ def test_kills_lose_and_double_nothing(tmp_path: Path, mysql_db: Database) -> No
     killed_again_and_again(tmp_path, mysql_db, 3)
 
 
+STATEMENTS = [
+    "CREATE TABLE more (id INT PRIMARY KEY) AS SELECT 1 AS id, 'one' AS word",
+    "ALTER TABLE types ADD added DECIMAL(6,2) NOT NULL DEFAULT 1.25, ADD stamp TIMESTAMP DEFAULT CURRENT_TIMESTAMP",
+    "ALTER TABLE types CHANGE d renamed DECIMAL(12,3), ADD d INT NOT NULL",
+    "INSERT INTO types (id, renamed) VALUES (4, 1.5)",
+    "UPDATE types SET id = id + 10 WHERE id > 1",
+    "CREATE TABLE first_name (id INT PRIMARY KEY)",
+    "INSERT INTO first_name VALUES (1), (2)",
+    "RENAME TABLE first_name TO last_name",
+    "INSERT INTO last_name VALUES (3)",
+    "ALTER TABLE last_name ADD e ENUM('x','y') NOT NULL, ADD n BIGINT UNSIGNED DEFAULT 18446744073709551615",
+    "CREATE TABLE gone (id INT)",
+    "INSERT INTO gone VALUES (1)",
+    "DROP TABLE gone",
+    "CREATE TABLE gone (word VARCHAR(5))",
+    "INSERT INTO gone VALUES ('a'), ('a')",
+    "TRUNCATE TABLE gone",
+    "INSERT INTO gone VALUES ('b')",
+]
+
+
+def test_values_and_statements_of_a_server(tmp_path: Path, mysql_db: Database) -> None:
+    columns = {
+        "d": ("DECIMAL(10,3)", "12.500"),
+        "f": ("FLOAT", "1.1"),
+        "e": ("ENUM('a','ü')", "'ü'"),
+        "s": ("SET('a','b')", "'a,b'"),
+        "b": ("BIT(10)", "b'1000000001'"),
+        "y": ("YEAR", "1999"),
+        "day": ("DATE", "'2024-02-29'"),
+        "made": ("DATETIME(3)", "'2024-02-29 01:02:03.456'"),
+        "t": ("TIME(6)", "'-01:02:03.5'"),
+        "bin": ("BINARY(4)", "'x'"),
+        "big": ("BIGINT UNSIGNED", "18446744073709551615"),
+        "j": ("JSON", """'{"a": [1, 1.50, null]}'"""),
+        "nothing": ("TEXT", "''"),
+    }
+    listed = ", ".join(f"{one} {kind}" for one, (kind, _) in columns.items())
+    values = ", ".join(value for _, value in columns.values())
+    mysql_db.execute(f"CREATE TABLE types (id INT PRIMARY KEY, {listed})", "CREATE TABLE marks (id INT PRIMARY KEY)")
+    mysql_db.execute(f"INSERT INTO types VALUES (1, {values})")
+    with running(tmp_path, mysql_db) as run:
+        run.start()
+        run.stopped_at(mysql_db, 1)
+        mysql_db.execute(f"INSERT INTO types VALUES (2, {values})", "INSERT INTO types (id) VALUES (3)", *STATEMENTS)
+        run.start()
+        run.stopped_at(mysql_db, 2)
+        tables = sorted(row[0] for row in mysql_db.query("SHOW TABLES"))
+        sql = f"SELECT table_name FROM duckdb_tables() WHERE schema_name = '{mysql_db.name}' ORDER BY 1"
+        assert [row[0] for row in run.query(sql)] == tables
+        assert tables == ["gone", "last_name", "marks", "more", "types"]
+        for table in tables:
+            names = [row[0] for row in mysql_db.query(f"SHOW COLUMNS FROM {table}")]
+            server = {"b": "b + 0", "stamp": "UNIX_TIMESTAMP(stamp)"}
+            file = {"stamp": "epoch(stamp)::BIGINT", "f": "f::DECIMAL(5,2)::DOUBLE"}
+            expected = mysql_db.query(f"SELECT {', '.join(server.get(one, one) for one in names)} FROM {table}")
+            listed = ", ".join(file.get(one, one) for one in names)
+            found = run.query(f'SELECT {listed} FROM "{mysql_db.name}".{table}')
+            assert sorted(map(str, found)) == sorted(map(str, map(tuple, expected))), table
+        (tmp_path / "tables.duckdb.history").unlink()
+        run.start()
+        assert run.process is not None
+        assert run.process.wait(60) == 1
+        run.process = None
+        assert "it is lost or from an older backup. Restore it, or delete the DuckDB file" in run.log.read_text()
+
+
 @pytest.mark.nightly
 def test_twenty_kills_on_mariadb(tmp_path: Path, mariadb_db: Database) -> None:
     killed_again_and_again(tmp_path, mariadb_db, 20)
