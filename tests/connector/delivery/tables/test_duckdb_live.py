@@ -17,7 +17,7 @@ import duckdb
 import pytest
 
 from tests.support.connector_properties import CONNECTORS, address
-from tests.support.processes.worker_process import eventually
+from tests.support.processes.worker_process import STREAMING, eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database
@@ -48,11 +48,13 @@ class Running:
             **(more or {}),
         }
         self._config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        self._logged = 0
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start the connector."""
         command = [sys.executable, "-m", "rowtide", "run", str(self._config), "--sink", f"duckdb:{self.file}"]
+        self._logged = len(self.log.read_text()) if self.log.exists() else 0
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([*command, "--no-web", "--no-progress"], stdout=log, stderr=log)
 
@@ -76,9 +78,14 @@ class Running:
         def there() -> bool:
             assert self.process is not None
             assert self.process.poll() is None, self.log.read_text()[-3000:]
+            if STREAMING not in self.log.read_text()[self._logged :]:
+                return False
             time.sleep(1)
             self.end(signal.SIGTERM)
-            found = self.query(f'SELECT count(*) FROM "{database.name}".marks WHERE id = {marker}') != [(0,)]
+            try:
+                found = bool(self.query(f'SELECT id FROM "{database.name}".marks WHERE id = {marker}'))
+            except duckdb.Error:  # it has not begun
+                found = False
             if not found:
                 self.start()
             return found
@@ -173,7 +180,7 @@ STATEMENTS = [
     "CREATE TABLE more (id INT PRIMARY KEY) AS SELECT 1 AS id, 'one' AS word",
     "ALTER TABLE types ADD added DECIMAL(6,2) NOT NULL DEFAULT 1.25, ADD stamp TIMESTAMP DEFAULT CURRENT_TIMESTAMP",
     "ALTER TABLE types CHANGE d renamed DECIMAL(12,3), ADD d INT NOT NULL",
-    "INSERT INTO types (id, renamed) VALUES (4, 1.5)",
+    "INSERT INTO types (id, renamed, d) VALUES (4, 1.5, 9)",
     "UPDATE types SET id = id + 10 WHERE id > 1",
     "CREATE TABLE first_name (id INT PRIMARY KEY)",
     "INSERT INTO first_name VALUES (1), (2)",
