@@ -142,6 +142,7 @@ class DuckDbTables:
         self._batches: list[Batch] = []
         self._pending: dict[TableId, Pending] = {}
         self._structures: dict[TableId, Any] = {}
+        self._reading: set[TableId] = set()  # made by the snapshot in progress, which reads each row once
         self._begun = False
 
     def open(self) -> None:
@@ -250,6 +251,9 @@ class DuckDbTables:
                     self._execute(f"DELETE FROM {quoted(table)}")
                 continue
             self._pending_of(change, table).add((change,))
+        if self._reading and batch.offset.snapshot is None and not batch.offset.reads_on:
+            self._flush()  # the snapshot is complete: rows that are read later may be there already
+            self._reading.clear()
 
     # --- rows -------------------------------------------------------------------------------------------------------
 
@@ -261,10 +265,11 @@ class DuckDbTables:
         columns = captured_columns(change.schema, change.columns)
         if not _exists(self._transaction(), table):
             self._create(table, columns)
+            self._reading.add(table)
         else:
             self._require_same(table, columns)
         self._structures[table] = change.schema
-        made = Pending(str(table), columns, change.schema.debezium.primary_key, empty=self._is_empty(table))
+        made = Pending(str(table), columns, change.schema.debezium.primary_key, empty=table in self._reading)
         self._pending[table] = made
         return made
 
@@ -274,6 +279,8 @@ class DuckDbTables:
             pending = self._pending.pop(table, None)
             if pending is not None and pending.any:
                 self._write(table, pending)
+                if pending.changed:
+                    self._reading.discard(table)
 
     def _write(self, table: TableId, pending: Pending) -> None:
         columns = pending.columns
@@ -371,6 +378,8 @@ class DuckDbTables:
             case "read" | "create":
                 self._drop(table)
                 self._create(table, event.after)
+                if event.kind == "read":
+                    self._reading.add(table)
             case "known" if not exists:
                 self._create(table, event.after)
             case "drop":

@@ -17,12 +17,13 @@ class Pending:
         name: of the table, for errors.
         columns: its columns.
         key: the names of the columns of its key; none for a table without one.
-        empty: whether the table has no rows yet.
+        empty: whether the table has no rows but those of a snapshot in progress, which reads each row once.
 
     Attributes:
         rows: with a key, the last image of each row; ``None`` if it was deleted.
         counts: without a key, how many rows of each image were added; negative if they were deleted.
         read: rows of a snapshot of an empty table, which has each once.
+        changed: whether rows may be in the table already.
     """
 
     def __init__(self, name: str, columns: Sequence[Column], key: Sequence[str], *, empty: bool) -> None:
@@ -36,7 +37,7 @@ class Pending:
                 "the column (column.include.list, column.exclude.list)"
             ) from None
         self._name = name
-        self._empty = empty
+        self.changed = not empty
         self._days = [p for p in self.key_places if columns[p].data_type in ("date", "datetime", "timestamp")]
         self.rows: dict[Image, Image | None] = {}
         self.counts: dict[Image, int] = {}
@@ -51,14 +52,14 @@ class Pending:
         """
         for change in changes:
             before, after = change.images
-            if change.op == "r" and self._empty:
+            if change.op == "r" and not self.changed:
                 assert after is not None
                 self.read.append(after)
-            elif self.key_places:
-                self._empty = False
+                continue
+            self.changed = True
+            if self.key_places:
                 self._upsert(before, after)
             else:
-                self._empty = False
                 self._count(change, before, after)
 
     @property

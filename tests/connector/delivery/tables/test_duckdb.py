@@ -59,10 +59,10 @@ class Source:
         self.sink = DuckDbTables(self.file, self.offsets)
         self.sink.open()
 
-    def offset(self) -> SourceOffset:
+    def offset(self, snapshot: str | None = None) -> SourceOffset:
         """The next position."""
         self._number += 1
-        return SourceOffset("binlog.000001", self._number)
+        return SourceOffset("binlog.000001", self._number, snapshot=snapshot)
 
     def run(self, *statements: str) -> None:
         """Carry out statements; what they do to tables is sent."""
@@ -72,18 +72,25 @@ class Source:
             events = list(table_events(applied, self._names, records, SECONDS, moves))
             self.sink.send([Batch("", -1, (), self.offset(), 0, 0, tables=events)])
 
-    def table_event(self, *events: TableEvent) -> None:
+    def table_event(self, *events: TableEvent, snapshot: str | None = None) -> None:
         """Send events of tables."""
-        self.sink.send([Batch("", -1, (), self.offset(), 0, 0, tables=events)])
+        self.sink.send([Batch("", -1, (), self.offset(snapshot), 0, 0, tables=events)])
 
-    def change(self, op: Op, name: str, before: Sequence[Any] | None, after: Sequence[Any] | None) -> None:
+    def change(
+        self,
+        op: Op,
+        name: str,
+        before: Sequence[Any] | None,
+        after: Sequence[Any] | None,
+        snapshot: str | None = None,
+    ) -> None:
         """Send a change of a row."""
         table = self.tables.table("shop", name)
         assert table is not None
         layout = Layout(table, f"p.{table.id}", [column.name for column in table.row_columns], ())
         images = (None if image is None else tuple(image) for image in (before, after))
         made = Change(op, layout, (), *images, POSITION, 0, lambda _change: (None, b""))
-        self.sink.send([Batch(layout.topic, -1, (), self.offset(), 0, 0, changes=[made])])
+        self.sink.send([Batch(layout.topic, -1, (), self.offset(snapshot), 0, 0, changes=[made])])
 
     def insert(self, name: str, *rows: Sequence[Any]) -> None:
         """Send new rows."""
@@ -318,6 +325,25 @@ def test_a_new_snapshot_replaces_what_is_there(source: Source) -> None:
     source.commit()
     assert source.rows() == [(7, "s")]
     assert source.query("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'gone'") == [(0,)]
+
+
+@pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
+def test_a_snapshot_takes_several_commits(source: Source, key: str) -> None:
+    source.tables.apply(QueryEvent(f"CREATE TABLE t (id INT {key})".encode(), database="shop", position="unseen"))
+    table = source.tables.table("shop", "t")
+    assert table is not None
+    source.table_event(TableEvent("read", table.id, after=table.columns), snapshot="INITIAL")
+    for number in range(3):
+        source.change("r", "t", None, (number,), snapshot="INITIAL")
+        source.commit()
+    source.change("r", "t", None, (3,))  # the last row has the position after the snapshot
+    source.change("r", "t", None, (0,))  # a snapshot on demand
+    if key:
+        source.commit()
+        assert source.rows() == [(0,), (1,), (2,), (3,)]
+    else:
+        with pytest.raises(DeliveryError, match="a snapshot on demand would double its rows"):
+            source.commit()
 
 
 def test_a_table_of_somebody_else_is_not_replaced(source: Source) -> None:
