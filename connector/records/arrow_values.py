@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from rowtide.connector.records.change import UNAVAILABLE, Geometry
+from rowtide.connector.records.change import Geometry
+from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.schema_history.model import Column
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "year"})

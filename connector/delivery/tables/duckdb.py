@@ -11,9 +11,10 @@ from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.delivery.tables.pending import Image, Pending
 from rowtide.connector.delivery.tables.type_changes import keeps_values
 from rowtide.connector.records.batch import Batch
-from rowtide.connector.records.change import UNAVAILABLE, Change
+from rowtide.connector.records.change import Change
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.table_events import UNKNOWN, TableEvent, captured_columns
+from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.schema_history.model import Column, TableId
 
 try:

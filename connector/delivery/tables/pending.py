@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rowtide.connector.delivery.errors import DeliveryError
-from rowtide.connector.records.change import UNAVAILABLE, Change
+from rowtide.connector.records.change import Change
+from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.schema_history.model import Column
 
 Image = tuple[Any, ...]

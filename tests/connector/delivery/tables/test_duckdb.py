@@ -19,10 +19,11 @@ from rowtide.connector.delivery.tables.duckdb import DuckDbOffsets, DuckDbTables
 from rowtide.connector.delivery.tables.type_changes import keeps_values
 from rowtide.connector.pipeline.table_events import table_events
 from rowtide.connector.records.batch import Batch
-from rowtide.connector.records.change import UNAVAILABLE, Change, Geometry, JsonText, Layout, Op, SourcePosition
+from rowtide.connector.records.change import Change, Geometry, JsonText, Layout, Op, SourcePosition
 from rowtide.connector.records.codecs.builder import table_schema
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.table_events import TableEvent
+from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.envelope.table import RecordRules, TableSchema
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Column, Table
