@@ -26,6 +26,7 @@ from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.changes import calls
 from rowtide.connector.engine.changes.batch import ChangeBatch
 from rowtide.connector.engine.task import ConnectorTask
+from rowtide.connector.engine.time_travel import table_changes
 from rowtide.connector.errors import EngineError
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import Change
@@ -322,6 +323,30 @@ class Engine:
             SchemaHistoryError: the history cannot be read, or the connector keeps it in memory.
         """
         return calls.structure_at(self.config, name, at)
+
+    def replay(
+        self, name: str, binlog: str | os.PathLike[str], *, start: str | None = None, end: str | None = None
+    ) -> Iterator[Change]:
+        """The changes of a table between two points of archived binlog files, with the structures of that time.
+
+        Needs no server, and the engine need not be started. Structures come from the schema history, or from the
+        statements in the files if the connector has none.
+
+        Args:
+            name: ``database.table``.
+            binlog: the folder of the files, such as a mirror.
+            start: a GTID (this transaction and later ones), a GTID set (from the first transaction that is not in it),
+                or a position (``binlog.000042:1234``); by default the first event.
+            end: a GTID (this transaction is the last one), a GTID set (up to the first transaction that is not in it),
+                or a position (transactions that begin before it); by default the end of the files.
+
+        Raises:
+            OffsetError: the files do not have a point, or the end is before the start.
+            UnknownTable: there was no such table between the two points.
+            ConnectorError: an event cannot be handled.
+            SchemaHistoryError: the history cannot be read.
+        """
+        return table_changes(self.config, name, Path(binlog), start, end)
 
     # --- signals ----------------------------------------------------------------------------------------------------
 

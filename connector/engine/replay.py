@@ -64,6 +64,9 @@ ReadPrepared = Callable[[PreparedXa], Iterator[bytes]]
 PipelineFactory = Callable[[Tables, SourceOffset, ReadPrepared], EventPipeline[T]]
 """Makes a pipeline from the structures and the offset at its start."""
 
+RecordedTables = Callable[[str, SourceOffset], Tables]
+"""Returns the structures at an offset from a schema history; the text is the version of the server."""
+
 
 def replay(
     folder: Path, settings: PipelineSettings, start: SourceOffset | None, clock: Clock = time.time_ns
@@ -102,6 +105,13 @@ def replay_as(
         clock: as for :func:`replay`.
         processes: the processes that decode rows, with the same form, settings and clock; ``None`` to decode them here.
     """
+    return replay_through(replay_pipeline(form, settings, clock, processes), folder, settings, start)
+
+
+def replay_pipeline(
+    form: Form[T], settings: PipelineSettings, clock: Clock, processes: DecoderProcesses | None
+) -> PipelineFactory[T]:
+    """A factory of pipelines that make records in some form; the arguments are those of :func:`replay_as`."""
 
     def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> ParallelPipeline[T]:
         captured = CapturedTables(settings, tables, clock)
@@ -110,11 +120,16 @@ def replay_as(
         pipeline = Pipeline(settings, tables, offset, clock, captured, xa, signals, temporary_file)
         return ParallelPipeline(pipeline, captured, settings, processes, form)
 
-    return replay_through(make, folder, settings, start)
+    return make
 
 
 def replay_through(
-    make: PipelineFactory[T], folder: Path, settings: PipelineSettings, start: SourceOffset | None
+    make: PipelineFactory[T],
+    folder: Path,
+    settings: PipelineSettings,
+    start: SourceOffset | None,
+    end: tuple[str, int] | None = None,
+    recorded: RecordedTables | None = None,
 ) -> Iterator[T]:
     """What another pipeline makes of the binlog files in a folder; raises as :func:`replay`.
 
@@ -123,22 +138,36 @@ def replay_through(
         folder: where the files are.
         settings: what to do with statements that cannot be parsed before the start.
         start: as for :func:`replay`.
+        end: the file and position at which, or after which, no further transaction is read; ``None`` for all.
+        recorded: returns the structures at the start; ``None`` to take them from the statements before the start. Needs
+            a start with a file, and the files before it are not read.
     """
     files = binlog_files(folder)
     start = start or SourceOffset(files[0].name, _FIRST_EVENT)
-    return (_ByPosition if start.file else _ByGtids)(files, settings, start, make).run()
+    if recorded is not None:
+        names = [file.name for file in files]
+        files = files[names.index(start.file) :] if start.file in names else files
+    return (_ByPosition if start.file else _ByGtids)(files, settings, start, make, end, recorded).run()
 
 
 class _Replay(Generic[T]):
     """What is common to both kinds of starts."""
 
     def __init__(
-        self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, make: PipelineFactory[T]
+        self,
+        files: list[BinlogFile],
+        settings: PipelineSettings,
+        start: SourceOffset,
+        make: PipelineFactory[T],
+        end: tuple[str, int] | None,
+        recorded: RecordedTables | None,
     ) -> None:
         self._files = files
         self._settings = settings
         self._start = start
         self._make = make
+        self._end = end
+        self._recorded = recorded
         self._decoder = EventDecoder()
         self._tables: Tables | None = None
         self._before = StatementReader(self._decoder)
@@ -155,7 +184,7 @@ class _Replay(Generic[T]):
             yield from self._made.finish()
 
     def _outputs(self) -> Iterator[T]:
-        pipeline = self._made
+        pipeline, beyond = self._made, False
         for file in self._files:
             with file.path.open("rb", _READ_BYTES) as stream:
                 self._decoder.file = file.name
@@ -163,6 +192,11 @@ class _Replay(Generic[T]):
                     pipeline.enter_file(file.name)
                 position = _FIRST_EVENT
                 for packet in binlog_packets(stream, file.name, active=file is self._files[-1]):
+                    beyond = beyond or (
+                        self._end is not None and self._end[0] == file.name and position >= self._end[1]
+                    )
+                    if beyond and packet[4] in GTID_TYPES:
+                        return
                     if not self._wanted(file, position, packet):
                         self._prepare(packet, f"{file.name}:{position}")
                     else:
@@ -170,6 +204,7 @@ class _Replay(Generic[T]):
                             pipeline = self._made = self._pipeline(file.name, position)
                         yield from pipeline.receive(packet)
                     position += len(packet)
+                beyond = beyond or (self._end is not None and self._end[0] == file.name)
                 self._left(file, position)
 
     def _wanted(self, file: BinlogFile, position: int, packet: bytes) -> bool:
@@ -184,14 +219,22 @@ class _Replay(Generic[T]):
         raise NotImplementedError
 
     def _pipeline(self, file: str, position: int) -> EventPipeline[T]:
-        tables = self._structures()
+        offset = self._offset(file, position)
+        if self._recorded is None:
+            tables = self._structures()
+            self._describe(tables)
+        else:
+            tables = self._recorded(self._version(), offset)
+        pipeline = self._make(tables, offset, self._packets)
+        pipeline.enter_file(file, self._decoder)
+        return pipeline
+
+    def _describe(self, tables: Tables) -> None:
+        """Give structures that statements have built the form that a snapshot would have found."""
         for database in list(tables.databases()):
             tables.put_database(replace(database, debezium_charset=database.charset))
         for table in list(tables):
             tables.put(as_described_by_snapshot(table, tables.server))
-        pipeline = self._make(tables, self._offset(file, position), self._packets)
-        pipeline.enter_file(file, self._decoder)
-        return pipeline
 
     def _packets(self, xa: PreparedXa) -> Iterator[bytes]:
         """The events of a file from the beginning of an XA transaction on, after the file's own description."""
@@ -204,17 +247,22 @@ class _Replay(Generic[T]):
                             yield packet
                         position += len(packet)
 
+    def _version(self) -> str:
+        """The version of the server that wrote the file."""
+        return self._decoder.format.server_version if self._decoder.format else ""
+
     def _structures(self) -> Tables:
         """The structures up to the event that is read; they are the pipeline's too once it has begun."""
         if self._tables is None:
-            version = self._decoder.format.server_version if self._decoder.format else ""
-            self._tables = Tables(Server(Flavor(self._settings.connector), version))
+            self._tables = Tables(Server(Flavor(self._settings.connector), self._version()))
         return self._tables
 
     def _prepare(self, packet: bytes, place: str) -> None:
         """An event that makes no records: only statements count."""
         event = self._decoder.decode(packet)
-        for statement in self._before.statements(event):
+        for statement in self._before.statements(event):  # which also collects the GTIDs
+            if self._recorded is not None:
+                continue
             self._apply(replace(statement.event, position=place))
 
     def _apply(self, statement: QueryEvent) -> None:
@@ -229,9 +277,15 @@ class _ByPosition(_Replay[T]):
     """From a file and position on."""
 
     def __init__(
-        self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, make: PipelineFactory[T]
+        self,
+        files: list[BinlogFile],
+        settings: PipelineSettings,
+        start: SourceOffset,
+        make: PipelineFactory[T],
+        end: tuple[str, int] | None,
+        recorded: RecordedTables | None,
     ) -> None:
-        super().__init__(files, settings, start, make)
+        super().__init__(files, settings, start, make, end, recorded)
         numbers = [file.number for file in files if file.name == start.file]
         if not numbers:
             raise OffsetError(f"the start is in {start.file}, and the files are {files[0].name} to {files[-1].name}")
@@ -263,9 +317,15 @@ class _ByGtids(_Replay[T]):
     """The transactions that are not in a GTID set, wherever they are."""
 
     def __init__(
-        self, files: list[BinlogFile], settings: PipelineSettings, start: SourceOffset, make: PipelineFactory[T]
+        self,
+        files: list[BinlogFile],
+        settings: PipelineSettings,
+        start: SourceOffset,
+        make: PipelineFactory[T],
+        end: tuple[str, int] | None,
+        recorded: RecordedTables | None,
     ) -> None:
-        super().__init__(files, settings, start, make)
+        super().__init__(files, settings, start, make, end, recorded)
         try:
             gtids = start.gtid_set(settings.connector)
         except ValueError as error:

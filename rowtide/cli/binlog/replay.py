@@ -19,10 +19,12 @@ from rowtide.connector.engine.decoding.lines import write_lines
 from rowtide.connector.engine.decoding.processes import decoding, default_number
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.replay import replay_as
+from rowtide.connector.engine.time_travel import replay_table
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.schema_history.errors import SchemaHistoryError
 
 _SERVER = frozenset(
     entry.name for entry in (connection.HOSTNAME, connection.USER, connection.PASSWORD, connection.SERVER_ID)
@@ -63,6 +65,21 @@ class OffsetText(click.ParamType):
     help='Start position of the records: {"file": "binlog.000003", "pos": 157}, or {"gtids": "…"} for all transactions '
     "that are not in the set. From earlier events only the table structures are taken.  [default: the first event]",
 )
+@click.option("--table", metavar="DB.TABLE", help="Only the rows of this table; see above.")
+@click.option(
+    "--from",
+    "first",
+    metavar="POINT",
+    help="With --table: a GTID (this transaction and later ones), a GTID set (from the first transaction that is not "
+    "in it), or file:position.  [default: the first event]",
+)
+@click.option(
+    "--to",
+    "last",
+    metavar="POINT",
+    help="With --table: a GTID (this transaction is the last one), a GTID set (up to the first transaction that is "
+    "not in it), or file:position (transactions that begin before it).  [default: the end]",
+)
 @click.option(
     "--output",
     type=click.Choice(["-", "kafka"]),
@@ -79,13 +96,36 @@ class OffsetText(click.ParamType):
     help="debezium: records; canal: Canal's entries, one JSON object (entryType, entry in base64, flat) a "
     "line, of all tables.",
 )
-def replay(config: tuple[str, ...], *, binlog: Path, start: SourceOffset | None, output: str, form: str) -> None:
+def replay(
+    config: tuple[str, ...],
+    *,
+    binlog: Path,
+    start: SourceOffset | None,
+    table: str | None,
+    first: str | None,
+    last: str | None,
+    output: str,
+    form: str,
+) -> None:
     """Convert binlog files on disk to records, without a server.
 
     Reads the configuration files CONFIG as 'rowtide run' does. The files must contain the statements that created the
     tables: start with the first file that the server wrote, or with that of an empty server into which a dump was
     loaded. The connector's stored position and schema history are neither read nor changed.
-    """
+
+    With --table, the rows of one table between two points are printed, with the structures of that time. These come
+    from the schema history of CONFIG if it names one, so that the files need not contain the statements that created
+    the table.
+
+    \b
+    Example:
+      rowtide replay shop.properties --binlog /archive/shop --table shop.orders \\
+        --from 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 --to 3e11fa47-71ca-11e1-9e33-c80aa9429562:42
+    """  # noqa: D301 - Click's mark of a paragraph
+    if table is None and (first is not None or last is not None):
+        raise click.UsageError("--from and --to need --table; --start is for all tables")
+    if table is not None and (start is not None or output == "kafka" or form == "canal"):
+        raise click.UsageError("--table excludes --start, --output kafka and --format canal; use --from")
     if form == "canal" and output == "kafka":
         raise click.UsageError("--format canal needs --output -: entries cannot be sent to Kafka yet")
     not_required = _SERVER | _HISTORY | (_KAFKA if output == "-" else frozenset())
@@ -93,13 +133,15 @@ def replay(config: tuple[str, ...], *, binlog: Path, start: SourceOffset | None,
     started = time.monotonic()
     settings = pipeline_settings(configuration, run_id())
     try:
-        if output == "kafka":
+        if table is not None:
+            done = _print_table(configuration, settings, table, binlog, first, last, sys.stdout.buffer)
+        elif output == "kafka":
             done = _send(configuration, settings, binlog, start)
         elif form == "canal":
             done = _print_entries(entries(binlog, settings, start, gtids=configuration.canal_gtids), sys.stdout.buffer)
         else:
             done = _print(configuration, settings, binlog, start, sys.stdout.buffer)
-    except ConnectorError as error:
+    except (ConnectorError, SchemaHistoryError) as error:
         raise click.ClickException(str(error)) from None
     except BrokenPipeError:
         raise  # the reader has what it wants; click ends the command
@@ -125,6 +167,23 @@ def _print(
         for lines in replay_as(form, binlog, settings, start, processes=processes):
             write_lines(file, lines.packed)
             number += lines.records
+    return number
+
+
+def _print_table(
+    configuration: Configuration,
+    settings: PipelineSettings,
+    table: str,
+    binlog: Path,
+    first: str | None,
+    last: str | None,
+    stream: BinaryIO,
+) -> int:
+    """Write the records of one table as JSON lines; returns their number."""
+    number = 0
+    for lines in replay_table(LineForm(), configuration, settings, table, binlog, first, last):
+        write_lines(stream.fileno(), lines.packed)
+        number += lines.records
     return number
 
 
