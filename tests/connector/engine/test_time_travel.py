@@ -64,6 +64,9 @@ def test_every_transaction_of_every_table_is_replayed_by_itself(case: str, with_
     for table, gtid in pairs:
         wanted = [c for c in changes if f"{c.database}.{c.table}" == table and c.position.gtid == gtid]
         found = list(table_changes(chosen, table, Case(case).binlog, gtid, gtid))
+        if (case, gtid) == ("mariadb-ddl", "0-1-47"):
+            assert not found, "only XA COMMIT, which has another GTID, decides about the rows of XA PREPARE"
+            found = [c for c in table_changes(chosen, table, Case(case).binlog, gtid) if c.position.gtid == gtid]
         assert shown(found) == shown(wanted), (table, gtid)
 
 
