@@ -8,7 +8,7 @@ import subprocess
 import sys
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -51,6 +51,39 @@ def start() -> str:
     offset = Case(CASE).start
     assert offset is not None
     return offset.to_json()
+
+
+def test_one_table_between_two_points_has_the_same_records(tmp_path: Path) -> None:
+    path, binlog = configured(tmp_path), str(Case(CASE).binlog)
+
+    def payloads(said: str) -> list[dict[str, Any]]:
+        values = [json.loads(line)["value"] for line in said.splitlines()]
+        found = [json.loads(value)["payload"] for value in values if value is not None]
+        rows = [row for row in found if row.get("op") in ("c", "u", "d")]
+        return [{name: value for name, value in row.items() if not name.startswith("ts_")} for row in rows]
+
+    rows = payloads(printed(path, "--binlog", binlog).stdout)
+    source = rows[len(rows) // 2]["source"]
+    table, gtid = f"{source['db']}.{source['table']}", source["gtid"]
+    wanted = [row for row in rows if row["source"]["gtid"] == gtid and row["source"]["table"] == source["table"]]
+    result = printed(path, "--binlog", binlog, "--table", table, "--from", gtid, "--to", gtid)
+    assert result.returncode == 0, result.stderr
+    assert payloads(result.stdout) == wanted
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--from", "binlog.000001:4"), "--from and --to need --table"),
+        (("--table", "a.b", "--start", '{"gtids": ""}'), "--table excludes --start"),
+        (("--table", "a.b", "--format", "canal"), "--table excludes --start, --output kafka and --format canal"),
+        (("--table", "orders"), "'orders' is not a table: give database.table"),
+    ],
+)
+def test_wrong_options_of_one_table_are_refused(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    result = run(configured(tmp_path), "--binlog", str(Case(CASE).binlog), *options)
+    assert result.exit_code != 0
+    assert message in result.output
 
 
 def test_records_are_lines_of_json_with_the_exact_text_that_kafka_would_get(tmp_path: Path) -> None:
