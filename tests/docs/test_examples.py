@@ -112,6 +112,19 @@ def test_batches_become_frames_of_pandas(mysql: MySQL, folder: Path) -> None:
     assert said == "shop.customers 2 changes, spent: {'r': Decimal('12.50')}\n"
 
 
+def test_the_notebook_runs_from_its_first_cell_to_its_last(mysql: MySQL, folder: Path) -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed: run docker/setup")
+    cells = json.loads((folder / "changes.ipynb").read_text())["cells"]
+    program = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    said = finished([sys.executable, "-c", program], folder, environment(mysql)).splitlines()
+    assert [line.split() for line in said[:3]] == [
+        ["id", "name", "spent"],
+        ["1", "Anna", "12.50"],
+        ["2", "Zoë", "0.00"],
+    ]
+    assert said[3] == "Customers(id=1, name='Anna', spent=Decimal('12.50'))"
+
+
 def test_a_table_of_duckdb_follows(mysql: MySQL, folder: Path) -> None:
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: run docker/setup")
     with terminal(command("duckdb_table"), folder, environment(mysql)):
