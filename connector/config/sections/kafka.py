@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from rowtide.connector.config.catalogue import capture, connect, converters, history, values
+from rowtide.connector.config.catalogue import capture, connect, converters, history, snapshot, values
 from rowtide.connector.config.choices import (
     ConverterClass,
     ErrorsTolerance,
@@ -143,9 +143,18 @@ def _check_table_sink(reader: PropertyReader) -> None:
             f"{', '.join(sorted(missing))} cannot be skipped: the tables of {connect.SINK.name} (--sink) would differ "
             "from those of the source; set none",
         )
+    if reader[snapshot.OVERRIDES]:
+        reader.problem(
+            snapshot.OVERRIDES.name,
+            f"cannot be used: the tables of {connect.SINK.name} (--sink) would lack what the query does not select. "
+            "Use column.exclude.list for columns, and a view of the tables for rows",
+        )
     for name in (connect.OFFSET_STORAGE.name, connect.OFFSET_FILE.name):
         if reader.properties.get(name, "").strip():
             reader.warnings.append(f"{name} has no effect: the sink keeps the position together with the rows")
+    for name in (connect.TRANSFORMS.name, values.POST_PROCESSORS.name):
+        if reader.properties.get(name, "").strip():
+            reader.warnings.append(f"{name} has no effect: the sink keeps the tables as they are in the source")
 
 
 def _check_standby(reader: PropertyReader, *, in_kafka: bool) -> None:

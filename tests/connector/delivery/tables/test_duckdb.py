@@ -459,6 +459,12 @@ def test_the_configuration_needs_no_kafka(tmp_path: Path) -> None:
     assert config.history.file == f"{tmp_path / 'tables.duckdb'}.history"
     with pytest.raises(ConfigurationError, match="d cannot be skipped"):
         from_properties({**plain, "rowtide.sink": sink, "skipped.operations": "d"})
+    query = "snapshot.select.statement.overrides"
+    with pytest.raises(ConfigurationError, match="would lack what the query does not select"):
+        from_properties({**plain, "rowtide.sink": sink, query: "a.b", f"{query}.a.b": "SELECT id FROM a.b"})
+    unwrapped = {"transforms": "u", "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState"}
+    warnings = from_properties({**plain, "rowtide.sink": sink, **unwrapped}).warnings
+    assert "transforms has no effect: the sink keeps the tables as they are in the source" in warnings
     with pytest.raises(ConfigurationError, match="must be kafka, stdout"):
         from_properties({**plain, "rowtide.sink": "duckdb"})
 

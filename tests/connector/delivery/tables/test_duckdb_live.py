@@ -197,7 +197,9 @@ STATEMENTS = [
 ]
 
 
-def test_values_and_statements_of_a_server(tmp_path: Path, mysql_db: Database) -> None:
+@pytest.mark.parametrize("kind", ["mysql", "mariadb"])
+def test_values_and_statements_of_a_server(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    database: Database = request.getfixturevalue(f"{kind}_db")
     columns = {
         "d": ("DECIMAL(10,3)", "12.500"),
         "f": ("FLOAT", "1.1"),
@@ -215,25 +217,25 @@ def test_values_and_statements_of_a_server(tmp_path: Path, mysql_db: Database) -
     }
     listed = ", ".join(f"{one} {kind}" for one, (kind, _) in columns.items())
     values = ", ".join(value for _, value in columns.values())
-    mysql_db.execute(f"CREATE TABLE types (id INT PRIMARY KEY, {listed})", "CREATE TABLE marks (id INT PRIMARY KEY)")
-    mysql_db.execute(f"INSERT INTO types VALUES (1, {values})")
-    with running(tmp_path, mysql_db) as run:
+    database.execute(f"CREATE TABLE types (id INT PRIMARY KEY, {listed})", "CREATE TABLE marks (id INT PRIMARY KEY)")
+    database.execute(f"INSERT INTO types VALUES (1, {values})")
+    with running(tmp_path, database) as run:
         run.start()
-        run.stopped_at(mysql_db, 1)
-        mysql_db.execute(f"INSERT INTO types VALUES (2, {values})", "INSERT INTO types (id) VALUES (3)", *STATEMENTS)
+        run.stopped_at(database, 1)
+        database.execute(f"INSERT INTO types VALUES (2, {values})", "INSERT INTO types (id) VALUES (3)", *STATEMENTS)
         run.start()
-        run.stopped_at(mysql_db, 2)
-        tables = sorted(row[0] for row in mysql_db.query("SHOW TABLES"))
-        sql = f"SELECT table_name FROM duckdb_tables() WHERE schema_name = '{mysql_db.name}' ORDER BY 1"
+        run.stopped_at(database, 2)
+        tables = sorted(row[0] for row in database.query("SHOW TABLES"))
+        sql = f"SELECT table_name FROM duckdb_tables() WHERE schema_name = '{database.name}' ORDER BY 1"
         assert [row[0] for row in run.query(sql)] == tables
         assert tables == ["gone", "last_name", "marks", "more", "types"]
         for table in tables:
-            names = [row[0] for row in mysql_db.query(f"SHOW COLUMNS FROM {table}")]
+            names = [row[0] for row in database.query(f"SHOW COLUMNS FROM {table}")]
             server = {"b": "b + 0", "stamp": "UNIX_TIMESTAMP(stamp)"}
             file = {"stamp": "epoch(stamp)::BIGINT", "f": "f::DECIMAL(5,2)::DOUBLE"}
-            expected = mysql_db.query(f"SELECT {', '.join(server.get(one, one) for one in names)} FROM {table}")
+            expected = database.query(f"SELECT {', '.join(server.get(one, one) for one in names)} FROM {table}")
             listed = ", ".join(file.get(one, one) for one in names)
-            found = run.query(f'SELECT {listed} FROM "{mysql_db.name}".{table}')
+            found = run.query(f'SELECT {listed} FROM "{database.name}".{table}')
             assert sorted(map(str, found)) == sorted(map(str, map(tuple, expected))), table
         (tmp_path / "tables.duckdb.history").unlink()
         run.start()
