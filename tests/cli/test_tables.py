@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rowtide.cli.tables import _registry, _trigger, run_settings, tables
+from rowtide.cli import main
+from rowtide.cli.tables import _registry, _trigger, run_settings
 from rowtide.spark_consumers.errors import SettingsError
 
 
 def run(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(tables, arguments)
+    result = CliRunner().invoke(main, ["tables", *arguments])
     return result.exit_code, " ".join(result.output.split())
 
 

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from rowtide.cli import main
 from rowtide.cli.connectors.run import run
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.files.files import read_file
@@ -50,7 +51,8 @@ def expressions() -> Iterator[str]:
 
 def options(arguments: list[str]) -> None:
     """Parse arguments of ``rowtide run``; an unknown option is an error."""
-    run.make_context("run", [part for part in arguments if not part.startswith("/etc")] + [str(ROOT / "README.md")])
+    given = [part for part in arguments if not part.startswith("/etc")]
+    run.make_context("run", [*given, str(ROOT / "README.md")], **main.context_settings)
 
 
 def test_alerts_and_dashboard_use_metrics_that_exist() -> None:
@@ -150,6 +152,6 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
 
 
 def test_the_help_names_every_option_that_the_files_use() -> None:
-    text = CliRunner().invoke(run, ["--help"]).output
+    text = CliRunner().invoke(main, ["run", "--help"]).output
     for option in ("--web-bind", "--web-port", "--log-format", "--no-progress"):
         assert option in text

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rowtide.cli import main
 from rowtide.envelope.converters.avro import AvroConverter
 from rowtide.envelope.converters.registry import SchemaIds
 from tests.spark_consumers.messages.test_registered import of_converter, row_of
@@ -34,7 +35,6 @@ def test_tables_of_a_connector_in_avro(spark, kafka, registry, rows_of, tmp_path
     from confluent_kafka.admin import AdminClient, NewTopic
 
     from rowtide.cli import registries
-    from rowtide.cli.tables import tables
     from rowtide.connector.config import load
     from rowtide.connector.schema_registry import SchemaRegistry
 
@@ -55,7 +55,7 @@ def test_tables_of_a_connector_in_avro(spark, kafka, registry, rows_of, tmp_path
 
     def run(*arguments: str) -> tuple[int, str]:
         options = ["--config", str(file), "--output", str(tmp_path / "tables"), *arguments]
-        found = CliRunner().invoke(tables, options)
+        found = CliRunner().invoke(main, ["tables", *options])
         return found.exit_code, " ".join(found.output.split())
 
     monkeypatch.setattr(registries, "_WAITS_S", (0,))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rowtide.cli import main
 from tests.support.kafka.change_topics import Topic
 from tests.support.recordings.recorded_tables import fold, recorded, same_rows
 
@@ -45,8 +46,6 @@ def test_tables_follow_the_topics_of_a_broker(spark, kafka, rows_of, tmp_path: P
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    from rowtide.cli.tables import tables
-
     names = ["keys.k.comp", "keys.k.large"]
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     for future in admin.create_topics([NewTopic(name, 1, 1) for name in [*names, "keys"]]).values():
@@ -55,8 +54,17 @@ def test_tables_follow_the_topics_of_a_broker(spark, kafka, rows_of, tmp_path: P
 
     def run(*arguments: str) -> tuple[int, str]:
         found = CliRunner().invoke(
-            tables,
-            ["--bootstrap-servers", kafka.bootstrap, "--topic-prefix", "keys", "--output", str(tmp_path), *arguments],
+            main,
+            [
+                "tables",
+                "--bootstrap-servers",
+                kafka.bootstrap,
+                "--topic-prefix",
+                "keys",
+                "--output",
+                str(tmp_path),
+                *arguments,
+            ],
         )
         return found.exit_code, found.output
 

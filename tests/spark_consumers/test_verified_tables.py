@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
+from rowtide.cli import main
 from tests.support.processes.worker_process import Worker, WorkerConfig
 
 if TYPE_CHECKING:
@@ -46,19 +47,17 @@ LOOSE = "SET SESSION sql_mode = '', time_zone = '+00:00'"
 
 
 def report(config: WorkerConfig, output: Path, *options: str) -> tuple[int, dict[str, Any]]:
-    from rowtide.cli.connectors.verify import verify
 
     arguments = ["--config", str(config.path), "--tables", str(output), "--timeout", "60", "--json", *options]
-    result = CliRunner().invoke(verify, arguments)
+    result = CliRunner().invoke(main, ["verify", *arguments])
     assert result.exit_code in (0, 1, 2), result.output
     return result.exit_code, json.loads(result.stdout)
 
 
 def update(config: WorkerConfig, output: Path, *options: str) -> None:
-    from rowtide.cli.tables import tables
 
     arguments = ["--config", str(config.path), "--output", str(output), *options]
-    result = CliRunner().invoke(tables, arguments)
+    result = CliRunner().invoke(main, ["tables", *arguments])
     assert result.exit_code == 0, result.output
 
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 
-from rowtide.cli.connectors.verify import verify
+from rowtide.cli import main
 from rowtide.verify.topic import Topic, TopicRecord
 from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
@@ -83,7 +83,7 @@ def load(database: Database) -> Iterator[None]:
 
 
 def run(config: WorkerConfig, *options: str) -> Result:
-    return CliRunner().invoke(verify, ["--config", str(config.path), "--topics", "--timeout", "60", *options])
+    return CliRunner().invoke(main, ["verify", "--config", str(config.path), "--topics", "--timeout", "60", *options])
 
 
 def report(config: WorkerConfig, *options: str) -> tuple[int, dict[str, Any]]:
