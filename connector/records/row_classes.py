@@ -1,6 +1,7 @@
 """The source of a Python module with a class for the rows of each table."""
 
 import builtins
+import json
 import keyword
 import re
 import unicodedata
@@ -62,7 +63,8 @@ def classes_module(tables: Iterable[TableSchema], connector: str, *, pydantic: b
         if used
     ]
     others = [line for line, used in (("import pydantic", pydantic), ("import rowtide", "rowtide." in body)) if used]
-    by_table = "".join(f"    {str(table.table.id)!r}: {name},\n" for table, name in zip(tables, names, strict=True))
+    pairs = zip(tables, names, strict=True)
+    by_table = "".join(f"    {_literal(str(table.table.id))}: {name},\n" for table, name in pairs)
     head = f'"""{_doc(f"Rows of the tables of the connector {connector}, from rowtide.models().")}"""'
     groups = ["\n".join(group) for group in (imports, others) if group]
     known = (
@@ -142,8 +144,9 @@ def _field(column: RecordColumn, name: str, *, pydantic: bool) -> Iterator[str]:
     if column.column.nullable and kind != "typing.Any":
         declared += " | None"
     if name != column.column.name:
-        own = f"metadata={{{COLUMN!r}: {column.column.name!r}}}"
-        declared += f" = pydantic.Field(alias={column.column.name!r})" if pydantic else f" = dataclasses.field({own})"
+        own = _literal(column.column.name)
+        named = f"dataclasses.field(metadata={{{_literal(COLUMN)}: {own}}})"
+        declared += f" = pydantic.Field(alias={own})" if pydantic else f" = {named}"
     yield declared
     traits = [column.column.column_type]
     if column.column.auto_increment:
@@ -164,6 +167,11 @@ def _type(column: RecordColumn) -> str:
     if kind == "json":
         return "typing.Any" if column.column.data_type == "json" else "str"
     return _TYPES.get(kind, "str")
+
+
+def _literal(text: str) -> str:
+    """A text as Python writes it in double quotes."""
+    return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def _doc(text: str) -> str:
