@@ -29,6 +29,8 @@ except ModuleNotFoundError as missing:
 
 log = logging.getLogger(__name__)
 
+_TEMPORARY = (duckdb.OperationalError, duckdb.FatalException, duckdb.InterruptException)
+"""Errors of the disk, of memory and of an interrupted statement."""
 OWN = "_rowtide"
 """The schema of the sink's own tables."""
 _OFFSETS = f'{OWN}.offsets (connector VARCHAR, prefix VARCHAR, "offset" VARCHAR, history_bytes BIGINT)'
@@ -187,8 +189,10 @@ class DuckDbTables:
                 self._apply(batch)
                 before = batch
             self._store(offset)
-        except duckdb.Error as error:
+        except _TEMPORARY as error:
             raise SinkUnavailable(f"the tables in {self._path} cannot be written: {_shown(error)}") from error
+        except duckdb.Error as error:  # the same would happen again
+            raise DeliveryError(f"the tables in {self._path} refuse a change: {_shown(error)}. {_WAY_OUT}") from error
         finally:
             self._discard()
         return True

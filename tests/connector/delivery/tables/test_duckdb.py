@@ -441,6 +441,18 @@ def test_a_full_disk_loses_nothing(source: Source, monkeypatch: pytest.MonkeyPat
     assert source.rows() == TWO
 
 
+def test_a_change_that_the_file_refuses_is_not_tried_again(source: Source) -> None:
+    """Such as a table of somebody else's with the new name of a renamed one."""
+    keyed(source)
+    source.commit()
+    with duckdb.connect(source.file) as connection:
+        connection.execute("CREATE TABLE shop.other (x INT)")
+    source.run("RENAME TABLE t TO other")
+    with pytest.raises(DeliveryError, match=r"refuse a change: Catalog Error: .*Nothing is lost") as refused:
+        source.commit()
+    assert not isinstance(refused.value, SinkUnavailable)
+
+
 def test_a_missing_package_is_named() -> None:
     script = (
         "import sys; sys.modules['duckdb'] = None\n"
