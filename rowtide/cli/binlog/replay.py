@@ -14,6 +14,7 @@ from rowtide.canal.replay import entries, entry_line
 from rowtide.cli.connectors import config_argument, read_configuration
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import connect, connection, history
+from rowtide.connector.config.catalogue.running import MIRROR_DIRECTORY
 from rowtide.connector.engine.decoding.forms import LineForm, RecordForm
 from rowtide.connector.engine.decoding.lines import write_lines
 from rowtide.connector.engine.decoding.processes import decoding, default_number
@@ -56,8 +57,8 @@ class OffsetText(click.ParamType):
 @click.option(
     "--binlog",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    required=True,
-    help="The folder with the binlog files, plain or .gz. All of them are read, in the order of their numbers.",
+    help="The folder with the binlog files, plain or .gz. All of them are read, in the order of their numbers.  "
+    "[default: rowtide.mirror.directory of CONFIG]",
 )
 @click.option(
     "--start",
@@ -99,7 +100,7 @@ class OffsetText(click.ParamType):
 def replay(
     config: tuple[str, ...],
     *,
-    binlog: Path,
+    binlog: Path | None,
     start: SourceOffset | None,
     table: str | None,
     first: str | None,
@@ -130,6 +131,7 @@ def replay(
         raise click.UsageError("--format canal needs --output -: entries cannot be sent to Kafka yet")
     not_required = _SERVER | _HISTORY | (_KAFKA if output == "-" else frozenset())
     configuration = read_configuration(config, not_required)
+    binlog = binlog or _mirror(configuration)
     started = time.monotonic()
     settings = pipeline_settings(configuration, run_id())
     try:
@@ -155,6 +157,17 @@ def replay(
             settings.transforms.close()
     made = "entries" if form == "canal" else "records"
     click.echo(f"{done} {made} in {time.monotonic() - started:.1f} s", err=True)
+
+
+def _mirror(configuration: Configuration) -> Path:
+    """The binlog files of the connector's mirror."""
+    name, mirror = MIRROR_DIRECTORY.name, configuration.streaming.mirror
+    if mirror is None:
+        raise click.UsageError(f"--binlog is missing, and {name} is not set in CONFIG")
+    folder = Path(mirror.directory)
+    if not folder.is_dir():
+        raise click.ClickException(f"{name}={folder} is no directory")
+    return folder
 
 
 def _print(

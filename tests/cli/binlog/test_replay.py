@@ -71,6 +71,17 @@ def test_one_table_between_two_points_has_the_same_records(tmp_path: Path) -> No
     assert payloads(result.stdout) == wanted
 
 
+def test_the_binlog_is_that_of_the_mirror_if_no_other_is_given(tmp_path: Path) -> None:
+    given = printed(configured(tmp_path), "--binlog", str(Case(CASE).binlog), "--start", start())
+    folder = str(Case(CASE).binlog)
+    found = printed(configured(tmp_path, **{"rowtide.mirror.directory": folder}), "--start", start())
+    assert found.returncode == 0, found.stderr
+    assert len(found.stdout.splitlines()) == len(given.stdout.splitlines()) > 0
+    assert "--binlog is missing, and rowtide.mirror.directory is not set" in run(configured(tmp_path)).output
+    missing = run(configured(tmp_path, **{"rowtide.mirror.directory": str(tmp_path / "no")}))
+    assert f"rowtide.mirror.directory={tmp_path / 'no'} is no directory" in missing.output
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
