@@ -68,19 +68,30 @@ def row_conversion(
     schema: Schema, encoding: Encoding, *, placeholder: str | None = PLACEHOLDER, documents: bool = True
 ) -> Callable[[Any], tuple[Any, ...]]:
     """Return the function from a struct to the tuple of its columns' values."""
-    columns = [
-        (field.name, conversion(field.schema, encoding, placeholder=placeholder, documents=documents))
-        for field in schema.fields
-    ]
-
     # Generated code takes half of the time of a loop: this is done for every row.
-    names: dict[str, object] = {f"c{place}": convert for place, (_, convert) in enumerate(columns)}
-    parts = "".join(
-        f"struct[{name!r}], " if convert is None else f"None if (v := struct[{name!r}]) is None else c{place}(v), "
-        for place, (name, convert) in enumerate(columns)
-    )
-    define(f"def row(struct):\n    return ({parts})\n", "<decoder>", names)
+    names: dict[str, object] = {"wrong": _wrong_type}
+    parts = []
+    for place, field in enumerate(schema.fields):
+        convert = conversion(field.schema, encoding, placeholder=placeholder, documents=documents)
+        kind = _JSON_TYPES.get(field.schema.type) if encoding == "json" else None  # other encodings have types
+        value, name = "v", repr(field.name)
+        if convert is not None:
+            names[f"c{place}"] = convert
+            value = f"c{place}(v)"
+        if kind is not None and (convert is None or field.schema.type == "string"):
+            value = f"{value} if v.__class__ is {kind} else wrong({name}, {kind}, v)"
+        parts.append(f"struct[{name}], " if value == "v" else f"None if (v := struct[{name}]) is None else {value}, ")
+    define(f"def row(struct):\n    return ({''.join(parts)})\n", "<decoder>", names)
     return cast("Callable[[Any], tuple[Any, ...]]", names["row"])
+
+
+_JSON_TYPES = {**dict.fromkeys(("int8", "int16", "int32", "int64"), "int"), "boolean": "bool", "string": "str"}
+
+
+def _wrong_type(name: str, kind: type, value: Any) -> None:
+    raise ValueError(
+        f"column {name} has a value of the type {type(value).__name__}, and its schema says {kind.__name__}"
+    )
 
 
 def _base64(text: str) -> bytes:

@@ -72,6 +72,22 @@ def test_a_record_becomes_a_change_with_python_values() -> None:
         change.to_debezium()
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "column"),
+    [
+        ('"id":1,', '"id":"1",', "column id has a value of the type str, and its schema says int"),
+        ('"id":1,', '"id":1.5,', "column id has a value of the type float, and its schema says int"),
+        ('"id":1,', '"id":true,', "column id has a value of the type bool, and its schema says int"),
+        ('"note":null', '"note":5', "column note has a value of the type int, and its schema says str"),
+    ],
+)
+def test_a_value_of_another_type_than_its_schema_says_is_an_error(right: str, wrong: str, column: str) -> None:
+    value = text(ENVELOPE, VALUE).decode().replace(right, wrong).encode()
+    assert wrong in value.decode()
+    with pytest.raises(DecodeError, match=column):
+        Decoder().decode("s.d.t", None, value)
+
+
 def test_a_tombstone_is_none() -> None:
     assert Decoder().decode("t", b'{"id":1}', None) is None
 
