@@ -173,3 +173,16 @@ def test_keys_that_cannot_name_rows_are_refused(mysql_db: Database) -> None:
         assert not beside.snapshots.active
     finally:
         beside.close()
+
+
+@pytest.mark.parametrize("kind", ["DATE", "DATETIME", "TIMESTAMP"])
+def test_a_row_with_a_zero_date_is_never_deleted(kind: str, mysql_db: Database) -> None:
+    """Its key in records is that of 1970-01-01, by which the server does not find it."""
+    mysql_db.execute("SET SESSION sql_mode = ''", f"CREATE TABLE t (at {kind} PRIMARY KEY)", "INSERT INTO t VALUES (0)")
+    beside = BesideStream(mysql_db)
+    text = {"DATE": "1970-01-01", "DATETIME": "1970-01-01T00:00:00"}.get(kind, "1970-01-01T00:00:00+00:00")
+    try:
+        with pytest.raises(SignalError, match="cannot be written exactly"):
+            beside.reread(f"{mysql_db.name}.t", ["at"], [[text]])
+    finally:
+        beside.close()
