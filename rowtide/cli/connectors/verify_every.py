@@ -58,7 +58,9 @@ class Proofs:
             connector, version = found["connector"], found["version"]
             self.tables, self.begun, self.ended = found["tables"], found["begun"], found["ended"]
             self.error = found["error"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            for one in (found["begun"], found["ended"], *(one["topic"]["checked"] for one in self.tables.values())):
+                float(one or 0)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise click.ClickException(f"--proofs {path} cannot be read ({error!r}): {way_out}") from None
         if (connector, version) != (self.connector, _VERSION):
             raise click.ClickException(

@@ -160,3 +160,11 @@ def test_wrong_options_are_refused(options: list[str], reason: str, tmp_path: Pa
     found: Any = CliRunner().invoke(main, ["verify", "--config", str(file), "--topics", *options])
     assert found.exit_code == 2
     assert reason in found.output
+
+
+@pytest.mark.parametrize("tables", ["[]", '{"shop.a": {}}', '{"shop.a": {"topic": {"checked": "x"}}}'])
+def test_damaged_proofs_are_refused(tables: str, tmp_path: Path) -> None:
+    path = tmp_path / "proofs"
+    path.write_text(f'{{"connector": "c", "version": 1, "begun": 1, "ended": null, "error": null, "tables": {tables}}}')
+    with pytest.raises(click.ClickException, match="cannot be read"):
+        Proofs("c", path)
