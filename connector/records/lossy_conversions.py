@@ -20,6 +20,8 @@ from rowtide.schema_history.model import Table
 log = logging.getLogger(__name__)
 
 _SHOWN = 20
+_ADJUSTED_YEARS = 1970, 2069
+_EXACT_DIGITS = 15
 _MAX_REPORTED = 10_000
 """For how many columns it is cached that the warning was given."""
 
@@ -278,6 +280,33 @@ def _traits(record: RecordColumn, *, in_key: bool) -> ColumnTraits:
         in_key,
         None if column.debezium is None else column.debezium.jdbc_type,
     )
+
+
+def may_name_another_row(record: RecordColumn, text: str, settings: PipelineSettings) -> LossyConversion | None:
+    """Return the conversion by which another value of a column of the key has the same form in records.
+
+    Args:
+        record: the column.
+        text: the value, in the texts of :mod:`rowtide.connector.records.canonical` without the letter of its type.
+        settings: of the pipeline.
+    """
+    traits = _traits(record, in_key=True)
+    year = int(text[:4]) if text[:4].isdecimal() else 0
+    certain = {
+        OVERFLOW: not text.startswith("-"),
+        ZERO_DATES: not traits.has_default and not text.startswith("1970-01-01"),
+        ZERO_TIMESTAMPS: not traits.has_default and not text.startswith("1970-01-01"),
+        YEARS: not _ADJUSTED_YEARS[0] <= year <= _ADJUSTED_YEARS[1],
+        LABELS: "\\" not in text,
+        DOUBLES: sum(sign.isdecimal() for sign in text) <= _EXACT_DIGITS,
+        **dict.fromkeys(
+            (NULLS, ZEROS, BOOLEANS, TIMESTAMP_KEYS), True
+        ),  # null is in no key, and the others keep rows apart
+    }
+    for conversion in active_conversions(ConversionSettings.of(settings)):
+        if conversion.affects(traits) and not certain.get(conversion, False):
+            return conversion
+    return None
 
 
 class LossyConversionWarnings:

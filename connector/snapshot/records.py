@@ -53,6 +53,11 @@ class SnapshotTable:
         return self._records
 
     @property
+    def settings(self) -> PipelineSettings:
+        """How its records are made."""
+        return self._settings
+
+    @property
     def topic(self) -> str:
         """The topic of the records."""
         return self._records.topic

@@ -12,7 +12,6 @@ _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "yea
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
 _BYTES = frozenset({"varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _LENGTH = re.compile(r"\((\d+)\)")
-_EPOCH = re.compile(r"1970-01-01(?:T00:00:00(?:\.0+)?(?:\+00:00)?)?")
 
 
 def key_condition(columns: Sequence[Column], keys: Sequence[Sequence[str]]) -> str | None:
@@ -50,8 +49,6 @@ def _literal(column: Column, text: str) -> str | None:
             length = _LENGTH.search(column.column_type)
             return f"x'{value:0<{2 * int(length[1] if length else 1)}}'"
         case "t" if kind in ("date", "datetime", "timestamp"):
-            if _EPOCH.fullmatch(value):
-                return None  # it may stand for a zero date (zero.date.handling.mode), which no such literal finds
             return f"'{value.removesuffix('+00:00').replace('T', ' ')}'"
         case "h" if kind == "time":
             return f"'{clock_text(int(value))}'"

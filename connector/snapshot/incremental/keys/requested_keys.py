@@ -4,17 +4,21 @@ A value of a key is its canonical text without the letter of its type: a number 
 bytes as hexadecimal digits, a date or time in ISO 8601 (TIMESTAMP in UTC), a TIME as its microseconds. Pure.
 """
 
+import logging
 import re
 from collections.abc import Collection, Hashable, Sequence
 from decimal import Decimal, InvalidOperation
 
 from rowtide.connector.records.canonical import value_text
+from rowtide.connector.records.lossy_conversions import may_name_another_row
 from rowtide.connector.rows.text_protocol_rows import Rows
 from rowtide.connector.snapshot.chunks.key_condition import clock_text, key_condition
 from rowtide.connector.snapshot.chunks.key_ranges import row_key
 from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
 from rowtide.connector.snapshot.records import SnapshotTable
 from rowtide.schema_history.model import Column, Table
+
+log = logging.getLogger(__name__)
 
 KeyTexts = tuple[str, ...]
 
@@ -75,7 +79,7 @@ class RequestedKeys:
         self._row_keys, self._table = row_keys, table
         self._names = [column.name for column in structure.columns]
         reader = row_keys.reader(self._names)
-        self._payloads: dict[KeyTexts, bytes] = {}
+        self._payloads: dict[KeyTexts, bytes] = {}  # of those that are deleted if they are gone
         canonical = []
         for values in keys:
             given = dict(zip(names, values, strict=True))
@@ -85,12 +89,28 @@ class RequestedKeys:
             (decoded,) = row_keys.of_rows([reader.row(payload)])
             if (found := self.texts(decoded)) != texts:
                 raise ValueError(f"{list(texts)} is not how a key is written here: write {list(found)}")
-            self._payloads[texts] = payload
+            if not self._ambiguous(texts, [one.name for one in key.columns]):
+                self._payloads[texts] = payload
             canonical.append([value_text(value) for value in decoded])  # type: ignore[attr-defined]
         condition = key_condition(key.columns, canonical)
         if condition is None:
             raise ValueError(f"values of {', '.join(columns)} cannot be written exactly in a query")
         self.condition = condition
+
+    def _ambiguous(self, texts: KeyTexts, columns: Sequence[str]) -> bool:
+        """Whether the records of another row may have this key: then no deletion of it is sent."""
+        records = {one.column.name: one for one in self._table.records.columns}
+        for name, text in zip(columns, texts, strict=True):
+            found = may_name_another_row(records[name], text, self._table.settings)
+            if found is not None:
+                shown = text if self._table.settings.show_values else "..."
+                log.warning(
+                    "%s: the row with %s=%s is read again, and not deleted if it does not exist: records may have this "
+                    "key for another row, because %s %s %s",
+                    self._table.table.id, name, shown, found.setting, found.problem, name,
+                )  # fmt: skip
+                return True
+        return False
 
     @staticmethod
     def texts(key: Hashable) -> KeyTexts:
