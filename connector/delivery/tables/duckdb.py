@@ -9,7 +9,7 @@ from typing import Any
 from rowtide.connector.delivery.errors import DeliveryError, OffsetStoreError, SinkUnavailable
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.delivery.tables.pending import Image, Pending
-from rowtide.connector.delivery.tables.type_changes import keeps_values
+from rowtide.connector.delivery.tables.type_changes import fitting_values, keeps_values
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import Change
 from rowtide.connector.records.offset import SourceOffset
@@ -473,7 +473,7 @@ class DuckDbTables:
                     f"table {table}: the server has set the values of the new column {new.name} in existing rows, and "
                     f"the binlog does not have them. {_WAY_OUT}"
                 )
-            if old is not None and not keeps_values(old, new) and not self._all_null(table, old):
+            if old is not None and not keeps_values(old, new) and not self._all_fit(table, old, new):
                 raise DeliveryError(
                     f"table {table}: column {new.name} has changed from {old.column_type} to {new.column_type}, which "
                     f"may have changed values in existing rows, and the binlog does not have them. {_WAY_OUT}"
@@ -521,10 +521,11 @@ class DuckDbTables:
             f"history. {_WAY_OUT}"
         )
 
-    def _all_null(self, table: TableId, column: Column) -> bool:
-        sql = f"SELECT count({name(column.name)}) FROM {quoted(table)}"
-        found = self._execute(sql)
-        return found == [(0,)]
+    def _all_fit(self, table: TableId, old: Column, new: Column) -> bool:
+        """Whether all values of a column are the same with its new type."""
+        condition, column = fitting_values(old, new) or "FALSE", name(old.name)
+        other = f"{column} IS NOT NULL AND NOT ({condition.replace('{}', column)})"
+        return self._execute(f"SELECT 1 FROM {quoted(table)} WHERE {other} LIMIT 1") == []
 
     def _is_empty(self, table: TableId) -> bool:
         return self._execute(f"SELECT 1 FROM {quoted(table)} LIMIT 1") == []

@@ -37,6 +37,27 @@ def keeps_values(old: Column, new: Column) -> bool:
     return kinds == ("float", "double") and old.scale is None and new.scale is None
 
 
+def fitting_values(old: Column, new: Column) -> str | None:
+    """A condition, in SQL with ``{}`` for the column, for values of ``old`` that are the same in ``new``.
+
+    ``None`` if there is none for these types.
+
+    In strict mode, the server changes a type only if all values fulfil it.
+    """
+    kinds = old.data_type, new.data_type
+    if kinds[0] in _INTEGERS and kinds[1] in _INTEGERS:
+        low, high = _range(new)
+        return f"{{}} BETWEEN {low} AND {high}"
+    if kinds == ("decimal", "decimal") and (new.scale or 0) >= (old.scale or 0):
+        largest = 10 ** ((new.length or 10) - (new.scale or 0))
+        return f"{{}} < {largest} AND {{}} {'>= 0' if new.unsigned else f'> -{largest}'}"
+    if kinds == ("varchar", "varchar") and new.charset in (old.charset, "utf8mb4"):
+        return f"length({{}}) <= {new.length or 0}"
+    if kinds == ("varbinary", "varbinary"):
+        return f"octet_length({{}}) <= {new.length or 0}"
+    return None
+
+
 def _keeps_integers(old: Column, new: Column) -> bool:
     low, high = _range(old)
     if new.data_type in _INTEGERS:

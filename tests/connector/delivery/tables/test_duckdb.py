@@ -124,6 +124,35 @@ def keyed(source: Source) -> None:
     source.insert("t", (1, "x"), (2, None))
 
 
+@pytest.mark.parametrize(
+    ("old", "value", "new", "fits"),
+    [
+        ("INT", -1, "INT UNSIGNED", False),
+        ("SMALLINT", 128, "TINYINT", False),
+        ("SMALLINT", 127, "TINYINT", True),
+        ("BIGINT UNSIGNED", 2**63, "BIGINT", False),
+        ("DECIMAL(5,2)", Decimal("100.00"), "DECIMAL(4,2)", False),
+        ("DECIMAL(5,2)", Decimal("-99.99"), "DECIMAL(4,2)", True),
+        ("DECIMAL(5,2)", Decimal("-0.01"), "DECIMAL(5,2) UNSIGNED", False),
+        ("DECIMAL(5,2)", Decimal("1.00"), "DECIMAL(5,1)", False),
+        ("VARCHAR(5)", "äöü€𝄞", "VARCHAR(4)", False),
+        ("VARCHAR(6)", "äöü€𝄞", "VARCHAR(5)", True),
+        ("VARBINARY(5)", b"\xff\xff", "VARBINARY(1)", False),
+    ],
+)
+def test_a_narrower_type_keeps_values_that_fit(source: Source, old: str, value: Any, new: str, fits: bool) -> None:
+    source.run(f"CREATE TABLE t (id INT PRIMARY KEY, v {old})")
+    source.insert("t", (1, value), (2, None))
+    source.commit()
+    source.run(f"ALTER TABLE t MODIFY v {new}")
+    if fits:
+        source.commit()
+    else:
+        with pytest.raises(DeliveryError, match="which may have changed values in existing rows"):
+            source.commit()
+    assert source.rows() == [(1, value), (2, None)]
+
+
 def test_the_last_change_of_a_key_wins(source: Source) -> None:
     keyed(source)
     source.change("u", "t", (1, "x"), (1, "y"))
@@ -240,8 +269,10 @@ ALTERED: list[tuple[str, Any]] = [
     ("ALTER TABLE t MODIFY id BIGINT", TWO),
     ("ALTER TABLE t MODIFY id DECIMAL(12,1)", [(Decimal("1.0"), "x"), (Decimal("2.0"), None)]),
     ("ALTER TABLE t MODIFY a TEXT", TWO),
-    ("ALTER TABLE t MODIFY a VARCHAR(5)", "has changed from varchar.10. to varchar.5."),
-    ("ALTER TABLE t MODIFY id SMALLINT", "has changed from int to smallint"),
+    ("ALTER TABLE t MODIFY a VARCHAR(1)", TWO),
+    ("ALTER TABLE t MODIFY a VARCHAR(0)", "has changed from varchar.10. to varchar.0."),
+    ("ALTER TABLE t MODIFY a INT", "has changed from varchar.10. to int"),
+    ("ALTER TABLE t MODIFY id TINYINT UNSIGNED", TWO),
     ("ALTER TABLE t MODIFY a VARCHAR(10) FIRST", [("x", 1), (None, 2)]),
     ("ALTER TABLE t ADD INDEX (a)", TWO),
     ("ALTER TABLE t DROP PRIMARY KEY", TWO),
