@@ -73,8 +73,15 @@ def fitting(values: list[Any], kind: pa.DataType) -> list[Any]:
         return [{"wkb": value.wkb, "srid": value.srid} if isinstance(value, Geometry) else None for value in values]
     if kind == pa.string():
         return [None if value is UNAVAILABLE else _text(value) for value in values]
+    if kind == pa.binary():
+        return [None if value is UNAVAILABLE else _binary(value) for value in values]
     return [None if value is UNAVAILABLE else value for value in values]
 
 
 def _text(value: Any) -> Any:
     return format(value, "f") if isinstance(value, Decimal) else value
+
+
+def _binary(value: Any) -> Any:
+    """The bytes of a text with a character for each byte, which is what Debezium makes of ``CHARACTER SET binary``."""
+    return value.encode("latin-1") if isinstance(value, str) else value

@@ -41,6 +41,7 @@ VALUES: list[tuple[rowtide.Column, Any, Any]] = [
     (column("name", "varchar(9)", "varchar", length=9), "Zoë 😀", "Zoë 😀"),
     (column("label", "enum('a','b')", "enum", labels=("a", "b")), "b", "b"),
     (column("data", "varbinary(9)", "varbinary"), b"\0\xff", b"\0\xff"),
+    (column("text", "binary(2)", "binary", length=2), "Ã©", "é".encode()),
     (column("doc", "json", "json"), JsonText("null"), "null"),
     (column("no doc", "json", "json"), None, None),
     (column("place", "point", "point"), rowtide.Geometry(b"\1", 4326), {"wkb": b"\1", "srid": 4326}),
