@@ -194,7 +194,7 @@ def find_time(files: BinlogFiles, micros: int) -> Found:
     if index < 0 and not _nothing_before(heads[0]):
         raise PositionNotFound(
             f"the binlog begins later, and what was before is purged: {heads[0].file} was begun at "
-            f"{utc(heads[0].began * 1_000_000)}. Search a mirror"
+            f"{utc(heads[0].began * 1_000_000)}. Search a mirror (rowtide position --from)"
         )
     return _first(files, max(0, index), lambda head: head.micros >= micros)
 
@@ -209,7 +209,7 @@ def find_gtids(files: BinlogFiles, gtids: Gtids) -> Found:
     if file is None:
         raise PositionNotFound(
             f"transactions that are not in the set are purged: the binlog begins with {files.names[0]}, after "
-            f"{_Heads(files)[0].gtids}. Search a mirror"
+            f"{_Heads(files)[0].gtids}. Search a mirror (rowtide position --from)"
         )
     return _first(files, files.names.index(file), lambda head: not head.within(gtids))
 
@@ -240,7 +240,8 @@ def find_gtid(files: BinlogFiles, gtid: str) -> Found:
     index = bisect_left(heads, True, key=lambda head: _contains(head, wanted)) - 1
     if index < 0:
         raise PositionNotFound(
-            f"{gtid} is purged: the binlog begins with {files.names[0]}, after {heads[0].gtids}. Search a mirror"
+            f"{gtid} is purged: the binlog begins with {files.names[0]}, after {heads[0].gtids}. Search a mirror "
+            "(rowtide position --from)"
         )
     found = _first(files, index, lambda head: _is(head, wanted), last=index)
     if found.at_end:

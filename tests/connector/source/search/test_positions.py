@@ -126,7 +126,7 @@ def test_what_is_not_in_the_files_is_said() -> None:
         find_gtid(files, first)
     with pytest.raises(PositionNotFound, match=f"no transaction of the binlog has the GTID {UUID}:9"):
         find_gtid(files, f"{UUID}:9")
-    with pytest.raises(PositionNotFound, match=r"not in the set are purged: .*\(--from\)"):
+    with pytest.raises(PositionNotFound, match=r"not in the set are purged: .*\(rowtide position --from\)"):
         find_gtids(files, GtidSet.parse(f"{UUID}:1-9"))
     with pytest.raises(PositionNotFound, match="has no GTIDs of this kind"):
         find_gtids(files, MariadbGtidPosition.parse("0-1-5"))
