@@ -96,8 +96,23 @@ class Sink(Protocol):
         ...
 
 
+class SynchronousSink:
+    """What sinks have in common that work in ``send`` and ``commit`` only."""
+
+    def poll(self) -> None:
+        """Nothing is reported in the background."""
+
+    def call_when_due(self, call: Callable[[], None]) -> bool:
+        """Nothing is ever due."""
+        return True
+
+    def waiting(self) -> int:
+        """Nothing waits outside of the sink."""
+        return 0
+
+
 @dataclass
-class InMemorySink:
+class InMemorySink(SynchronousSink):
     """A sink that keeps everything in lists, for tests.
 
     Attributes:
@@ -129,17 +144,6 @@ class InMemorySink:
         self._pending += [(batch.topic, batch.partition, message) for batch in batches for message in batch.messages]
         if not self.transactional:
             self._publish()
-
-    def poll(self) -> None:
-        """Do nothing: there are no delivery reports."""
-
-    def call_when_due(self, call: Callable[[], None]) -> bool:
-        """Nothing is ever due."""
-        return True
-
-    def waiting(self) -> int:
-        """0: every message is acknowledged immediately."""
-        return 0
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
         """Publish the open transaction and add the offset."""

@@ -66,11 +66,8 @@ def _captured(config: Configuration) -> list[TableSchema]:
     found = []
     with closing(Session(config.database, mariadb=config.flavor is Flavor.MARIADB)) as session:
         listed = server_queries.tables(session, list(server_queries.databases(session)))
-        names = plan.captured_names(listed, settings)
-        for table in sorted((one.id for one in listed if one.kind != "SEQUENCE"), key=str):
+        for table in plan.captured_tables(listed, settings):
             name = (table.database, table.table)
-            if not names.captures(*name) or name in settings.tables.always:
-                continue
             structure, _ = current_table(session, table)
             if structure is None:
                 raise SnapshotError(f"the structure of {table} cannot be parsed")

@@ -172,6 +172,11 @@ class _Replay(Generic[T]):
         self._tables: Tables | None = None
         self._before = StatementReader(self._decoder)
         self._made: EventPipeline[T] | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Find the start."""
+        raise NotImplementedError
 
     def run(self) -> Iterator[T]:
         try:
@@ -276,21 +281,13 @@ class _Replay(Generic[T]):
 class _ByPosition(_Replay[T]):
     """From a file and position on."""
 
-    def __init__(
-        self,
-        files: list[BinlogFile],
-        settings: PipelineSettings,
-        start: SourceOffset,
-        make: PipelineFactory[T],
-        end: tuple[str, int] | None,
-        recorded: RecordedTables | None,
-    ) -> None:
-        super().__init__(files, settings, start, make, end, recorded)
-        numbers = [file.number for file in files if file.name == start.file]
+    def _begin(self) -> None:
+        numbers = [file.number for file in self._files if file.name == self._start.file]
         if not numbers:
-            raise OffsetError(f"the start is in {start.file}, and the files are {files[0].name} to {files[-1].name}")
+            names = f"{self._files[0].name} to {self._files[-1].name}"
+            raise OffsetError(f"the start is in {self._start.file}, and the files are {names}")
         self._number = numbers[0]
-        self._position = max(start.pos, _FIRST_EVENT)
+        self._position = max(self._start.pos, _FIRST_EVENT)
 
     def _wanted(self, file: BinlogFile, position: int, packet: bytes) -> bool:
         if file.number != self._number:
@@ -316,18 +313,9 @@ class _ByPosition(_Replay[T]):
 class _ByGtids(_Replay[T]):
     """The transactions that are not in a GTID set, wherever they are."""
 
-    def __init__(
-        self,
-        files: list[BinlogFile],
-        settings: PipelineSettings,
-        start: SourceOffset,
-        make: PipelineFactory[T],
-        end: tuple[str, int] | None,
-        recorded: RecordedTables | None,
-    ) -> None:
-        super().__init__(files, settings, start, make, end, recorded)
+    def _begin(self) -> None:
         try:
-            gtids = start.gtid_set(settings.connector)
+            gtids = self._start.gtid_set(self._settings.connector)
         except ValueError as error:
             raise OffsetError(f"the start is {error}") from None
         self._filter = GtidFilter(gtids, self._decoder)

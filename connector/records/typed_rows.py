@@ -26,6 +26,7 @@ T = TypeVar("T")
 COLUMN = "column"
 """The key of a dataclass field's metadata with the name of its column, if that is not the field's name."""
 _DATES = (dt.date, dt.datetime)
+_WRONG_CLASS = "a dataclass or a pydantic model is needed, not {!r}"
 
 
 class _Field(NamedTuple):
@@ -65,10 +66,11 @@ def typed_row(cls: type[T], row: Mapping[str, Any], table: str) -> T:
         EngineTypeError: the class is neither.
         RowTypeError: the row lacks a column, or has a value that a field does not take.
     """
-    if not isinstance(cls, type) or not (_is_model(cls) or dataclasses.is_dataclass(cls)):
-        raise EngineTypeError(f"a dataclass or a pydantic model is needed, not {cls!r}")
+    if not isinstance(cls, type):
+        raise EngineTypeError(_WRONG_CLASS.format(cls))
+    is_model, fields = _plan(cls)  # type: ignore[arg-type]  # a class is hashable
     values: dict[str, Any] = {}
-    for field in _fields(cls):  # type: ignore[arg-type]  # a class is hashable
+    for field in fields:
         try:
             value = row[field.column]
         except KeyError:
@@ -82,7 +84,7 @@ def typed_row(cls: type[T], row: Mapping[str, Any], table: str) -> T:
             value = _instead(field, value, cls, table)
         values[field.name] = value
     model: Any = cls
-    if not _is_model(cls):
+    if not is_model:
         made: T = model(**values)
         return made
     try:
@@ -115,13 +117,14 @@ def _instead(field: _Field, value: Any, cls: type, table: str) -> Any:
     raise RowTypeError(f"column {field.column} of {table} is {what}, which {cls.__name__} does not take. {way_out}")
 
 
-def _is_model(cls: type) -> bool:
-    return hasattr(cls, "model_validate") and hasattr(cls, "model_fields")
-
-
 @lru_cache(maxsize=1024)
-def _fields(cls: Any) -> tuple[_Field, ...]:
-    return tuple(_model_fields(cls) if _is_model(cls) else _dataclass_fields(cls))
+def _plan(cls: Any) -> tuple[bool, tuple[_Field, ...]]:
+    """Whether a class is a pydantic model, and its fields."""
+    if hasattr(cls, "model_validate") and hasattr(cls, "model_fields"):
+        return True, tuple(_model_fields(cls))
+    if dataclasses.is_dataclass(cls):
+        return False, tuple(_dataclass_fields(cls))
+    raise EngineTypeError(_WRONG_CLASS.format(cls))
 
 
 def _dataclass_fields(cls: Any) -> Iterator[_Field]:

@@ -89,11 +89,8 @@ class Source:
 
     def captured(self) -> list[TableId]:
         """The captured tables, without those of signals."""
-        session, tables = self.session, self._settings.tables
-        listed = server_queries.tables(session, list(server_queries.databases(session)))
-        names = plan.captured_names(listed, self._settings)
-        found = [one.id for one in listed if one.kind != "SEQUENCE" and names.captures(one.id.database, one.id.table)]
-        return sorted((one for one in found if (one.database, one.table) not in tables.always), key=str)
+        listed = server_queries.tables(self.session, list(server_queries.databases(self.session)))
+        return plan.captured_tables(listed, self._settings)
 
     def table(self, name: TableId) -> SourceTable:
         """Read the structure of a table.

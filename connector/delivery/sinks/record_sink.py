@@ -1,10 +1,11 @@
 """The protocol of sinks other than Kafka, and how the delivery loop uses one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from rowtide.connector.delivery.errors import DeliveryError, SinkUnavailable
 from rowtide.connector.delivery.offset_store import OffsetStore
+from rowtide.connector.delivery.sink import SynchronousSink
 from rowtide.connector.records.batch import Batch, Headers
 from rowtide.connector.records.offset import SourceOffset
 
@@ -50,7 +51,7 @@ class RecordSink(Protocol):
         ...
 
 
-class RecordSinkDelivery:
+class RecordSinkDelivery(SynchronousSink):
     """The delivery loop's view of a :class:`RecordSink`: at least once, offsets in a store of their own.
 
     Args:
@@ -87,17 +88,6 @@ class RecordSinkDelivery:
             self._sink.write(records)
         except Exception as error:
             raise _failed(self._sink, error) from error
-
-    def poll(self) -> None:
-        """Nothing is reported in the background."""
-
-    def call_when_due(self, call: Callable[[], None]) -> bool:
-        """Nothing is ever due."""
-        return True
-
-    def waiting(self) -> int:
-        """Nothing waits outside of the sink."""
-        return 0
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
         """Flush the sink and store the offset.

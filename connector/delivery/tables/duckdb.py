@@ -1,13 +1,14 @@
 """Keeps the tables of the source in a DuckDB file: rows and position in one transaction. Needs duckdb and pyarrow."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from rowtide.connector.delivery.errors import DeliveryError, OffsetStoreError, SinkUnavailable
 from rowtide.connector.delivery.offset_store import OffsetRecord
+from rowtide.connector.delivery.sink import SynchronousSink
 from rowtide.connector.delivery.tables.pending import Image, Pending
 from rowtide.connector.delivery.tables.type_changes import fitting_values, keeps_values
 from rowtide.connector.records.batch import Batch
@@ -127,7 +128,7 @@ class DuckDbOffsets:
             connection.close()
 
 
-class DuckDbTables:
+class DuckDbTables(SynchronousSink):
     """Keeps tables in a DuckDB file. A sink that is transactional: rows appear together with the offset after them.
 
     Args:
@@ -160,17 +161,6 @@ class DuckDbTables:
     def send(self, batches: Sequence[Batch]) -> None:
         """Take batches, to be written by :meth:`commit`."""
         self._batches += batches
-
-    def poll(self) -> None:
-        """Nothing is reported in the background."""
-
-    def call_when_due(self, call: Callable[[], None]) -> bool:
-        """Nothing is ever due."""
-        return True
-
-    def waiting(self) -> int:
-        """0: a commit waits for everything."""
-        return 0
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
         """Write everything that was sent, and the offset, in one transaction.

@@ -39,7 +39,8 @@ class Pending:
             ) from None
         self._name = name
         self.changed = not empty
-        self._days = [p for p in self.key_places if columns[p].data_type in ("date", "datetime", "timestamp")]
+        kinds = [columns[place].data_type for place in self.key_places]
+        self._days = [place for place, kind in enumerate(kinds) if kind in ("date", "datetime", "timestamp")]
         self.rows: dict[Image, Image | None] = {}
         self.counts: dict[Image, int] = {}
         self._images: dict[Image, Image] = {}
@@ -124,7 +125,7 @@ class Pending:
     def _require_known(self, key: Image) -> None:
         if UNAVAILABLE in key:
             raise self._incomplete()
-        if self._days and any(isinstance(key[self.key_places.index(place)], str) for place in self._days):
+        if any(isinstance(key[place], str) for place in self._days):
             raise DeliveryError(
                 f"table {self._name} has a key with a date that no calendar has, such as 0000-00-00: its rows cannot "
                 "be told apart. Exclude the table (table.exclude.list), or correct the date in the source"

@@ -49,6 +49,14 @@ def captured_names(listed: Iterable[ListedTable], settings: PipelineSettings) ->
     return CapturedNames.among(settings.tables, ((table.id.database, table.id.table) for table in listed))
 
 
+def captured_tables(listed: Iterable[ListedTable], settings: PipelineSettings) -> list[TableId]:
+    """The captured tables by name, without sequences and those of signals."""
+    listed = list(listed)
+    names, always = captured_names(listed, settings), settings.tables.always
+    found = [one.id for one in listed if one.kind != "SEQUENCE" and names.captures(one.id.database, one.id.table)]
+    return sorted((one for one in found if (one.database, one.table) not in always), key=str)
+
+
 def _keeps_structure(table: TableId, settings: PipelineSettings, names: CapturedNames) -> bool:
     tables = settings.tables
     if settings.only_captured_tables_ddl and not names.keeps_structure(table.database, table.table):
