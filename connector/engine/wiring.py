@@ -30,6 +30,7 @@ from rowtide.connector.delivery.offset_store import InMemoryOffsetStore, OffsetS
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.delivery.sinks import FileSink, HttpSink, RecordSink, RecordSinkDelivery, StreamSink
 from rowtide.connector.delivery.source_acknowledgements import SourceAcknowledgements
+from rowtide.connector.delivery.tables.sink import TableSink
 from rowtide.connector.engine.pipeline_settings import dead_letters
 from rowtide.connector.engine.topic_guard import HangingTransactions, TopicGuard
 from rowtide.connector.records.batch import Batch
@@ -49,7 +50,8 @@ from rowtide.topics.internal import history_settings
 from rowtide.topics.watch import TopicWatch
 
 if TYPE_CHECKING:
-    from rowtide.connector.delivery.tables.duckdb import DuckDbOffsets
+    from rowtide.connector.delivery.tables.delta import DeltaStore
+    from rowtide.connector.delivery.tables.duckdb import DuckDbStore
 
 log = logging.getLogger(__name__)
 
@@ -202,7 +204,7 @@ def offset_store(config: Configuration) -> OffsetStore:
             admin=kafka.admin,
         )
     if delivery.tables is not None:
-        return _table_offsets(config, Path(delivery.tables))
+        return _table_store(config, Path(delivery.tables)).offsets
     if delivery.offset_file is not None:
         return FileOffsetStore(Path(delivery.offset_file), config.name, config.topics.prefix)
     return _OFFSETS_IN_MEMORY.setdefault((config.name, config.topics.prefix), InMemoryOffsetStore())
@@ -345,14 +347,8 @@ def _sink(
     if delivery.sink == "python":
         return None, at_least_once, _no_topics
     if delivery.tables is not None:
-        from rowtide.connector.delivery.tables.duckdb import DuckDbTables  # noqa: PLC0415 - an extra
-
-        path = Path(delivery.tables)
-        return (
-            DuckDbTables(path, _table_offsets(config, path)),
-            CommitPolicy(delivery.tables_interval_ms / 1000, by_poll=False),
-            _no_topics,
-        )
+        policy = CommitPolicy(delivery.tables_interval_ms / 1000, by_poll=False)
+        return TableSink(_table_store(config, Path(delivery.tables))), policy, _no_topics
     if delivery.sink != "kafka":
         return RecordSinkDelivery(record_sink(config), offsets), at_least_once, _no_topics
     topics = missing_topics(config, admins)
@@ -370,11 +366,17 @@ def _sink(
     return TransactionalSink(producer, offsets), CommitPolicy(interval_ms / 1000, by_poll=by_poll), topics
 
 
-def _table_offsets(config: Configuration, path: Path) -> "DuckDbOffsets":
-    from rowtide.connector.delivery.tables.duckdb import DuckDbOffsets  # noqa: PLC0415 - an extra
-
+def _table_store(config: Configuration, path: Path) -> "DuckDbStore | DeltaStore":
+    """Where a sink keeps tables. The libraries are extras."""
     history = None if config.history.file is None else Path(config.history.file)
-    return DuckDbOffsets(path, config.name, config.topics.prefix, history)
+    connector = path, config.name, config.topics.prefix, history
+    if config.delivery.sink.startswith("delta:"):
+        from rowtide.connector.delivery.tables.delta import DeltaOffsets, DeltaStore  # noqa: PLC0415
+
+        return DeltaStore(DeltaOffsets(*connector))
+    from rowtide.connector.delivery.tables.duckdb import DuckDbOffsets, DuckDbStore  # noqa: PLC0415
+
+    return DuckDbStore(DuckDbOffsets(*connector))
 
 
 def _queue_bytes(config: Configuration) -> int:

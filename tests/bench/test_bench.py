@@ -16,6 +16,7 @@ from tests.bench.measure import Figures, TopicWatch, medians, servers_below, thr
 from tests.bench.named_threads import name_threads
 from tests.bench.python_values import READERS, images, measure
 from tests.bench.runs import prepare, snapshot_run, stream_run
+from tests.bench.table_sinks import runs as sink_runs
 from tests.bench.unique import Large, Unique, Wide
 from tests.support.connector_properties import connector_properties, history_topic
 
@@ -93,6 +94,13 @@ def test_both_readers_of_python_values_read_every_row(mysql: MySQL) -> None:
     with mysql.database("values") as database:
         figures = measure(mysql, database, load, rounds=1)
     assert [(one["reader"], one["rows"]) for one in figures] == [(reader, images(load)) for reader in READERS]
+
+
+@pytest.mark.nightly
+def test_sinks_that_keep_tables_catch_up(tmp_path: Path) -> None:
+    figures = list(sink_runs(("duckdb", "delta"), Load(few=4, many=10), 1, tmp_path))
+    assert [one.name for one in figures] == ["duckdb snapshot", "delta snapshot", "duckdb stream", "delta stream"]
+    assert all(one.seconds > 0 and one.cpu_s > 0 and one.peak_bytes > 0 for one in figures)
 
 
 def test_the_time_of_a_thread_is_found_by_its_name() -> None:

@@ -23,6 +23,7 @@ asyncio.run(app.on_start())
 OF_OTHERS = {
     "IPython",
     "confluent_kafka.schema_registry",
+    "deltalake",
     "duckdb",
     "kazoo",
     "multiprocessing",

@@ -27,19 +27,21 @@ BOOTSTRAP_SERVERS = Property(
 SINK = Property(
     "rowtide.sink",
     text(
-        r"kafka|stdout|file:.+|duckdb:.+|https?://.+|python",
-        "must be kafka, stdout, file:DIRECTORY, duckdb:FILE or an http(s) URL",
+        r"kafka|stdout|file:.+|duckdb:.+|delta:.+|https?://.+|python",
+        "must be kafka, stdout, file:DIRECTORY, duckdb:FILE, delta:DIRECTORY or an http(s) URL",
     ),
     "kafka",
     "Where records go: `kafka`; `stdout` and `file:DIRECTORY` write JSON lines; a URL receives them by POST; "
-    "`duckdb:FILE` keeps the tables themselves. "
+    "`duckdb:FILE` and `delta:DIRECTORY` keep the tables themselves. "
     "`--sink` of `rowtide run` sets it. `python` is set by `rowtide.Engine`.",
 )
+DELTA_INTERVAL_MS = 10_000
 TABLES_INTERVAL = Property(
     "rowtide.sink.commit.interval.ms",
     integer(10),
     1000,
-    "How often the sink `duckdb:FILE` commits, in milliseconds. A large batch is committed earlier.",
+    "How often the sink `duckdb:FILE` commits, in milliseconds, and the sink `delta:DIRECTORY`, whose default is "
+    f"`{DELTA_INTERVAL_MS}`. A large batch is committed earlier.",
 )
 PRODUCER_KIND = Property(
     "rowtide.producer",
@@ -55,7 +57,7 @@ HTTP_HEADERS = Family(
     "Headers of the requests of an HTTP sink by their names, such as `rowtide.sink.http.header.Authorization`. Their "
     "values are secrets.",
 )
-TABLE_SINKS = ("duckdb:",)
+TABLE_SINKS = ("duckdb:", "delta:")
 """How the names of sinks begin that keep tables, and the position in the same transaction."""
 KAFKA_OFFSETS = "org.apache.kafka.connect.storage.KafkaOffsetBackingStore"
 FILE_OFFSETS = "org.apache.kafka.connect.storage.FileOffsetBackingStore"

@@ -115,7 +115,7 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
     return DeliveryConfig(
         sink=sink,
         tables=table_sink(reader.properties),
-        tables_interval_ms=reader[connect.TABLES_INTERVAL],
+        tables_interval_ms=_tables_interval_ms(reader, sink),
         producer=reader[connect.PRODUCER_KIND],
         http_headers={name: Secret(text) for name, text in reader.with_prefix("rowtide.sink.http.header.").items()},
         exactly_once=exactly_once,
@@ -266,7 +266,13 @@ def history_implementation(properties: Mapping[str, str]) -> str:
 def table_sink(properties: Mapping[str, str]) -> str | None:
     """The path of a sink that keeps tables, if ``rowtide.sink`` is one."""
     sink = properties.get(connect.SINK.name, "").strip()
-    return sink.partition(":")[2] if sink.startswith(connect.TABLE_SINKS) else None
+    return sink.partition(":")[2].rstrip("/") if sink.startswith(connect.TABLE_SINKS) else None
+
+
+def _tables_interval_ms(reader: PropertyReader, sink: str) -> int:
+    """How often a sink that keeps tables commits. Each commit of Delta Lake makes files."""
+    given = reader.is_set(connect.TABLES_INTERVAL)
+    return reader[connect.TABLES_INTERVAL] if given or not sink.startswith("delta:") else connect.DELTA_INTERVAL_MS
 
 
 def history_config(reader: PropertyReader) -> HistoryConfig:

@@ -1,10 +1,14 @@
 """Whether a changed column type keeps the values of existing rows, for which the binlog has no row events. Pure."""
 
+from decimal import Context, Decimal
+from typing import Literal, NamedTuple
+
 from rowtide.schema_history.model import Column
 
 _INTEGERS = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
 _TEXTS = {"tinytext": 255, "text": 2**16 - 1, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}
 _BLOBS = {"tinyblob": 255, "blob": 2**16 - 1, "mediumblob": 2**24 - 1, "longblob": 2**32 - 1}
+_EXACT = Context(prec=100)
 _TIMES = frozenset({"time", "datetime", "timestamp"})
 
 
@@ -37,24 +41,36 @@ def keeps_values(old: Column, new: Column) -> bool:
     return kinds == ("float", "double") and old.scale is None and new.scale is None
 
 
-def fitting_values(old: Column, new: Column) -> str | None:
-    """A condition, in SQL with ``{}`` for the column, for values of ``old`` that are the same in ``new``.
+class Range(NamedTuple):
+    """A range, with both ends.
 
-    ``None`` if there is none for these types.
+    Attributes:
+        of: the values themselves, or the numbers of their characters or bytes.
+        low: the smallest.
+        high: the largest.
+    """
 
-    In strict mode, the server changes a type only if all values fulfil it.
+    of: Literal["values", "characters", "bytes"]
+    low: int | Decimal
+    high: int | Decimal
+
+
+def fitting_values(old: Column, new: Column) -> Range | None:
+    """The range of the values of ``old`` that are the same in ``new``; ``None`` if there is none for these types.
+
+    In strict mode, the server changes a type only if all values are in it.
     """
     kinds = old.data_type, new.data_type
     if kinds[0] in _INTEGERS and kinds[1] in _INTEGERS:
-        low, high = _range(new)
-        return f"{{}} BETWEEN {low} AND {high}"
+        return Range("values", *_range(new))
     if kinds == ("decimal", "decimal") and (new.scale or 0) >= (old.scale or 0):
-        largest = 10 ** ((new.length or 10) - (new.scale or 0))
-        return f"{{}} < {largest} AND {{}} {'>= 0' if new.unsigned else f'> -{largest}'}"
+        digits = (new.length or 10) - (new.scale or 0)
+        largest = _EXACT.subtract(Decimal(10) ** digits, Decimal(1).scaleb(-(old.scale or 0)))
+        return Range("values", Decimal(0) if new.unsigned else largest.copy_negate(), largest)
     if kinds == ("varchar", "varchar") and new.charset in (old.charset, "utf8mb4"):
-        return f"length({{}}) <= {new.length or 0}"
+        return Range("characters", 0, new.length or 0)
     if kinds == ("varbinary", "varbinary"):
-        return f"octet_length({{}}) <= {new.length or 0}"
+        return Range("bytes", 0, new.length or 0)
     return None
 
 

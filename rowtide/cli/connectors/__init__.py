@@ -81,7 +81,7 @@ def one_connector_option(function: F) -> F:
 
 def sink_option(help_text: str) -> Callable[[F], F]:
     """The option --sink."""
-    return click.option("--sink", metavar="kafka|stdout|file:DIR|duckdb:FILE|URL", help=help_text)
+    return click.option("--sink", metavar="kafka|stdout|file:DIR|duckdb:FILE|delta:DIR|URL", help=help_text)
 
 
 def from_mirror_option(function: F) -> F:

@@ -36,7 +36,7 @@ from rowtide.connector.worker.reload import ConfigurationFiles, Found, read_each
 )
 @sink_option(
     "Where records go: Kafka; JSON lines on standard output or in files of a directory; an HTTP server, by POST. "
-    "duckdb:FILE keeps the tables themselves.  [default: rowtide.sink of CONFIG, or kafka]"
+    "duckdb:FILE and delta:DIR keep the tables themselves.  [default: rowtide.sink of CONFIG, or kafka]"
 )
 @from_mirror_option
 @ignore_unsupported_option

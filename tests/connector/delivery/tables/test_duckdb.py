@@ -1,381 +1,29 @@
-"""Tables in a DuckDB file, without a server: statements and changes in, rows out."""
+"""What is particular to tables in a DuckDB file."""
 
 from __future__ import annotations
 
-import datetime as dt
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
 
-from rowtide.connector.config import ConfigurationError, from_properties
 from rowtide.connector.delivery.errors import DeliveryError, OffsetStoreError, SinkUnavailable
-from rowtide.connector.delivery.tables.duckdb import DuckDbOffsets, DuckDbTables
-from rowtide.connector.delivery.tables.type_changes import keeps_values
-from rowtide.connector.pipeline.table_events import table_events
-from rowtide.connector.records.batch import Batch
-from rowtide.connector.records.change import Change, Geometry, JsonText, Layout, Op, SourcePosition
-from rowtide.connector.records.codecs.builder import table_schema
+from rowtide.connector.delivery.tables.duckdb import DuckDbOffsets, DuckDbStore
+from rowtide.connector.delivery.tables.sink import TableSink
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.records.table_events import TableEvent
-from rowtide.connector.records.unavailable import UNAVAILABLE
-from rowtide.envelope.table import RecordRules, TableSchema
-from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.model import Column, Table
-from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
-from rowtide.topics.filters import CapturedNames, Patterns, Selection, TableFilter
-from rowtide.topics.online_schema_change import WELL_KNOWN_HELPERS
-from tests.support.configurations import PROPERTIES
+from tests.support.table_sinks import Source, keyed
 
-SECONDS = 1_700_000_000
-HELPERS = WELL_KNOWN_HELPERS
-POSITION = SourcePosition("binlog.000001", 4, None, 1, None, None, SECONDS * 1_000_000, 0)
-
-
-def records(table: Table) -> TableSchema:
-    return table_schema(table, f"p.{table.id}", RecordRules(), "stream", lambda _table, _column: None)
-
-
-class Source:
-    """A source of statements and changes, and the file that keeps its tables."""
-
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / "tables.duckdb"
-        self.tables = Tables(Server(Flavor.MYSQL))
-        names = TableFilter(tables=Selection(exclude=Patterns.parse("shop[.]hidden")), helpers=HELPERS)
-        self._names = CapturedNames(names, self.tables.exists)
-        self._number = 0
-        self.offsets = DuckDbOffsets(self.file, "tables", "p")
-        self.sink = DuckDbTables(self.file, self.offsets)
-        self.sink.open()
-
-    def restart(self) -> None:
-        """Close the file and open it again."""
-        self.sink.close()
-        self.sink = DuckDbTables(self.file, self.offsets)
-        self.sink.open()
-
-    def offset(self, snapshot: str | None = None) -> SourceOffset:
-        """The next position."""
-        self._number += 1
-        return SourceOffset("binlog.000001", self._number, snapshot=snapshot)
-
-    def run(self, *statements: str) -> None:
-        """Carry out statements; what they do to tables is sent."""
-        for sql in statements:
-            applied = self.tables.apply(QueryEvent(sql.encode(), database="shop", position="here"))
-            moves = "EXCHANGE PARTITION" if "EXCHANGE PARTITION" in sql else None
-            events = list(table_events(applied, self._names, records, SECONDS, moves))
-            self.sink.send([Batch("", -1, (), self.offset(), 0, 0, tables=events)])
-
-    def table_event(self, *events: TableEvent, snapshot: str | None = None) -> None:
-        """Send events of tables."""
-        self.sink.send([Batch("", -1, (), self.offset(snapshot), 0, 0, tables=events)])
-
-    def change(
-        self,
-        op: Op,
-        name: str,
-        before: Sequence[Any] | None,
-        after: Sequence[Any] | None,
-        snapshot: str | None = None,
-    ) -> None:
-        """Send a change of a row."""
-        table = self.tables.table("shop", name)
-        assert table is not None
-        layout = Layout(table, f"p.{table.id}", [column.name for column in table.row_columns], ())
-        images = (None if image is None else tuple(image) for image in (before, after))
-        made = Change(op, layout, (), *images, POSITION, 0, lambda _change: (None, b""))
-        self.sink.send([Batch(layout.topic, -1, (), self.offset(snapshot), 0, 0, changes=[made])])
-
-    def insert(self, name: str, *rows: Sequence[Any]) -> None:
-        """Send new rows."""
-        for row in rows:
-            self.change("c", name, None, row)
-
-    def commit(self) -> None:
-        """Commit at the last position."""
-        self.sink.commit(SourceOffset("binlog.000001", self._number))
-
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """Read the file."""
-        with duckdb.connect(self.file) as connection:
-            return connection.execute(sql).fetchall()
-
-    def rows(self, name: str = "t") -> list[tuple[Any, ...]]:
-        """The rows of a table."""
-        return sorted(self.query(f"SELECT * FROM shop.{name}"), key=str)
+TWO = [(1, "x"), (2, None)]
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Iterator[Source]:
-    made = Source(tmp_path)
+    made = Source(tmp_path, "duckdb")
     yield made
     made.sink.close()
-
-
-def keyed(source: Source) -> None:
-    source.run("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(10))")
-    source.insert("t", (1, "x"), (2, None))
-
-
-@pytest.mark.parametrize(
-    ("old", "value", "new", "fits"),
-    [
-        ("INT", -1, "INT UNSIGNED", False),
-        ("SMALLINT", 128, "TINYINT", False),
-        ("SMALLINT", 127, "TINYINT", True),
-        ("BIGINT UNSIGNED", 2**63, "BIGINT", False),
-        ("DECIMAL(5,2)", Decimal("100.00"), "DECIMAL(4,2)", False),
-        ("DECIMAL(5,2)", Decimal("-99.99"), "DECIMAL(4,2)", True),
-        ("DECIMAL(5,2)", Decimal("-0.01"), "DECIMAL(5,2) UNSIGNED", False),
-        ("DECIMAL(5,2)", Decimal("1.00"), "DECIMAL(5,1)", False),
-        ("VARCHAR(5)", "äöü€𝄞", "VARCHAR(4)", False),
-        ("VARCHAR(6)", "äöü€𝄞", "VARCHAR(5)", True),
-        ("VARBINARY(5)", b"\xff\xff", "VARBINARY(1)", False),
-    ],
-)
-def test_a_narrower_type_keeps_values_that_fit(source: Source, old: str, value: Any, new: str, fits: bool) -> None:
-    source.run(f"CREATE TABLE t (id INT PRIMARY KEY, v {old})")
-    source.insert("t", (1, value), (2, None))
-    source.commit()
-    source.run(f"ALTER TABLE t MODIFY v {new}")
-    if fits:
-        source.commit()
-    else:
-        with pytest.raises(DeliveryError, match="which may have changed values in existing rows"):
-            source.commit()
-    assert source.rows() == [(1, value), (2, None)]
-
-
-def test_the_last_change_of_a_key_wins(source: Source) -> None:
-    keyed(source)
-    source.change("u", "t", (1, "x"), (1, "y"))
-    source.change("d", "t", (1, "y"), None)
-    source.insert("t", (1, "z"), (3, "n"))
-    source.change("d", "t", (3, "n"), None)
-    source.commit()
-    assert source.rows() == [(1, "z"), (2, None)]
-    source.change("u", "t", (1, "z"), (5, "z"))
-    source.change("d", "t", (2, None), None)
-    source.commit()
-    assert source.rows() == [(5, "z")]
-
-
-def test_keys_change_places_in_one_commit(source: Source) -> None:
-    keyed(source)
-    source.commit()
-    for before, after in (((1, "x"), (9, "x")), ((2, None), (1, None)), ((9, "x"), (2, "x"))):
-        source.change("d", "t", before, None)
-        source.change("c", "t", None, after)
-    source.commit()
-    assert source.rows() == [(1, None), (2, "x")]
-
-
-def test_a_table_without_a_key_keeps_equal_rows_apart(source: Source) -> None:
-    source.run("CREATE TABLE t (a INT, b FLOAT)")
-    source.insert("t", (1, None), (1, None), (1, None), (2, 0.1))
-    source.commit()
-    source.change("d", "t", (1, None), None)
-    source.change("u", "t", (2, 0.1), (1, None))
-    source.change("d", "t", (1, None), None)
-    source.commit()
-    assert source.rows() == [(1, None), (1, None)]
-    source.change("d", "t", (7, None), None)
-    with pytest.raises(DeliveryError, match=r"shop\.t has no primary key, and a row .* is not in"):
-        source.commit()
-    assert source.rows() == [(1, None), (1, None)]
-    source.change("r", "t", None, (1, None))
-    with pytest.raises(DeliveryError, match="a snapshot on demand would double its rows"):
-        source.commit()
-
-
-def test_a_column_that_the_binlog_leaves_out_stays_as_it_is(source: Source) -> None:
-    source.run("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(10), b INT)")
-    source.insert("t", (1, "x", 1), (2, "y", 2))
-    source.commit()
-    source.change("u", "t", (1, UNAVAILABLE, 1), (1, UNAVAILABLE, 5))
-    source.change("u", "t", (1, UNAVAILABLE, 5), (1, UNAVAILABLE, 6))
-    source.insert("t", (3, "z", 3))
-    source.change("u", "t", (3, UNAVAILABLE, 3), (3, UNAVAILABLE, 4))
-    source.commit()
-    assert source.rows() == [(1, "x", 6), (2, "y", 2), (3, "z", 4)]
-    source.change("u", "t", (9, UNAVAILABLE, 1), (9, UNAVAILABLE, 5))
-    with pytest.raises(DeliveryError, match="binlog_row_image=FULL"):
-        source.commit()
-
-
-TYPES: list[tuple[str, Any, Any]] = [
-    ("BIGINT UNSIGNED", 2**64 - 1, 2**64 - 1),
-    ("BIGINT", -(2**63), -(2**63)),
-    ("DECIMAL(38,2)", Decimal("1.50"), Decimal("1.50")),
-    ("DECIMAL(65,30)", Decimal("-12345678901234567890.12"), "-12345678901234567890.12"),
-    ("FLOAT", 0.5, 0.5),
-    ("DOUBLE", 1e300, 1e300),
-    ("BIT(1)", True, True),
-    ("BIT(64)", 2**64 - 1, 2**64 - 1),
-    ("DATE", dt.date(1, 1, 1), dt.date(1, 1, 1)),
-    ("DATE", "0000-00-00", None),
-    ("DATETIME(6)", dt.datetime(9999, 12, 31, 23, 59, 59, 999999), ...),  # noqa: DTZ001
-    ("TIME(6)", -dt.timedelta(hours=838, minutes=59, seconds=59), ...),
-    ("YEAR", 2155, 2155),
-    ("VARCHAR(9)", "Zoë 😀", "Zoë 😀"),
-    ("ENUM('a','b')", "b", "b"),
-    ("SET('a','b')", "a,b", "a,b"),
-    ("BLOB", b"\0\xff", b"\0\xff"),
-    ("JSON", JsonText('{"a": 1.10}'), '{"a": 1.10}'),
-    ("POINT", Geometry(b"\1", 4326), {"wkb": b"\1", "srid": 4326}),
-]
-
-
-@pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
-def test_every_type_has_its_value(source: Source, key: str) -> None:
-    listed = ", ".join(f"c{place} {kind}" for place, (kind, _, _) in enumerate(TYPES))
-    source.run(f"CREATE TABLE t (id INT {key}, {listed})")
-    row = (1, *(value for _, value, _ in TYPES))
-    source.insert("t", row, (2, *(None for _ in TYPES)))
-    source.commit()
-    found, _ = source.rows()
-    for place, (kind, value, expected) in enumerate(TYPES, 1):
-        assert found[place] == (value if expected is ... else expected), kind
-    source.change("d", "t", row, None)
-    source.commit()
-    assert [number for number, *_ in source.rows()] == [2]
-
-
-TWO = [(1, "x"), (2, None)]
-ALTERED: list[tuple[str, Any]] = [
-    ("ALTER TABLE t ADD b INT", [(1, "x", None), (2, None, None)]),
-    ("ALTER TABLE t ADD b INT NOT NULL", [(1, "x", 0), (2, None, 0)]),
-    ("ALTER TABLE t ADD b DECIMAL(5,2) DEFAULT 1.5", [(1, "x", Decimal("1.50")), (2, None, Decimal("1.50"))]),
-    ("ALTER TABLE t ADD b ENUM('p','q') NOT NULL", [(1, "x", "p"), (2, None, "p")]),
-    ("ALTER TABLE t ADD b BINARY(2) DEFAULT 'a'", [(1, "x", b"a\0"), (2, None, b"a\0")]),
-    ("ALTER TABLE t ADD b BIT(3) DEFAULT b'101'", [(1, "x", 5), (2, None, 5)]),
-    ("ALTER TABLE t ADD b TIME DEFAULT '-01:02:03'", [(n, a, -dt.timedelta(seconds=3723)) for n, a in TWO]),
-    ("ALTER TABLE t ADD b DATETIME DEFAULT '2024-01-02 03:04:05'",
-     [(n, a, dt.datetime(2024, 1, 2, 3, 4, 5)) for n, a in TWO]),  # noqa: DTZ001
-    ("ALTER TABLE t ADD b DATETIME DEFAULT CURRENT_TIMESTAMP", "the server has set the values of the new column b"),
-    ("ALTER TABLE t ADD b INT AS (id + 1) STORED", "the server has set the values of the new column b"),
-    ("ALTER TABLE t ADD b VARCHAR(36) DEFAULT (UUID())", "the server has set the values of the new column b"),
-    ("ALTER TABLE t DROP a", [(1,), (2,)]),
-    ("ALTER TABLE t RENAME COLUMN a TO b", TWO),
-    ("ALTER TABLE t CHANGE a b VARCHAR(20)", TWO),
-    ("ALTER TABLE t CHANGE a b VARCHAR(20), ADD a INT DEFAULT 7", [(1, "x", 7), (2, None, 7)]),
-    ("ALTER TABLE t MODIFY id BIGINT", TWO),
-    ("ALTER TABLE t MODIFY id DECIMAL(12,1)", [(Decimal("1.0"), "x"), (Decimal("2.0"), None)]),
-    ("ALTER TABLE t MODIFY a TEXT", TWO),
-    ("ALTER TABLE t MODIFY a VARCHAR(1)", TWO),
-    ("ALTER TABLE t MODIFY a VARCHAR(0)", "has changed from varchar.10. to varchar.0."),
-    ("ALTER TABLE t MODIFY a INT", "has changed from varchar.10. to int"),
-    ("ALTER TABLE t MODIFY id TINYINT UNSIGNED", TWO),
-    ("ALTER TABLE t MODIFY a VARCHAR(10) FIRST", [("x", 1), (None, 2)]),
-    ("ALTER TABLE t ADD INDEX (a)", TWO),
-    ("ALTER TABLE t DROP PRIMARY KEY", TWO),
-    ("ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE hidden", "EXCHANGE PARTITION has moved rows"),
-    ("RENAME TABLE hidden TO t2", "hidden, which is not captured, was renamed to it"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("statement", "expected"), ALTERED, ids=[statement for statement, _ in ALTERED])
-def test_existing_rows_are_those_of_the_source(source: Source, statement: str, expected: Any) -> None:
-    keyed(source)
-    source.run("CREATE TABLE hidden (id INT)", statement)
-    if isinstance(expected, str):
-        with pytest.raises(DeliveryError, match=f"shop[.]t2?:? .*{expected}.*\n?.*delete the DuckDB file"):
-            source.commit()
-        assert source.rows() == TWO  # what came before the statement is stored
-        stored = source.offsets.load()
-        assert stored is not None
-        assert stored.pos == 4
-        return
-    source.commit()
-    assert source.rows() == sorted(expected, key=str)
-    columns = [row[0] for row in source.query("DESCRIBE shop.t")]
-    table = source.tables.table("shop", "t")
-    assert table is not None
-    assert columns == [column.name for column in table.columns]
-    source.insert("t", tuple(None if column.name != "id" else 3 for column in table.columns))
-    source.commit()
-    assert len(source.rows()) == 3
-
-
-def test_a_table_without_rows_takes_every_structure(source: Source) -> None:
-    source.run("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(10))", "ALTER TABLE t MODIFY a INT, ADD b INT AS (1)")
-    source.insert("t", (1, 5, 1))
-    source.commit()
-    assert source.rows() == [(1, 5, 1)]
-
-
-def test_tables_are_dropped_renamed_and_made_again(source: Source) -> None:
-    keyed(source)
-    source.run("CREATE TABLE u (id INT PRIMARY KEY)", "RENAME TABLE t TO tmp, u TO t, tmp TO u")
-    source.commit()
-    assert source.rows("u") == TWO
-    assert source.rows("t") == []
-    source.run("RENAME TABLE u TO other.w")
-    source.commit()
-    assert sorted(source.query("SELECT * FROM other.w"), key=str) == TWO
-    source.run("RENAME TABLE other.w TO w, t TO hidden")
-    source.insert("w", (3, "n"))
-    source.change("t", "w", None, None)
-    source.insert("w", (4, "n"))
-    source.run("DROP TABLE w", "CREATE TABLE w (n INT)")
-    source.insert("w", (5,))
-    source.commit()
-    assert source.rows("w") == [(5,)]
-    found = source.query("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'shop'")
-    assert found == [("w",)]
-    source.run("DROP DATABASE shop")
-    source.commit()
-    assert source.query("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'shop'") == []
-
-
-def test_an_online_schema_change_keeps_the_rows(source: Source) -> None:
-    keyed(source)
-    source.run("CREATE TABLE _t_gho (id INT PRIMARY KEY, a VARCHAR(10), b INT DEFAULT 5)")
-    source.run("RENAME TABLE t TO _t_del, _t_gho TO t")
-    source.insert("t", (3, "n", 6))
-    source.commit()
-    assert source.rows() == [(1, "x", 5), (2, None, 5), (3, "n", 6)]
-
-
-def test_a_new_snapshot_replaces_what_is_there(source: Source) -> None:
-    keyed(source)
-    source.run("CREATE TABLE gone (id INT)")
-    source.commit()
-    table = source.tables.table("shop", "t")
-    assert table is not None
-    source.restart()
-    events = [TableEvent("only", table.id, listed=[table.id]), TableEvent("read", table.id, after=table.columns)]
-    source.table_event(*events)
-    source.change("r", "t", None, (7, "s"))
-    source.commit()
-    assert source.rows() == [(7, "s")]
-    assert source.query("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'gone'") == [(0,)]
-
-
-@pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
-def test_a_snapshot_takes_several_commits(source: Source, key: str) -> None:
-    source.tables.apply(QueryEvent(f"CREATE TABLE t (id INT {key})".encode(), database="shop", position="unseen"))
-    table = source.tables.table("shop", "t")
-    assert table is not None
-    source.table_event(TableEvent("read", table.id, after=table.columns), snapshot="INITIAL")
-    for number in range(3):
-        source.change("r", "t", None, (number,), snapshot="INITIAL")
-        source.commit()
-    source.change("r", "t", None, (3,))  # the last row has the position after the snapshot
-    source.change("r", "t", None, (0,))  # a snapshot on demand
-    if key:
-        source.commit()
-        assert source.rows() == [(0,), (1,), (2,), (3,)]
-    else:
-        with pytest.raises(DeliveryError, match="a snapshot on demand would double its rows"):
-            source.commit()
 
 
 def test_a_table_of_somebody_else_is_not_replaced(source: Source) -> None:
@@ -393,32 +41,6 @@ def test_names_that_differ_in_case_only_are_refused(source: Source) -> None:
         source.commit()
 
 
-def test_missing_statements_are_noticed(source: Source) -> None:
-    keyed(source)
-    source.commit()
-    source.tables.apply(QueryEvent(b"ALTER TABLE t ADD b INT", database="shop", position="unseen"))
-    source.insert("t", (3, "n", 4))
-    with pytest.raises(DeliveryError, match="other columns than the source at this position: b"):
-        source.commit()
-    assert source.rows() == TWO
-
-
-def test_rows_and_position_are_stored_together(source: Source) -> None:
-    keyed(source)
-    source.commit()
-    stored = source.offsets.load()
-    assert stored is not None
-    assert stored.pos == 3
-    source.insert("t", (3, "n"))
-    source.insert("t", (4, "\ud800"))  # no text: the commit fails
-    with pytest.raises(DeliveryError, match=r"shop\.t\.a has a value"):
-        source.commit()
-    assert source.rows() == TWO
-    assert source.offsets.load() == stored
-    source.offsets.save(None)
-    assert source.offsets.load() is None
-
-
 def test_an_older_history_is_refused(tmp_path: Path) -> None:
     history = tmp_path / "history"
     history.write_text("twelve bytes")
@@ -434,7 +56,7 @@ def test_an_older_history_is_refused(tmp_path: Path) -> None:
 
 
 def test_one_process_writes_at_a_time(source: Source) -> None:
-    script = f"from tests.connector.delivery.tables import test_duckdb as t; t.other_process({str(source.file)!r})"
+    script = f"from tests.connector.delivery.tables import test_duckdb as t; t.other_process({str(source.path)!r})"
     source.sink.commit(SourceOffset("binlog.000001", 4))
     root = Path(__file__).parents[4]
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=root, check=False)
@@ -452,7 +74,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     other = tmp_path / "text.duckdb"
     other.write_text("no database, but a text that is long enough to be looked at " * 100)
     for path in (other, tmp_path / "missing" / "tables.duckdb", tmp_path):
-        sink = DuckDbTables(path, DuckDbOffsets(path, "tables", "p"))
+        sink = TableSink(DuckDbStore(DuckDbOffsets(path, "tables", "p")))
         with pytest.raises(DeliveryError, match=f"the tables in {path} cannot be opened: .*"):
             sink.open()
 
@@ -465,7 +87,7 @@ def test_a_full_disk_loses_nothing(source: Source, monkeypatch: pytest.MonkeyPat
         raise duckdb.IOException("IO Error: Could not write file: No space left on device")
 
     source.insert("t", (3, "n"))
-    monkeypatch.setattr(source.offsets, "store", full)
+    monkeypatch.setattr(DuckDbOffsets, "store", full)
     with pytest.raises(SinkUnavailable, match=r"cannot be written: IO Error: .*No space left"):
         source.commit()
     monkeypatch.undo()
@@ -476,7 +98,7 @@ def test_a_change_that_the_file_refuses_is_not_tried_again(source: Source) -> No
     """Such as a table of somebody else's with the new name of a renamed one."""
     keyed(source)
     source.commit()
-    with duckdb.connect(source.file) as connection:
+    with duckdb.connect(source.path) as connection:
         connection.execute("CREATE TABLE shop.other (x INT)")
     source.run("RENAME TABLE t TO other")
     with pytest.raises(DeliveryError, match=r"refuse a change: Catalog Error: .*Nothing is lost") as refused:
@@ -492,62 +114,3 @@ def test_a_missing_package_is_named() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("pip install 'rowtide[duckdb]'")
-
-
-def test_the_configuration_needs_no_kafka(tmp_path: Path) -> None:
-    plain = {name: text for name, text in PROPERTIES.items() if "bootstrap" not in name and "history" not in name}
-    sink = f"duckdb:{tmp_path / 'tables.duckdb'}"
-    config = from_properties({**plain, "rowtide.sink": sink})
-    assert not config.uses_kafka
-    assert config.history.file == f"{tmp_path / 'tables.duckdb'}.history"
-    with pytest.raises(ConfigurationError, match="d cannot be skipped"):
-        from_properties({**plain, "rowtide.sink": sink, "skipped.operations": "d"})
-    query = "snapshot.select.statement.overrides"
-    with pytest.raises(ConfigurationError, match="would lack what the query does not select"):
-        from_properties({**plain, "rowtide.sink": sink, query: "a.b", f"{query}.a.b": "SELECT id FROM a.b"})
-    unwrapped = {"transforms": "u", "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState"}
-    warnings = from_properties({**plain, "rowtide.sink": sink, **unwrapped}).warnings
-    assert "transforms has no effect: the sink keeps the tables as they are in the source" in warnings
-    with pytest.raises(ConfigurationError, match="must be kafka, stdout"):
-        from_properties({**plain, "rowtide.sink": "duckdb"})
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "kept"),
-    [
-        ("INT", "INT UNSIGNED", False),
-        ("INT UNSIGNED", "BIGINT", True),
-        ("BIGINT", "DECIMAL(19,0)", True),
-        ("BIGINT", "DECIMAL(18,0)", False),
-        ("DECIMAL(5,2)", "DECIMAL(6,2)", True),
-        ("DECIMAL(5,2)", "DECIMAL(5,3)", False),
-        ("VARCHAR(5)", "VARCHAR(6)", True),
-        ("VARCHAR(6)", "CHAR(6)", False),
-        ("VARCHAR(300)", "TEXT", True),
-        ("TEXT", "TINYTEXT", False),
-        ("VARCHAR(5) CHARACTER SET latin1", "VARCHAR(5) CHARACTER SET utf8mb4", True),
-        ("VARCHAR(5) CHARACTER SET utf8mb4", "VARCHAR(5) CHARACTER SET latin1", False),
-        ("ENUM('a','b')", "ENUM('b','a','c')", True),
-        ("ENUM('a','b')", "ENUM('a')", False),
-        ("SET('a','b')", "SET('a','b','c')", True),
-        ("SET('a','b')", "SET('b','a')", False),
-        ("VARBINARY(5)", "BLOB", True),
-        ("BINARY(5)", "BINARY(6)", False),
-        ("DATETIME", "DATETIME(3)", True),
-        ("DATETIME(3)", "DATETIME", False),
-        ("BIT(1)", "BIT(8)", True),
-        ("FLOAT", "DOUBLE", True),
-        ("DOUBLE", "FLOAT", False),
-        ("DATE", "DATETIME", False),
-        ("INT", "VARCHAR(20)", False),
-    ],
-)
-def test_changes_of_types(old: str, new: str, *, kept: bool) -> None:
-    def column(kind: str) -> Column:
-        tables = Tables(Server(Flavor.MYSQL))
-        tables.apply(QueryEvent(f"CREATE TABLE t (c {kind})".encode(), database="shop", position="here"))
-        found = tables.table("shop", "t")
-        assert found is not None
-        return found.columns[0]
-
-    assert keeps_values(column(old), column(new)) is kept

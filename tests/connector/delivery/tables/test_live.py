@@ -1,4 +1,4 @@
-"""Tables in a DuckDB file that ``rowtide run`` keeps, killed at random moments, next to those of the server."""
+"""Tables that ``rowtide run`` keeps in DuckDB or Delta Lake, killed at random moments, next to those of the server."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import deltalake
 import duckdb
 import pytest
 
@@ -26,15 +27,17 @@ SEED = 20261128
 
 
 class Running:
-    """``rowtide run --sink duckdb:FILE``, started again after each kill.
+    """``rowtide run`` with a sink that keeps tables, started again after each kill.
 
     Args:
         folder: of its files.
         database: the captured database.
+        sink: ``duckdb`` or ``delta``.
     """
 
-    def __init__(self, folder: Path, database: Database, more: dict[str, str] | None = None) -> None:
-        self.file = folder / "tables.duckdb"
+    def __init__(self, folder: Path, database: Database, sink: str) -> None:
+        self.path = folder / "tables"
+        self.sink = sink
         self.log = folder / "log"
         self._config = folder / "tables.properties"
         properties = {
@@ -45,7 +48,6 @@ class Running:
             "database.include.list": database.name,
             "rowtide.sink.commit.interval.ms": "50",
             **address(database.server),
-            **(more or {}),
         }
         self._config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         self._logged = 0
@@ -53,7 +55,7 @@ class Running:
 
     def start(self) -> None:
         """Start the connector."""
-        command = [sys.executable, "-m", "rowtide", "run", str(self._config), "--sink", f"duckdb:{self.file}"]
+        command = [sys.executable, "-m", "rowtide", "run", str(self._config), "--sink", f"{self.sink}:{self.path}"]
         self._logged = len(self.log.read_text()) if self.log.exists() else 0
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([*command, "--no-web", "--no-progress"], stdout=log, stderr=log)
@@ -66,9 +68,24 @@ class Running:
         self.process = None
         return status
 
+    def tables(self, database: Database) -> list[str]:
+        """The names of the tables."""
+        if self.sink == "delta":
+            return sorted(folder.parent.name for folder in self.path.glob(f"{database.name}/*/_delta_log"))
+        sql = f"SELECT table_name FROM duckdb_tables() WHERE schema_name = '{database.name}' ORDER BY 1"
+        return [row[0] for row in self.query(sql)]
+
+    def select(self, listed: str, database: Database, table: str) -> list[tuple[Any, ...]]:
+        """Read a table while the connector does not run."""
+        if self.sink == "delta":
+            rows = deltalake.DeltaTable(self.path / database.name / table).to_pyarrow_dataset()
+            with duckdb.connect() as connection:
+                return connection.register("rows", rows).execute(f"SELECT {listed} FROM rows").fetchall()
+        return self.query(f'SELECT {listed} FROM "{database.name}".{table}')
+
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """Read the file while the connector does not run."""
-        with duckdb.connect(self.file, read_only=True) as connection:
+        """Read the DuckDB file."""
+        with duckdb.connect(self.path, read_only=True) as connection:
             return connection.execute(sql).fetchall()
 
     def stopped_at(self, database: Database, marker: int) -> None:
@@ -83,8 +100,8 @@ class Running:
             time.sleep(1)
             self.end(signal.SIGTERM)
             try:
-                found = bool(self.query(f'SELECT id FROM "{database.name}".marks WHERE id = {marker}'))
-            except duckdb.Error:  # it has not begun
+                found = (marker,) in self.select("id", database, "marks")
+            except (duckdb.Error, deltalake.exceptions.DeltaError):  # it has not begun
                 found = False
             if not found:
                 self.start()
@@ -94,8 +111,8 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, database: Database, more: dict[str, str] | None = None) -> Iterator[Running]:
-    made = Running(folder, database, more)
+def running(folder: Path, database: Database, sink: str) -> Iterator[Running]:
+    made = Running(folder, database, sink)
     try:
         yield made
     finally:
@@ -133,11 +150,11 @@ def require_same(run: Running, database: Database) -> None:
         names = [row[0] for row in database.query(f"SHOW COLUMNS FROM {table}")]
         listed = ", ".join(names)
         expected = [tuple(row) for row in database.query(f"SELECT {listed} FROM {table}")]
-        found = run.query(f'SELECT {listed} FROM "{database.name}".{table}')
+        found = run.select(listed, database, table)
         assert sorted(map(str, found)) == sorted(map(str, expected)), table
 
 
-def killed_again_and_again(folder: Path, database: Database, kills: int) -> None:
+def killed_again_and_again(folder: Path, database: Database, sink: str, kills: int) -> None:
     chance = random.Random(SEED)
     database.execute("CREATE TABLE keyed (id INT PRIMARY KEY, name VARCHAR(20))")
     database.execute("CREATE TABLE plain (a INT, b VARCHAR(20))")
@@ -154,7 +171,7 @@ def killed_again_and_again(folder: Path, database: Database, kills: int) -> None
 
     writer = threading.Thread(target=write)
     moments = random.Random(SEED + 1)
-    with running(folder, database) as run:
+    with running(folder, database, sink) as run:
         writer.start()
         try:
             for _ in range(kills):
@@ -172,8 +189,9 @@ def killed_again_and_again(folder: Path, database: Database, kills: int) -> None
         require_same(run, database)
 
 
-def test_kills_lose_and_double_nothing(tmp_path: Path, mysql_db: Database) -> None:
-    killed_again_and_again(tmp_path, mysql_db, 3)
+@pytest.mark.parametrize("sink", ["duckdb", "delta"])
+def test_kills_lose_and_double_nothing(sink: str, tmp_path: Path, mysql_db: Database) -> None:
+    killed_again_and_again(tmp_path, mysql_db, sink, 3)
 
 
 STATEMENTS = [
@@ -197,8 +215,10 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["mysql", "mariadb"])
-def test_values_and_statements_of_a_server(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "sink"), [("mysql", "duckdb"), ("mariadb", "delta")])
+def test_values_and_statements_of_a_server(
+    kind: str, sink: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     database: Database = request.getfixturevalue(f"{kind}_db")
     columns = {
         "d": ("DECIMAL(10,3)", "12.500"),
@@ -219,32 +239,35 @@ def test_values_and_statements_of_a_server(kind: str, request: pytest.FixtureReq
     values = ", ".join(value for _, value in columns.values())
     database.execute(f"CREATE TABLE types (id INT PRIMARY KEY, {listed})", "CREATE TABLE marks (id INT PRIMARY KEY)")
     database.execute(f"INSERT INTO types VALUES (1, {values})")
-    with running(tmp_path, database) as run:
+    with running(tmp_path, database, sink) as run:
         run.start()
         run.stopped_at(database, 1)
         database.execute(f"INSERT INTO types VALUES (2, {values})", "INSERT INTO types (id) VALUES (3)", *STATEMENTS)
         run.start()
         run.stopped_at(database, 2)
         tables = sorted(row[0] for row in database.query("SHOW TABLES"))
-        sql = f"SELECT table_name FROM duckdb_tables() WHERE schema_name = '{database.name}' ORDER BY 1"
-        assert [row[0] for row in run.query(sql)] == tables
+        assert run.tables(database) == tables
         assert tables == ["gone", "last_name", "marks", "more", "types"]
         for table in tables:
             names = [row[0] for row in database.query(f"SHOW COLUMNS FROM {table}")]
             server = {"b": "b + 0", "stamp": "UNIX_TIMESTAMP(stamp)"}
+            if sink == "delta":  # which has no type for TIME
+                server["t"] = "CAST(TIME_TO_SEC(t) * 1000000 AS SIGNED)"
             file = {"stamp": "epoch(stamp)::BIGINT", "f": "f::DECIMAL(5,2)::DOUBLE"}
+            file |= {one: f"{one}::UBIGINT" for one in ("b", "big", "n")}
             expected = database.query(f"SELECT {', '.join(server.get(one, one) for one in names)} FROM {table}")
             listed = ", ".join(file.get(one, one) for one in names)
-            found = run.query(f'SELECT {listed} FROM "{database.name}".{table}')
+            found = run.select(listed, database, table)
             assert sorted(map(str, found)) == sorted(map(str, map(tuple, expected))), table
-        (tmp_path / "tables.duckdb.history").unlink()
+        (tmp_path / "tables.history").unlink()
         run.start()
         assert run.process is not None
         assert run.process.wait(60) == 1
         run.process = None
-        assert "it is lost or from an older backup. Restore it, or delete the DuckDB file" in run.log.read_text()
+        assert "it is lost or from an older backup. Restore it, or delete the " in run.log.read_text()
 
 
 @pytest.mark.nightly
-def test_twenty_kills_on_mariadb(tmp_path: Path, mariadb_db: Database) -> None:
-    killed_again_and_again(tmp_path, mariadb_db, 20)
+@pytest.mark.parametrize("sink", ["duckdb", "delta"])
+def test_twenty_kills_on_mariadb(sink: str, tmp_path: Path, mariadb_db: Database) -> None:
+    killed_again_and_again(tmp_path, mariadb_db, sink, 20)

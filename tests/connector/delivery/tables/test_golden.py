@@ -11,12 +11,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import duckdb
 import pytest
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.delivery.errors import DeliveryError
-from rowtide.connector.delivery.tables.duckdb import DuckDbOffsets, DuckDbTables
+from rowtide.connector.delivery.tables.delta import DeltaOffsets, DeltaStore, directory_name
+from rowtide.connector.delivery.tables.duckdb import DuckDbOffsets, DuckDbStore
+from rowtide.connector.delivery.tables.sink import TableSink
+from rowtide.connector.delivery.tables.store import TableStore
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay
 from rowtide.connector.errors import ConnectorError
@@ -123,10 +127,14 @@ def comparable(value: Any) -> Any:
         return {"wkb": value.wkb, "srid": value.srid}
     if isinstance(value, Decimal):
         return f"{value:f}"
+    if type(value) is int:
+        return str(value)
+    if isinstance(value, dt.timedelta):
+        return str(value // dt.timedelta(microseconds=1))
     return value.isoformat() if isinstance(value, dt.datetime) else value
 
 
-def written(case: Case, file: Path) -> Rows:
+def written(case: Case, folder: Path, kind: str) -> Rows:
     """Write the tables of a case, in commits of seven batches."""
     properties = {name: text for name, text in case.properties().items() if not name.startswith(CHANGES_RECORDS)}
     settings = replace(
@@ -135,7 +143,10 @@ def written(case: Case, file: Path) -> Rows:
         skipped_operations=frozenset(),
         exact_values=True,
     )
-    rows, sink = Rows(), DuckDbTables(file, DuckDbOffsets(file, "tables", "p"))
+    store: TableStore = DuckDbStore(DuckDbOffsets(folder / "tables", "tables", "p"))
+    if kind == "delta":
+        store = DeltaStore(DeltaOffsets(folder / "tables", "tables", "p"))
+    rows, sink = Rows(), TableSink(store)
     sink.open()
     try:
         start, last, number = SourceOffset(binlog_files(case.binlog)[0].name, 4, ""), None, 0
@@ -153,22 +164,26 @@ def written(case: Case, file: Path) -> Rows:
     return rows
 
 
+@pytest.mark.parametrize("kind", ["duckdb", "delta"])
 @pytest.mark.parametrize("name", list(cases()))
-def test_a_recorded_binlog_becomes_tables(name: str, tmp_path: Path) -> None:
-    file = tmp_path / "tables.duckdb"
+def test_a_recorded_binlog_becomes_tables(name: str, kind: str, tmp_path: Path) -> None:
     if name in STOPS:
         with pytest.raises((DeliveryError, ConnectorError), match=STOPS[name]):
-            written(Case(name), file)
+            written(Case(name), tmp_path, kind)
         return
-    rows = written(Case(name), file)
-    with duckdb.connect(file, read_only=True) as connection:
+    rows = written(Case(name), tmp_path, kind)
+    for table, expected in rows.tables.items():
+        if expected is not None:
+            found = Counter(repr(tuple(map(comparable, row))) for row in stored_rows(tmp_path / "tables", table, kind))
+            known = expected if isinstance(expected, Counter) else Counter(map(repr, expected.values()))
+            assert found == +known, table
+
+
+def stored_rows(path: Path, table: TableId, kind: str) -> list[tuple[Any, ...]]:
+    """The rows of a table."""
+    if kind == "delta":
+        folder = path / directory_name(table.database) / directory_name(table.table)
+        return [tuple(row.values()) for row in deltalake.DeltaTable(folder).to_pyarrow_table().to_pylist()]
+    with duckdb.connect(path, read_only=True) as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        for table, expected in rows.tables.items():
-            if expected is None:
-                continue
-            read = connection.execute(f'SELECT * FROM "{table.database}"."{table.table}"').fetchall()
-            found = [tuple(map(comparable, row)) for row in read]
-            if isinstance(expected, Counter):
-                assert Counter(map(repr, found)) == +expected, table
-            else:
-                assert sorted(map(repr, found)) == sorted(map(repr, expected.values())), table
+        return connection.execute(f'SELECT * FROM "{table.database}"."{table.table}"').fetchall()

@@ -1,0 +1,120 @@
+"""What a sink needs of the place where it keeps tables."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from rowtide.connector.delivery.tables.offsets import TableOffsets
+from rowtide.connector.delivery.tables.pending import Image
+from rowtide.connector.delivery.tables.type_changes import Range
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.schema_history.model import Column, TableId
+
+OURS = "made by rowtide"
+"""The comment of tables that a sink has made: only those are replaced."""
+
+
+class TableStore(Protocol):
+    """Tables and a position, which change together in transactions. Only one process has it open at a time.
+
+    Everything but :meth:`open` and :meth:`close` is called in a transaction, and sees what the transaction has done.
+
+    Attributes:
+        path: of the file or the directory.
+        anew: what a user does to have a new snapshot of everything, as the end of an error.
+        errors: those of its library and of the disk.
+    """
+
+    path: Path
+    anew: str
+    errors: tuple[type[Exception], ...]
+
+    @property
+    def offsets(self) -> TableOffsets:
+        """The position."""
+
+    def may_pass(self, error: Exception) -> bool:
+        """Whether an error may not be there at the next attempt, as that of a full disk."""
+
+    def open(self) -> None:
+        """Prepare to write.
+
+        Raises:
+            DeliveryError: another process has it open, or it cannot be written.
+        """
+
+    def close(self) -> None:
+        """Release everything."""
+
+    def begin(self, offset: SourceOffset) -> None:
+        """Begin a transaction with the position after it."""
+
+    def commit(self) -> None:
+        """Store the transaction and its position."""
+
+    def rollback(self) -> None:
+        """Undo the transaction, if there is one."""
+
+    def interrupt(self) -> None:
+        """Let a transaction of another thread fail, if that is possible."""
+
+    def made(self) -> list[TableId]:
+        """The tables that the sink has made."""
+
+    def exists(self, table: TableId) -> bool:
+        """Whether there is a table."""
+
+    def is_empty(self, table: TableId) -> bool:
+        """Whether a table has no rows."""
+
+    def columns(self, table: TableId) -> dict[str, str]:
+        """The names and types of a table's columns."""
+
+    def type_of(self, column: Column) -> str:
+        """The type that a column has here."""
+
+    def all_fit(self, table: TableId, column: str, fitting: Range) -> bool:
+        """Whether all values of a column but NULL are in a range."""
+
+    def create(self, table: TableId, columns: Sequence[Column]) -> None:
+        """Make a table, which does not exist.
+
+        Raises:
+            DeliveryError: it cannot have this name, or somebody else has a table of this name.
+        """
+
+    def drop(self, table: TableId) -> None:
+        """Delete a table, if it exists.
+
+        Raises:
+            DeliveryError: the sink has not made it.
+        """
+
+    def rename(self, former: TableId, table: TableId) -> None:
+        """Rename a table."""
+
+    def truncate(self, table: TableId) -> None:
+        """Delete all rows."""
+
+    def alter(self, table: TableId, pairs: Sequence[tuple[Column | None, Column]], values: dict[str, Any]) -> None:
+        """Give a table other columns.
+
+        Args:
+            table: the table.
+            pairs: each new column, behind the one that has its values until now; ``None`` for an added column.
+            values: those of the added columns in all rows.
+        """
+
+    def insert(self, table: TableId, columns: Sequence[Column], rows: Sequence[Image]) -> None:
+        """Add rows."""
+
+    def replace(
+        self, table: TableId, columns: Sequence[Column], keys: Sequence[Column], rows: dict[Image, Image | None]
+    ) -> None:
+        """Give each key its row, or none."""
+
+    def update(self, table: TableId, columns: Sequence[Column], keys: Sequence[Column], rows: Sequence[Image]) -> int:
+        """Set the given columns, with those of the key among them, in rows that exist. Returns how many exist."""
+
+    def delete(self, table: TableId, columns: Sequence[Column], images: Sequence[Image], counts: Sequence[int]) -> int:
+        """Delete as many rows of each image as counted. Returns how many there were."""
