@@ -1,0 +1,18 @@
+"""The benchmark of the decoder, with the binlog of a golden case."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench.stages import FORMS
+from tests.bench.topic_values import READERS, rates, records_of
+from tests.support.recordings.golden import Case
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_reader_is_measured(form: str) -> None:
+    records = records_of(Case("transactions").binlog, form)
+    assert len(records) > 10
+    found = rates(records, 2)
+    assert list(found) == list(READERS)
+    assert all(len(rounds) == 2 and min(rounds) > 0 for rounds in found.values())
