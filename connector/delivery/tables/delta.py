@@ -49,6 +49,8 @@ _NEW_SNAPSHOT = (
 )
 _MARK = "rowtideOffset"
 _GONE = "_rowtide_gone"
+_NEW = "new"
+"""How the directories begin of tables that are made in a transaction. At its end they get their names."""
 _COMPACTED_EACH = 100
 """After how many versions the small files of a table are merged, and old ones deleted."""
 _MEASURES = {"values": None, "characters": pc.utf8_length, "bytes": pc.binary_length}
@@ -374,12 +376,12 @@ class DeltaStore:
             )
         schema = pa.schema([pa.field(column.name, _stored_type(arrow_type(column))) for column in columns])
         last = next((step for step in reversed(self._steps) if step.table == table), None)
+        folder = self._place(table)
         if last is not None and last.new is None:  # dropped in the same transaction: it gets another version
             self._steps.remove(last)
-        elif last is not None:  # its directory is that of a renamed table until the end of the transaction
-            self._steps.append(Step(TableId(OWN, f"new{len(self._steps)}"), table))
-        folder = self._folder(table)
-        if not _is_ours(folder) and folder.exists() and any(folder.iterdir()):
+        elif last is not None or not folder.exists() or not any(folder.iterdir()):
+            self._steps.append(Step(TableId(OWN, f"{_NEW}{len(self._steps)}"), table))
+        elif not _is_ours(folder):
             raise DeliveryError(
                 f"{folder} is not a table of Delta Lake that this sink has made (its description is not {OURS!r}): it "
                 "is not replaced. Rename it, or use another directory"
@@ -488,21 +490,29 @@ class DeltaStore:
 
     def _finish(self) -> None:
         """Rename and delete directories; a crash leaves the rest to the next start."""
-        steps = list(self._state.steps)
-        while steps:
-            step = steps.pop(0)
+        steps, emptied = list(self._state.steps), set[TableId]()
+        for number, step in enumerate(steps):
+            if step.new in emptied:  # the step that emptied it would do so again after a crash
+                self._leave(steps[number:])
+                emptied.clear()
             folder = self._place(step.table)
-            if step.new is None:
-                if folder.exists():
+            if folder.exists():
+                if step.new is None:
                     shutil.rmtree(folder)
-            elif folder.exists():
-                place = self._place(step.new)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                folder.rename(place)
-                _sync(place.parent)
+                else:
+                    place = self._place(step.new)
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    folder.rename(place)
+                    _sync(place.parent)
+            emptied.add(step.table)
+        if steps:
+            self._leave(())
             self._opened.clear()  # they have the former directories
-            self._state = self._state._replace(steps=tuple(steps))
-            self.offsets.replace(self._state)
+
+    def _leave(self, steps: Sequence[Step]) -> None:
+        """Store that only some steps are left."""
+        self._state = self._state._replace(steps=steps)
+        self.offsets.replace(self._state)
 
     def _recover(self) -> None:
         """Finish the last transaction that was stored, and undo the one after it."""
@@ -512,9 +522,8 @@ class DeltaStore:
         self._finish()
         for table, version in self._state.versions.items():
             self._restore(table, version)
-        for folder in self.path.glob("*/*/_delta_log"):
-            if folder.parent not in {self._place(table) for table in self._state.versions} and _is_ours(folder.parent):
-                shutil.rmtree(folder.parent)
+        for folder in (self.path / OWN).glob(f"{_NEW}*"):
+            shutil.rmtree(folder)
         self._clean = True
 
     def _restore(self, table: TableId, version: int) -> None:

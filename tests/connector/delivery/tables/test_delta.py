@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import deltalake
@@ -17,6 +17,8 @@ from rowtide.connector.delivery.errors import DeliveryError, OffsetStoreError, S
 from rowtide.connector.delivery.tables.delta import DeltaOffsets, DeltaStore, directory_name
 from rowtide.connector.delivery.tables.sink import TableSink
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.table_events import TableEvent
+from rowtide.schema_history.model import Column, TableId
 from tests.support.table_sinks import Source, keyed
 
 TWO = [(1, "x"), (2, None)]
@@ -93,16 +95,36 @@ def test_tables_exchange_their_names_over_a_crash(source: Source, monkeypatch: p
     assert source.names() == ["t", "u"]
 
 
-def test_a_table_that_was_not_stored_is_deleted(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_was_not_stored_is_not_there(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     keyed(source)
-    crash(monkeypatch, source, 2)  # the first transaction is that of CREATE TABLE
+    crash(monkeypatch, source, 3)  # the first two are those of CREATE TABLE and of its directory
     source.sink.commit(SourceOffset("binlog.000001", 1))
     assert source.rows() == []
     source.run("CREATE TABLE more (id INT)")
     crash(monkeypatch, source, 1)
-    assert source.names() == ["more", "t"]
-    source.sink.commit(SourceOffset("binlog.000001", 1))
     assert source.names() == ["t"]
+    source.sink.commit(SourceOffset("binlog.000001", 1))
+    assert [one.name for one in (source.path / "_rowtide").iterdir() if one.is_dir()] == []
+    source.table_event(TableEvent("create", TableId("shop", "more"), after=column(source, "more")))
+    crash(monkeypatch, source, 2)  # after the position was stored
+    source.sink.commit(SourceOffset("binlog.000001", 1))
+    assert source.names() == ["more", "t"]
+
+
+def column(source: Source, name: str) -> Sequence[Column]:
+    table = source.tables.table("shop", name)
+    assert table is not None
+    return table.columns
+
+
+def test_a_copy_of_a_table_stays(source: Source) -> None:
+    keyed(source)
+    source.commit()
+    shutil.copytree(source.folder("shop", "t"), source.folder("shop", "copy"))
+    source.restart()
+    source.insert("t", (3, "n"))
+    source.commit()
+    assert source.rows("copy") == TWO
 
 
 def test_small_files_are_merged(source: Source) -> None:
