@@ -267,6 +267,18 @@ class Table:
         return ()
 
     @property
+    def row_key(self) -> tuple[str, ...]:
+        """Names of the columns that tell rows apart: the primary key, or else a unique key of NOT NULL columns.
+
+        ``()`` without one. Debezium's ``primary_key`` may have a unique key that is nullable, or was dropped.
+        """
+        for index in sorted(self.indexes, key=lambda index: index.kind != "primary"):
+            columns = [self.column(part.column) for part in index.parts]
+            if index.unique and all(column is not None and not column.nullable for column in columns):
+                return tuple(column.name for column in columns if column is not None)
+        return ()
+
+    @property
     def row_columns(self) -> tuple[Column, ...]:
         """The columns of a row image, hidden columns included."""
         return self.columns + self.hidden

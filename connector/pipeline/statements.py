@@ -10,7 +10,7 @@ from typing import Any
 from rowtide.connector.errors import ProtocolError, UnparsedDdl
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.table_events import table_events
+from rowtide.connector.pipeline.table_events import BRINGS_ROWS, moved_rows, table_events
 from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
 from rowtide.connector.protocol import events
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
@@ -56,12 +56,6 @@ _DROPS_DATABASE = re.compile(r"\s*(?:/\*.*?\*/\s*)*DROP\s+(?:DATABASE|SCHEMA)\b"
 _TO_SAVEPOINT = re.compile(rb"\s*ROLLBACK\s+(WORK\s+)?TO\b", re.IGNORECASE)
 """The binlog has it where a non-transactional table was changed; no filter of Debezium matches it."""
 
-
-_MOVES_ROWS = re.compile(
-    r"\b(?:EXCHANGE\s+PARTITION|CONVERT\s+(?:TABLE|PARTITION)|IMPORT\s+(?:PARTITION\b.*)?TABLESPACE)\b",
-    re.IGNORECASE | re.DOTALL,
-)
-"""ALTER TABLE that brings rows into a table, which have no row events."""
 
 _NO_EFFECT = 0x02 | 0x08
 """FL_START_ALTER_E1 and FL_ROLLBACK_ALTER_E1: such an ALTER takes effect at its FL_COMMIT_ALTER_E1."""
@@ -316,8 +310,7 @@ class Statements:
             topic = self._captured.topics.topic(table.id)
             return table_schema(table, topic, self._settings.rules, "stream", lambda _table, _column: None)
 
-        found = _MOVES_ROWS.search(event.text) if applied.statement_class == "alter table" else None
-        words = None if found is None else " ".join(found[0].upper().split())
+        words = moved_rows(applied.statement_class, event.text)
         made = list(table_events(applied, self._names, records, event.header.timestamp, words))
         if made:
             yield Batch("", -1, (), context.offset(), len(event.text), context.micros // 1000, tables=made)
@@ -325,7 +318,7 @@ class Statements:
     def _warn_of_moved_rows(self, applied: StatementResult, text: str, position: str) -> None:
         tables = [table for table, now in applied.altered if now is not None]
         captured = [str(table) for table in tables if self._names.captures(table.database, table.table)]
-        if captured and applied.statement_class == "alter table" and (found := _MOVES_ROWS.search(text)):
+        if captured and applied.statement_class == "alter table" and (found := BRINGS_ROWS.search(text)):
             log.warning(
                 "%s: %s at %s has moved rows, which the binlog does not have. Send an execute-snapshot signal for the "
                 "rows that are there now; those that were there before stay in the topic",

@@ -1,5 +1,6 @@
 """Turns the result of a statement into events of the captured tables as a whole."""
 
+import re
 from collections.abc import Callable, Iterator
 
 from rowtide.connector.records.table_events import UNKNOWN, TableEvent, added_value
@@ -7,6 +8,24 @@ from rowtide.envelope.table import TableSchema
 from rowtide.schema_history.catalog.changes import StatementResult
 from rowtide.schema_history.model import Column, Table, TableId
 from rowtide.topics.filters import CapturedNames
+
+BRINGS_ROWS = re.compile(
+    r"\b(?:EXCHANGE\s+PARTITION|CONVERT\s+(?:TABLE|PARTITION)|IMPORT\s+(?:PARTITION\b.*)?TABLESPACE)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""ALTER TABLE that brings rows into a table, which have no row events."""
+_REMOVES_ROWS = re.compile(
+    r"\b(?:(?:DROP|TRUNCATE)\s+PARTITION|DISCARD\s+(?:PARTITION\b.*)?TABLESPACE"
+    r"|ALTER\s+(?:ONLINE\s+)?IGNORE\s+TABLE(?=\b.*\b(?:UNIQUE|PRIMARY)\b))\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""ALTER TABLE that removes rows. With IGNORE, MariaDB removes those that a new unique key does not allow."""
+
+
+def moved_rows(statement_class: str, text: str) -> str | None:
+    """The words of a statement by which rows come into a table or leave it without row events; ``None`` if none do."""
+    found = BRINGS_ROWS.search(text) or _REMOVES_ROWS.search(text) if statement_class == "alter table" else None
+    return None if found is None else " ".join(found[0].upper().split())
 
 
 def table_events(
@@ -52,7 +71,7 @@ def table_events(
                 yield TableEvent("drop", table)
             continue
         if moves_rows is not None:
-            yield TableEvent("refuse", table, reason=f"{moves_rows} has moved rows, which the binlog does not have")
+            yield TableEvent("refuse", table, reason=f"{moves_rows} has moved or removed rows without row events")
         columns = _columns(records(structure))
         if applied.statement_class.startswith("create table"):
             yield TableEvent("create", table, after=columns)

@@ -94,15 +94,19 @@ class Layout:
         topic: the Kafka topic of the table.
         names: of the columns in ``before`` and ``after``.
         key_names: of the columns of the key; none for a table without one.
+        masked: of the columns in which a setting gives different values the same form.
 
     Attributes:
         image_bytes: about the memory of a change with one row image, without the bytes of its values.
     """
 
-    __slots__ = ("image_bytes", "key_names", "key_places", "names", "places", "table", "topic")
+    __slots__ = ("image_bytes", "key_names", "key_places", "masked", "names", "places", "table", "topic")
 
-    def __init__(self, table: Table, topic: str, names: Sequence[str], key_names: Sequence[str]) -> None:
+    def __init__(
+        self, table: Table, topic: str, names: Sequence[str], key_names: Sequence[str], masked: Sequence[str] = ()
+    ) -> None:
         self.table = table
+        self.masked = tuple(masked)
         self.topic = topic
         self.names = tuple(names)
         self.places = {name: place for place, name in enumerate(names)}
@@ -259,6 +263,11 @@ class Change:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns in ``before`` and ``after``, in order."""
         return self._layout.names
+
+    @property
+    def masked_columns(self) -> tuple[str, ...]:
+        """The names of the columns that a mask, a truncation or a short hash gives equal values in different rows."""
+        return self._layout.masked
 
     @property
     def image(self) -> tuple[Any, ...] | None:

@@ -16,6 +16,7 @@ from rowtide.topics.column_rules import ColumnRule, Hash, Mask, Truncate
 # Numbers of java.sql.Types: CHAR, VARCHAR, LONGVARCHAR, CLOB, NCHAR, NVARCHAR, LONGNVARCHAR, NCLOB, DATALINK.
 _TEXT_TYPES = frozenset({1, 12, -1, 2005, -15, -9, -16, 2011, 70})
 _BIT = -7
+_MD5_DIGITS = 32
 
 
 class MaskedColumn(Protocol):
@@ -53,6 +54,12 @@ def column_mapper(rule: ColumnRule, column: MaskedColumn) -> ColumnMapper:
     if isinstance(rule, Mask):
         return ColumnMapper(_masking(rule.length), parameters)
     return ColumnMapper(_hashing(rule, column.length or 0), parameters)
+
+
+def keeps_apart(convert: Callable[[Any], Any]) -> bool:
+    """Whether different texts stay different: a hash does, unless the column is too short for it."""
+    one, other = str(convert("a")), str(convert("b"))
+    return one != other and len(one) >= _MD5_DIGITS
 
 
 def truncate_text(text: str, length: int) -> str:

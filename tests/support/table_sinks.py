@@ -10,7 +10,7 @@ import duckdb
 from rowtide.connector.delivery.tables.delta import DeltaOffsets, DeltaStore, directory_name
 from rowtide.connector.delivery.tables.duckdb import DuckDbOffsets, DuckDbStore
 from rowtide.connector.delivery.tables.sink import TableSink
-from rowtide.connector.pipeline.table_events import table_events
+from rowtide.connector.pipeline.table_events import moved_rows, table_events
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import Change, Layout, Op, SourcePosition
 from rowtide.connector.records.codecs.builder import table_schema
@@ -67,8 +67,8 @@ class Source:
         """Carry out statements; what they do to tables is sent."""
         for sql in statements:
             applied = self.tables.apply(QueryEvent(sql.encode(), database="shop", position="here"))
-            moves = "EXCHANGE PARTITION" if "EXCHANGE PARTITION" in sql else None
-            events = list(table_events(applied, self._names, records, SECONDS, moves))
+            moved = moved_rows(applied.statement_class, sql)
+            events = list(table_events(applied, self._names, records, SECONDS, moved))
             self.sink.send([Batch("", -1, (), self.offset(), 0, 0, tables=events)])
 
     def table_event(self, *events: TableEvent, snapshot: str | None = None) -> None:
@@ -82,11 +82,12 @@ class Source:
         before: Sequence[Any] | None,
         after: Sequence[Any] | None,
         snapshot: str | None = None,
+        masked: Sequence[str] = (),
     ) -> None:
         """Send a change of a row."""
         table = self.tables.table("shop", name)
         assert table is not None
-        layout = Layout(table, f"p.{table.id}", [column.name for column in table.row_columns], ())
+        layout = Layout(table, f"p.{table.id}", [column.name for column in table.row_columns], (), masked)
         old, new = (None if image is None else tuple(image) for image in (before, after))
         made = Change(op, layout, (), old, new, POSITION, 0, lambda _change: (None, b""))
         self.sink.send([Batch(layout.topic, -1, (), self.offset(snapshot), 0, 0, changes=[made])])

@@ -14,6 +14,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -22,7 +23,7 @@ from rowtide.connector.delivery.tables.offsets import TableOffsets
 from rowtide.connector.delivery.tables.pending import Image
 from rowtide.connector.delivery.tables.sink import shown
 from rowtide.connector.delivery.tables.store import OURS
-from rowtide.connector.delivery.tables.type_changes import Range
+from rowtide.connector.delivery.tables.type_changes import Decimals, Fitting
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.model import Column, TableId
 
@@ -34,7 +35,7 @@ try:
     from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
     from rowtide.connector.delivery.tables.arrow_rows import arrow_rows
-    from rowtide.connector.records.arrow_values import arrow_type
+    from rowtide.connector.records.arrow_values import arrow_type, fitting
 except ModuleNotFoundError as missing:
     raise DeliveryError(
         f"the sink delta needs the package {missing.name}, which is not installed: pip install 'rowtide[delta]'"
@@ -54,6 +55,7 @@ _NEW = "new"
 _COMPACTED_EACH = 100
 """After how many versions the small files of a table are merged, and old ones deleted."""
 _MEASURES = {"values": None, "characters": pc.utf8_length, "bytes": pc.binary_length}
+_EXACT = Context(prec=100)
 _PROPERTIES = {"delta.deletedFileRetentionDuration": "interval 1 days"}
 
 
@@ -261,15 +263,13 @@ class DeltaStore:
         """Whether a table has no rows."""
         return bool(self._rows(table).head(1).num_rows == 0)
 
-    def all_fit(self, table: TableId, column: str, fitting: Range) -> bool:
+    def has_nulls(self, table: TableId, column: str) -> bool:
+        """Whether a column has NULL."""
+        return any(batch.column(0).null_count for batch in self._rows(table).to_batches(columns=[column]))
+
+    def all_fit(self, table: TableId, column: str, fitting: Fitting) -> bool:
         """Whether all values of a column but NULL are in a range."""
-        measure = _MEASURES[fitting.of]
-        for batch in self._rows(table).to_batches(columns=[column]):
-            values = batch.column(0)
-            found = pc.min_max(values if measure is None else measure(values)).as_py()
-            if found["min"] is not None and (found["min"] < fitting.low or found["max"] > fitting.high):
-                return False
-        return True
+        return all(_fit(batch.column(0), fitting) for batch in self._rows(table).to_batches(columns=[column]))
 
     def truncate(self, table: TableId) -> None:
         """Delete all rows."""
@@ -426,7 +426,7 @@ class DeltaStore:
                         value = constants.column(new.name)[0]
                         arrays.append(pa.repeat(value, batch.num_rows))
                     else:
-                        arrays.append(_cast(batch.column(old.name), field.type))
+                        arrays.append(_cast(batch.column(old.name), new, field.type))
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
         schema = pa.schema(fields)
@@ -578,12 +578,28 @@ def _stored_values(values: list[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, _stored_type(kind))
 
 
-def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values in another type.
+def _fit(values: pa.Array, fitting: Fitting) -> bool:
+    """Whether all values but NULL are in a range."""
+    if isinstance(fitting, Decimals):
+        numbers = [Decimal(value) for value in values.to_pylist() if value is not None]
+        end = 10**fitting.digits
+        return all((fitting.negative or number >= 0) and abs(number) < end for number in numbers)
+    measure = _MEASURES[fitting.of]
+    found = pc.min_max(values if measure is None else measure(values)).as_py()
+    return found["min"] is None or (found["min"] >= fitting.low and found["max"] <= fitting.high)
+
+
+def _cast(values: pa.Array, column: Column, kind: pa.DataType) -> pa.Array:
+    """Values of another column in the type of this one.
 
     Raises:
         pa.ArrowException: one does not fit.
     """
+    if column.data_type == "decimal" and pa.string() in (kind, values.type):  # more than 38 digits
+        digits = Decimal(1).scaleb(-(column.scale or 0))  # of its type, as new rows have them
+        given = (None if value is None else Decimal(value) for value in values.to_pylist())
+        numbers = [None if one is None else one.quantize(digits, context=_EXACT) for one in given]
+        return pa.array(fitting(numbers, kind), kind)
     if pa.types.is_decimal(kind) and not pa.types.is_decimal(values.type):  # Arrow demands room for the longest integer
         values = values.cast(pa.int64()).cast(pa.decimal128(38, kind.scale))
     return values.cast(kind)

@@ -39,8 +39,7 @@ class Pending:
             ) from None
         self._name = name
         self.changed = not empty
-        kinds = [columns[place].data_type for place in self.key_places]
-        self._days = [place for place, kind in enumerate(kinds) if kind in ("date", "datetime", "timestamp")]
+        self._days = {place for place, one in enumerate(columns) if one.data_type in ("date", "datetime", "timestamp")}
         self.rows: dict[Image, Image | None] = {}
         self.counts: dict[Image, int] = {}
         self._images: dict[Image, Image] = {}
@@ -84,6 +83,8 @@ class Pending:
             after = self._filled(after, before)
         new_key = self._key_of(after)
         self._require_known(new_key)
+        if before is None and UNAVAILABLE in after:  # an earlier row of this key has nothing to do with it
+            raise self._incomplete()
         if old_key is not None and old_key != new_key and UNAVAILABLE not in old_key:
             self._moved(old_key, after)
         known = self.rows.get(new_key)
@@ -106,13 +107,19 @@ class Pending:
             if image is not None:
                 if UNAVAILABLE in image:
                     raise self._incomplete()
-                counted = tuple(tuple(value) if isinstance(value, list) else value for value in image)
+                counted = tuple(self._counted(place, value) for place, value in enumerate(image))
                 self._images.setdefault(counted, image)
                 total = self.counts.get(counted, 0) + number
                 if total:
                     self.counts[counted] = total
                 else:
                     self.counts.pop(counted, None)
+
+    def _counted(self, place: int, value: Any) -> Any:
+        """A value that is equal if the stored one is: a date that no calendar has is stored as NULL."""
+        if isinstance(value, list):
+            return tuple(value)
+        return None if place in self._days and isinstance(value, str) else value
 
     def _key_of(self, image: Image) -> Image:
         return tuple(image[place] for place in self.key_places)
@@ -125,7 +132,8 @@ class Pending:
     def _require_known(self, key: Image) -> None:
         if UNAVAILABLE in key:
             raise self._incomplete()
-        if any(isinstance(key[place], str) for place in self._days):
+        pairs = zip(self.key_places, key, strict=True)
+        if any(place in self._days and isinstance(value, str) for place, value in pairs):
             raise DeliveryError(
                 f"table {self._name} has a key with a date that no calendar has, such as 0000-00-00: its rows cannot "
                 "be told apart. Exclude the table (table.exclude.list), or correct the date in the source"

@@ -7,7 +7,7 @@ from rowtide.connector.delivery.errors import DeliveryError, SinkUnavailable
 from rowtide.connector.delivery.sink import SynchronousSink
 from rowtide.connector.delivery.tables.pending import Image, Pending
 from rowtide.connector.delivery.tables.store import TableStore
-from rowtide.connector.delivery.tables.type_changes import fitting_values, keeps_values
+from rowtide.connector.delivery.tables.type_changes import computed_again, fitting_values, keeps_values
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import Change
 from rowtide.connector.records.offset import SourceOffset
@@ -137,8 +137,13 @@ class TableSink(SynchronousSink):
             self._reading.add(table)
         else:
             self._require_same(table, columns)
+        if masked := sorted(set(change.masked_columns).intersection(change.schema.row_key)):
+            raise DeliveryError(
+                f"table {table}: column {masked[0]} of its key is masked or truncated, so different rows have the same "
+                "key. Exempt the column (column.mask.*, column.truncate.*), or use a hash that fits into it"
+            )
         self._structures[table] = change.schema
-        made = Pending(str(table), columns, change.schema.debezium.primary_key, empty=table in self._reading)
+        made = Pending(str(table), columns, change.schema.row_key, empty=table in self._reading)
         self._pending[table] = made
         return made
 
@@ -253,6 +258,11 @@ class TableSink(SynchronousSink):
                     f"table {table}: the server has set the values of the new column {new.name} in existing rows, and "
                     f"the binlog does not have them. {self._way_out}"
                 )
+            if old is not None and self._fills_nulls(table, old, new):
+                raise DeliveryError(
+                    f"table {table}: column {new.name} has become NOT NULL, and existing rows have NULL: the server "
+                    f"has set values that the binlog does not have. {self._way_out}"
+                )
             if old is not None and not keeps_values(old, new):
                 fitting = fitting_values(old, new)
                 if fitting is None or not self._store.all_fit(table, old.name, fitting):
@@ -261,8 +271,22 @@ class TableSink(SynchronousSink):
                         "which may have changed values in existing rows, and the binlog does not have them. "
                         f"{self._way_out}"
                     )
+        if (computed := computed_again(pairs)) is not None:
+            raise DeliveryError(
+                f"table {table}: the server has computed the generated column {computed.name} of existing rows again, "
+                f"and the binlog does not have the values. {self._way_out}"
+            )
         if tuple(event.before) != tuple(event.after):
             self._store.alter(table, pairs, values)
+
+    def _fills_nulls(self, table: TableId, old: Column, new: Column) -> bool:
+        """Whether a column has become NOT NULL, and has NULL, which only strict mode refuses.
+
+        It does not matter for a DATE or DATETIME: the zero date that the server has set is NULL in the table, too.
+        """
+        if new.nullable or not old.nullable or new.data_type in ("date", "datetime"):
+            return False
+        return self._store.has_nulls(table, old.name)
 
     def _require_same(self, table: TableId, columns: Sequence[Column]) -> None:
         """Compare the structure of a table with the expected one; a table without rows is made again.

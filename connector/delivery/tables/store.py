@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from rowtide.connector.delivery.tables.offsets import TableOffsets
 from rowtide.connector.delivery.tables.pending import Image
-from rowtide.connector.delivery.tables.type_changes import Range
+from rowtide.connector.delivery.tables.type_changes import Fitting
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.model import Column, TableId
 
@@ -73,7 +73,10 @@ class TableStore(Protocol):
     def type_of(self, column: Column) -> str:
         """The type that a column has here."""
 
-    def all_fit(self, table: TableId, column: str, fitting: Range) -> bool:
+    def has_nulls(self, table: TableId, column: str) -> bool:
+        """Whether a column has NULL."""
+
+    def all_fit(self, table: TableId, column: str, fitting: Fitting) -> bool:
         """Whether all values of a column but NULL are in a range."""
 
     def create(self, table: TableId, columns: Sequence[Column]) -> None:

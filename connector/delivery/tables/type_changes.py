@@ -1,6 +1,7 @@
 """Whether a changed column type keeps the values of existing rows, for which the binlog has no row events. Pure."""
 
-from decimal import Context, Decimal
+import re
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from rowtide.schema_history.model import Column
@@ -8,7 +9,6 @@ from rowtide.schema_history.model import Column
 _INTEGERS = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
 _TEXTS = {"tinytext": 255, "text": 2**16 - 1, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}
 _BLOBS = {"tinyblob": 255, "blob": 2**16 - 1, "mediumblob": 2**24 - 1, "longblob": 2**32 - 1}
-_EXACT = Context(prec=100)
 _TIMES = frozenset({"time", "datetime", "timestamp"})
 
 
@@ -51,11 +51,26 @@ class Range(NamedTuple):
     """
 
     of: Literal["values", "characters", "bytes"]
-    low: int | Decimal
-    high: int | Decimal
+    low: int
+    high: int
 
 
-def fitting_values(old: Column, new: Column) -> Range | None:
+class Decimals(NamedTuple):
+    """The values of a DECIMAL, which may be texts.
+
+    Attributes:
+        digits: how many they have before the point, at most.
+        negative: whether they may be negative.
+    """
+
+    digits: int
+    negative: bool
+
+
+Fitting = Range | Decimals
+
+
+def fitting_values(old: Column, new: Column) -> Fitting | None:
     """The range of the values of ``old`` that are the same in ``new``; ``None`` if there is none for these types.
 
     In strict mode, the server changes a type only if all values are in it.
@@ -64,14 +79,37 @@ def fitting_values(old: Column, new: Column) -> Range | None:
     if kinds[0] in _INTEGERS and kinds[1] in _INTEGERS:
         return Range("values", *_range(new))
     if kinds == ("decimal", "decimal") and (new.scale or 0) >= (old.scale or 0):
-        digits = (new.length or 10) - (new.scale or 0)
-        largest = _EXACT.subtract(Decimal(10) ** digits, Decimal(1).scaleb(-(old.scale or 0)))
-        return Range("values", Decimal(0) if new.unsigned else largest.copy_negate(), largest)
+        return Decimals((new.length or 10) - (new.scale or 0), not new.unsigned)
     if kinds == ("varchar", "varchar") and new.charset in (old.charset, "utf8mb4"):
         return Range("characters", 0, new.length or 0)
     if kinds == ("varbinary", "varbinary"):
         return Range("bytes", 0, new.length or 0)
     return None
+
+
+def computed_again(pairs: Sequence[tuple[Column | None, Column]]) -> Column | None:
+    """A generated column whose values in existing rows a statement may have changed; ``None`` if there is none.
+
+    Args:
+        pairs: each column before and after the statement; ``None`` before it for a new column.
+    """
+    kept = [(old, new) for old, new in pairs if old is not None]
+    changed = [
+        new.name.lower().replace("`", "``")
+        for old, new in kept
+        if (old.column_type, old.charset, old.collation) != (new.column_type, new.charset, new.collation)
+    ]
+    for old, new in kept:
+        if new.generation is not None:
+            expression = new.generation.expression
+            same = old.generation is not None and old.generation.expression == expression
+            if not same or any(_names(expression.lower(), one) for one in changed):
+                return new
+    return None
+
+
+def _names(expression: str, column: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", expression) is not None
 
 
 def _keeps_integers(old: Column, new: Column) -> bool:

@@ -15,6 +15,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.row_compiler import Column, KeyValueRows
 from rowtide.connector.rows.row_decoder import key_value_rows
 from rowtide.envelope.table import TableSchema
+from rowtide.envelope.types.masking import keeps_apart
 
 Values = tuple[tuple[Any, ...], tuple[Any, ...]]
 """The values of a key, and those of a row."""
@@ -151,4 +152,5 @@ def table_layout(records: TableSchema) -> Layout:
     names = [column.column.name for column in records.columns if column.in_value]
     by_index = {column.index: column.column.name for column in records.columns}
     keys = [by_index[index] for index in records.key_columns]
-    return Layout(records.table, records.topic, names, keys)
+    masked = [one.column.name for one in records.columns if one.mapper is not None and not keeps_apart(one.mapper)]
+    return Layout(records.table, records.topic, names, keys, masked)

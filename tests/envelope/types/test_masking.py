@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtide.envelope.types.masking import column_mapper, java_serialized, truncate_text
+from rowtide.envelope.types.masking import column_mapper, java_serialized, keeps_apart, truncate_text
 from rowtide.topics.column_rules import Hash, Mask, Truncate
 
 VARCHAR, INTEGER, BLOB, BIT = 12, 4, 2004, -7
@@ -117,3 +117,19 @@ def test_bits_are_marked_as_truncated_without_being_changed() -> None:
     change = column_mapper(Truncate(3), Column(BIT, 28))
     assert (change.convert, change.parameters) == (None, (("truncateLength", "3"),))
     assert changed(Truncate(3), b"abcd", BLOB) == b"abc"
+
+
+@pytest.mark.parametrize(
+    ("rule", "length", "apart"),
+    [
+        (Hash("SHA-256", "salt", 2), 64, True),
+        (Hash("MD5", "salt", 1), 0, True),
+        (Hash("SHA-256", "salt", 2), 20, False),
+        (Mask(40), 64, False),
+        (Truncate(40), 64, False),
+    ],
+)
+def test_only_a_whole_hash_keeps_texts_apart(rule: Hash | Mask | Truncate, length: int, *, apart: bool) -> None:
+    convert = column_mapper(rule, Column(VARCHAR, length)).convert
+    assert convert is not None
+    assert keeps_apart(convert) is apart

@@ -56,6 +56,32 @@ def test_a_narrower_type_keeps_values_that_fit(source: Source, old: str, value: 
     assert source.rows() == [(1, value), (2, None)]
 
 
+def test_a_long_decimal_has_the_digits_of_its_type(source: Source) -> None:
+    """It is stored as text, by which its row is found again."""
+    source.run("CREATE TABLE t (a DECIMAL(38,2), b INT, c DECIMAL(50,5), PRIMARY KEY (a, b))")
+    source.insert("t", (Decimal("1.20"), 1, Decimal("-99999.90000")))
+    source.commit()
+    source.run("ALTER TABLE t MODIFY a DECIMAL(45,3), MODIFY b DECIMAL(41,1), MODIFY c DECIMAL(10,5)")
+    row = (Decimal("1.200"), Decimal("1.0"), Decimal("-99999.90000"))
+    source.change("u", "t", row, row)
+    source.commit()
+    assert source.rows() == [("1.200", "1.0", row[2])]
+    source.run("ALTER TABLE t MODIFY c DECIMAL(9,5)")
+    with pytest.raises(DeliveryError, match="which may have changed values"):
+        source.commit()
+
+
+def test_generated_columns_stay_if_what_they_are_made_of_does(source: Source) -> None:
+    source.run("CREATE TABLE t (id INT PRIMARY KEY, a CHAR(5), b DECIMAL(5,2), g VARCHAR(9) AS (CONCAT(b)) STORED)")
+    source.insert("t", (1, "x", Decimal("1.50"), "1.50"))
+    source.run("ALTER TABLE t MODIFY a VARCHAR(5), ADD c INT")
+    source.commit()
+    assert source.rows() == [(1, "x", Decimal("1.50"), "1.50", None)]
+    source.run("ALTER TABLE t MODIFY b DECIMAL(6,3)")
+    with pytest.raises(DeliveryError, match="computed the generated column g of existing rows"):
+        source.commit()
+
+
 def test_the_last_change_of_a_key_wins(source: Source) -> None:
     keyed(source)
     source.change("u", "t", (1, "x"), (1, "y"))
@@ -98,10 +124,74 @@ def test_a_table_without_a_key_keeps_equal_rows_apart(source: Source) -> None:
         source.commit()
 
 
+@pytest.mark.parametrize(
+    ("definition", "statement"),
+    [
+        ("a INT UNIQUE, b INT", "ALTER TABLE t COMMENT 'unique, and NULL in several rows'"),
+        ("a INT NOT NULL, b INT, UNIQUE KEY u (a)", "ALTER TABLE t MODIFY a INT"),
+        ("a INT NOT NULL, b INT, UNIQUE KEY u (a)", "ALTER TABLE t DROP INDEX u, MODIFY a INT"),
+    ],
+)
+def test_a_key_that_tells_rows_apart_no_longer_is_none(source: Source, definition: str, statement: str) -> None:
+    """Debezium keeps such a key."""
+    source.run(f"CREATE TABLE t ({definition})", statement)
+    table = source.tables.table("shop", "t")
+    assert table is not None
+    assert table.debezium.primary_key == ("a",)
+    source.insert("t", (None, 1), (None, 2), (None, 2))
+    source.commit()
+    source.change("u", "t", (None, 1), (None, 3))
+    source.commit()
+    assert source.rows() == [(None, 2), (None, 2), (None, 3)]
+
+
+def test_a_table_without_a_key_may_have_a_column_rowid(source: Source) -> None:
+    source.run("CREATE TABLE t (rowid INT, a INT)")
+    source.insert("t", (5, 1), (5, 2), (5, 2), (5, 2))
+    source.commit()
+    source.change("d", "t", (5, 2), None)
+    source.change("d", "t", (5, 1), None)
+    source.commit()
+    assert source.rows() == [(5, 2), (5, 2)]
+
+
+def test_a_date_that_no_calendar_has_is_a_null_of_a_table_without_a_key(source: Source) -> None:
+    source.run("CREATE TABLE t (a DATE, b INT)")
+    source.insert("t", ("0000-00-00", 1), (None, 1), ("2024-02-00", 1))
+    source.commit()
+    source.change("d", "t", ("0000-00-00", 1), None)
+    source.change("d", "t", (None, 1), None)
+    source.commit()
+    assert source.rows() == [(None, 1)]
+
+
+def test_a_masked_key_is_refused(source: Source) -> None:
+    source.run("CREATE TABLE t (a VARCHAR(9) PRIMARY KEY, b INT)")
+    source.change("c", "t", None, ("***", 1), masked=["a"])
+    with pytest.raises(DeliveryError, match=r"shop\.t: column a of its key is masked or truncated"):
+        source.commit()
+
+
+def test_a_new_row_takes_nothing_of_the_deleted_row_with_its_key(source: Source) -> None:
+    """An update of a key becomes a deleted and a new row, which may lack what ``NOBLOB`` leaves out."""
+    source.run("CREATE TABLE t (id INT PRIMARY KEY, a BLOB)")
+    source.insert("t", (1, b"one"), (2, b"two"))
+    source.commit()
+    source.change("d", "t", (2, UNAVAILABLE), None)
+    source.change("d", "t", (1, UNAVAILABLE), None)
+    source.change("c", "t", None, (2, UNAVAILABLE))
+    with pytest.raises(DeliveryError, match="the binlog leaves out columns"):
+        source.commit()
+    assert source.rows() == [(1, b"one"), (2, b"two")]
+
+
 def test_a_column_that_the_binlog_leaves_out_stays_as_it_is(source: Source) -> None:
     source.run("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(10), b INT)")
     source.insert("t", (1, "x", 1), (2, "y", 2))
     source.commit()
+    source.change("u", "t", (2, UNAVAILABLE, 2), (2, UNAVAILABLE, 3))
+    source.commit()
+    source.change("u", "t", (2, UNAVAILABLE, 3), (2, UNAVAILABLE, 2))
     source.change("u", "t", (1, UNAVAILABLE, 1), (1, UNAVAILABLE, 5))
     source.change("u", "t", (1, UNAVAILABLE, 5), (1, UNAVAILABLE, 6))
     source.insert("t", (3, "z", 3))
@@ -183,7 +273,14 @@ ALTERED: list[tuple[str, Any]] = [
     ("ALTER TABLE t MODIFY a VARCHAR(10) FIRST", [("x", 1), (None, 2)]),
     ("ALTER TABLE t ADD INDEX (a)", TWO),
     ("ALTER TABLE t DROP PRIMARY KEY", TWO),
-    ("ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE hidden", "EXCHANGE PARTITION has moved rows"),
+    ("ALTER TABLE t MODIFY a VARCHAR(10) NOT NULL", "column a has become NOT NULL, and existing rows have NULL"),
+    ("ALTER TABLE t MODIFY a VARCHAR(10) AS (CONCAT(id)) STORED", "computed the generated column a of existing rows"),
+    ("ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE hidden", "EXCHANGE PARTITION has moved or removed rows"),
+    ("ALTER TABLE t DROP PARTITION p0", "DROP PARTITION has moved or removed rows"),
+    ("ALTER TABLE t TRUNCATE  PARTITION ALL", "TRUNCATE PARTITION has moved or removed rows"),
+    ("ALTER TABLE t DISCARD PARTITION p0 TABLESPACE", "DISCARD PARTITION P0 TABLESPACE has moved or removed rows"),
+    ("ALTER IGNORE TABLE t ADD UNIQUE (a)", "ALTER IGNORE TABLE has moved or removed rows"),
+    ("ALTER IGNORE TABLE t ADD INDEX (a)", TWO),
     ("RENAME TABLE hidden TO t2", "hidden, which is not captured, was renamed to it"),
 ]  # fmt: skip
 
