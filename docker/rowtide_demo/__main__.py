@@ -19,18 +19,21 @@ __all__ = ["main"]
 )
 @click.option("--keep", is_flag=True, help="Keep everything running at the end, until Ctrl-C.")
 @click.option("--canal", is_flag=True, help="Show rowtide canal: Canal's messages in Kafka, and tables made of them.")
-def main(rows: int, *, keep: bool, canal: bool) -> None:
+@click.option("--avro", is_flag=True, help="Write the records in Avro, with a schema registry.")
+def main(rows: int, *, keep: bool, canal: bool, avro: bool) -> None:
     """Show the whole way of a shop's tables from MySQL through Kafka to Delta tables, and prove that nothing is lost.
 
     Starts MySQL and Kafka, fills the tables, runs rowtide (first the snapshot, then streaming while the tables change),
     builds Delta tables from the topics with Spark, and compares every column of every table with MySQL. At the end, or
     after Ctrl-C, all programs are stopped and their data is removed.
     """
+    if canal and avro:
+        raise click.UsageError("--canal and --avro cannot be used together: Canal's messages are JSON")
     with interruptible() as interruption:
         try:
             from rowtide_demo.scenario import run  # noqa: PLC0415 - slow; the signal handlers are installed first
 
-            code = run(rows, keep=keep, canal=canal, interruption=interruption)
+            code = run(rows, keep=keep, canal=canal, avro=avro, interruption=interruption)
         except Interrupted:
             code = interruption.exit_code
     sys.exit(code)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rowtide_demo.shop.schema import DATABASE
 
 if TYPE_CHECKING:
-    from rowtide_stack import Kafka, MySQL
+    from rowtide_stack import Kafka, MySQL, Registry
 
 __all__ = ["PREFIX", "canal_files", "create_account", "properties"]
 
@@ -42,10 +42,19 @@ exactly.once.source.support = enabled
 """
 
 
-def properties(mysql: "MySQL", kafka: "Kafka") -> str:
-    """The text of the configuration file."""
-    return _PROPERTIES.format(
-        prefix=PREFIX, mysql=mysql, kafka=kafka, user=_USER, password=_PASSWORD, database=DATABASE
+_AVRO = """\
+key.converter = io.confluent.connect.avro.AvroConverter
+key.converter.schema.registry.url = {registry.url}
+value.converter = io.confluent.connect.avro.AvroConverter
+value.converter.schema.registry.url = {registry.url}
+"""
+
+
+def properties(mysql: "MySQL", kafka: "Kafka", registry: "Registry | None") -> str:
+    """The text of the configuration file; with a schema registry, records are in Avro."""
+    text = _PROPERTIES + ("" if registry is None else _AVRO)
+    return text.format(
+        prefix=PREFIX, mysql=mysql, kafka=kafka, registry=registry, user=_USER, password=_PASSWORD, database=DATABASE
     )
 
 

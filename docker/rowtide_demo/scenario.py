@@ -22,7 +22,7 @@ from rowtide_demo.shop.schema import Sizes
 from rowtide_demo.steps import keep_running
 from rowtide_demo.steps.canal import change_with_canal, load_with_canal, prove_with_canal
 from rowtide_demo.steps.context import Context
-from rowtide_demo.steps.preparation import check, fetch_programs, fill_shop, start_servers
+from rowtide_demo.steps.preparation import check, fetch_programs, fill_shop, start_registry, start_servers
 from rowtide_demo.steps.results import Results
 from rowtide_demo.steps.streaming import change, snapshot
 from rowtide_demo.steps.tables import make_tables, prove
@@ -34,20 +34,21 @@ _STEPS, _STEPS_WITH_CANAL = 8, 6
 _ROOT = Path(__file__).parents[2]
 
 
-def run(rows: int, *, keep: bool, canal: bool, interruption: Interruption) -> int:
+def run(rows: int, *, keep: bool, canal: bool, avro: bool, interruption: Interruption) -> int:
     """Run the demo and stop everything that it has started; returns the exit code.
 
     Args:
         rows: the initial number of rows.
         keep: keep everything running at the end.
         canal: show ``rowtide canal`` instead of ``rowtide run``.
+        avro: write the records in Avro, with a schema registry.
         interruption: the signal that interrupts the demo.
     """
     screen = Screen(Console(), _STEPS_WITH_CANAL if canal else _STEPS)
     folder = Path(tempfile.mkdtemp(prefix="rowtide-demo-"))
     code = 1
     try:
-        code = _run_and_stop(screen, interruption, folder, rows, keep=keep, canal=canal)
+        code = _run_and_stop(screen, interruption, folder, rows, keep=keep, canal=canal, avro=avro)
     finally:
         interruption.hold()
         if code in (0, interruption.exit_code):
@@ -56,7 +57,7 @@ def run(rows: int, *, keep: bool, canal: bool, interruption: Interruption) -> in
 
 
 def _run_and_stop(
-    screen: Screen, interruption: Interruption, folder: Path, rows: int, *, keep: bool, canal: bool
+    screen: Screen, interruption: Interruption, folder: Path, rows: int, *, keep: bool, canal: bool, avro: bool
 ) -> int:
     started = time.monotonic()
     try:
@@ -68,7 +69,7 @@ def _run_and_stop(
                 if canal:
                     _run_canal(context, keep=keep)
                 else:
-                    _run_steps(context, keep=keep)
+                    _run_steps(context, keep=keep, avro=avro)
             finally:
                 interruption.hold()
                 screen.print("Stopping everything ...", style="dim")
@@ -120,14 +121,15 @@ def _run_canal(context: Context, *, keep: bool) -> None:
     worker.stop()
 
 
-def _run_steps(context: Context, *, keep: bool) -> None:
+def _run_steps(context: Context, *, keep: bool, avro: bool) -> None:
     screen = context.screen
     screen.print("The demo of rowtide: a shop in MySQL, its changes in Kafka, and equal tables in Spark.", style="bold")
-    fetch_programs(context, spark=True)
+    fetch_programs(context, spark=True, avro=avro)
     mysql, kafka = start_servers(context)
+    registry = start_registry(context) if avro else None
     fill_shop(context, mysql)
-    check(context, mysql, kafka)
-    with TopicWatch(kafka.bootstrap, PREFIX) as watch:
+    check(context, mysql, kafka, registry)
+    with TopicWatch(kafka.bootstrap, PREFIX, None if registry is None else registry.url) as watch:
         worker = snapshot(context, watch)
         change(context, mysql, worker, watch)
     make_tables(context)
@@ -136,6 +138,6 @@ def _run_steps(context: Context, *, keep: bool) -> None:
     context.results.show(screen)
     screen.print()
     if keep:
-        screen.print(keep_running.instructions(context, mysql, kafka, os.getpid()))
+        screen.print(keep_running.instructions(context, mysql, kafka, registry, os.getpid()))
         _keep(context, worker)
     worker.stop()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import rowtide
 from rowtide_demo.errors import DemoError
 
 if TYPE_CHECKING:
@@ -24,15 +25,21 @@ _SAMPLE = 20  # the delay of every 20th record is measured: finding the timestam
 class TopicWatch:
     """Reads all table topics of a prefix from their first record on, in a thread, until the end of ``with``.
 
+    Args:
+        bootstrap: the addresses of Kafka.
+        prefix: ``topic.prefix``.
+        registry: the URL of the schema registry of records in Avro; ``None`` for JSON.
+
     Attributes:
         seen: number of records, by table and operation (``r``, ``c``, ``u``, ``d``, ``tombstone``).
         delays: seconds between the commit in MySQL and the consumption here, for a sample of the streamed records.
         bytes: total size of keys and values.
     """
 
-    def __init__(self, bootstrap: str, prefix: str) -> None:
+    def __init__(self, bootstrap: str, prefix: str, registry: str | None = None) -> None:
         from confluent_kafka import Consumer  # noqa: PLC0415 - an extra
 
+        self._decoder = None if registry is None else rowtide.Decoder(registry)
         self.seen: Counter[tuple[str, str]] = Counter()
         self.delays: list[float] = []
         self.bytes = 0
@@ -90,6 +97,8 @@ class TopicWatch:
             self._failure = error
         finally:
             self._consumer.close()
+            if self._decoder is not None:
+                self._decoder.close()
 
     def _discover_topics(self) -> None:
         """Assign topics that have been created since the last look-up."""
@@ -109,13 +118,23 @@ class TopicWatch:
     def _count(self, message: "Message") -> None:
         topic, value = message.topic() or "", message.value()
         self.bytes += len(message.key() or b"") + len(value or b"")
-        kind = operation(value)
+        if self._decoder is None:
+            kind, committed = operation(value), None
+        else:
+            change = self._decoder.decode_message(message)
+            kind, committed = ("tombstone", None) if change is None else (change.op, change.timestamp)
         table = topic[len(self._prefix) + 1 :].partition(".")[2]
         self.seen[table, kind] += 1
         if value is not None and kind != "r" and self.seen.total() % _SAMPLE == 0:
-            committed = _COMMITTED.search(value, value.rfind(b'"source":{'))
-            if committed:
-                self.delays.append(time.time() - int(committed[1]) / 1_000_000)
+            seconds = commit_seconds(value) if committed is None else committed.timestamp()
+            if seconds is not None:
+                self.delays.append(time.time() - seconds)
+
+
+def commit_seconds(value: bytes) -> float | None:
+    """The time of the commit of a record in JSON, since the epoch."""
+    found = _COMMITTED.search(value, value.rfind(b'"source":{'))
+    return int(found[1]) / 1_000_000 if found else None
 
 
 def operation(value: bytes | None) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -16,7 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
 
+import rowtide
 from tests.support.source_tree import ROOT
 
 DEMO = ROOT / "docker/demo"
@@ -98,6 +102,74 @@ def test_the_tables_are_equal_and_everything_is_removed(short_path: Path) -> Non
     assert "What to try next" in output
     assert survivors(mark) == []
     assert list(short_path.iterdir()) == []
+
+
+_OTHER_READER = """
+const { SchemaRegistry, SchemaType } = require("@kafkajs/confluent-schema-registry");
+// JavaScript's numbers have 53 bits, and Debezium's ts_ns has more.
+const long = require("avsc").types.LongType.__with({
+  fromBuffer: (bytes) => bytes.readBigInt64LE(),
+  toBuffer: (number) => { const bytes = Buffer.alloc(8); bytes.writeBigInt64LE(number); return bytes; },
+  fromJSON: BigInt,
+  toJSON: String,
+  isValid: (number) => typeof number === "bigint",
+  compare: (one, other) => (one === other ? 0 : one < other ? -1 : 1),
+});
+const registry = new SchemaRegistry({ host: process.argv[2] }, { [SchemaType.AVRO]: { registry: { long } } });
+const lines = require("fs").readFileSync(0, "utf8").trim().split("\\n");
+(async () => {
+  for (const line of lines) {
+    const [key, value] = await Promise.all(line.split(" ").map((one) => registry.decode(Buffer.from(one, "base64"))));
+    console.log(JSON.stringify([key.sku, value.op, value.after && value.after.name, value.source.table]));
+  }
+})();
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.spark
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed (Debian: npm)")
+def test_records_in_avro_are_read_by_a_client_of_another_language(short_path: Path, tmp_path: Path) -> None:
+    install = ["npm", "install", "--silent", "--no-audit", "--no-fund", "@kafkajs/confluent-schema-registry@4.1.0"]
+    subprocess.run(install, cwd=tmp_path, check=True)
+    (tmp_path / "read.js").write_text(_OTHER_READER)
+    with demo(short_path, "--rows", "2000", "--avro", "--keep") as (process, _):
+        assert process.stdout is not None
+        output = ""
+        while "Ctrl-C here" not in output and (line := process.stdout.readline()):
+            output += line
+        assert "rows, NULLs and checksums are equal" in output, output
+        (kafka,) = re.findall(r"Kafka     (\S+), topics", output)
+        (registry,) = re.findall(r"registry  (\S+)/subjects", output)
+        records = products(kafka)
+        lines = "\n".join(" ".join(base64.b64encode(side).decode() for side in record) for record in records)
+        read = subprocess.run(
+            ["node", "read.js", registry], cwd=tmp_path, input=lines, capture_output=True, text=True, check=False
+        )
+        assert read.returncode == 0, read.stderr
+        found = [json.loads(line) for line in read.stdout.splitlines()]
+        with rowtide.Decoder(registry) as decoder:
+            changes = [decoder.decode("shop.shop.products", *record) for record in records]
+        expected = [
+            [one.key["sku"], one.op, one.after and one.after["name"], one.table] for one in changes if one and one.key
+        ]
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=180)
+    assert len(found) >= 20
+    assert found == expected
+
+
+def products(kafka: str) -> list[tuple[bytes, bytes]]:
+    """Keys and values of the records of the products that have a row."""
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": "reader", "auto.offset.reset": "earliest"})
+    try:
+        consumer.subscribe(["shop.shop.products"])
+        found: list[tuple[bytes, bytes]] = []
+        while messages := consumer.consume(1000, timeout=10):
+            found += [(one.key(), one.value()) for one in messages if one.error() is None and one.value() is not None]
+    finally:
+        consumer.close()
+    return found
 
 
 @pytest.mark.servers

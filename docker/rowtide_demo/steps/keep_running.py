@@ -3,7 +3,7 @@
 import shlex
 from pathlib import Path
 
-from rowtide_stack import Kafka, MySQL
+from rowtide_stack import Kafka, MySQL, Registry
 from rowtide_stack.programs import catalogue
 from rowtide_stack.runners.runner import provider
 
@@ -29,7 +29,7 @@ def write_scripts(context: Context, mysql: MySQL) -> list[tuple[str, str]]:
     return [(str(folder / name), what) for name, _, what in scripts]
 
 
-def instructions(context: Context, mysql: MySQL, kafka: Kafka, pid: int) -> str:
+def instructions(context: Context, mysql: MySQL, kafka: Kafka, registry: Registry | None, pid: int) -> str:
     """How to use the running servers, and how to stop them."""
     lines = ["Everything is still running. Change a row, then update the tables:", ""]
     lines += [f"  {path:<44} {what}" for path, what in write_scripts(context, mysql)]
@@ -37,6 +37,7 @@ def instructions(context: Context, mysql: MySQL, kafka: Kafka, pid: int) -> str:
         "",
         f"  MySQL     {mysql.host}:{mysql.port}, user {mysql.user}, password {mysql.password}, database shop",
         f"  Kafka     {kafka.bootstrap}, topics shop.shop.customers ...",
+        *([] if registry is None else [f"  registry  {registry.url}/subjects"]),
         f"  rowtide   configuration {context.config}, log {context.log('run')}",
         f"  web       http://127.0.0.1:{context.web_port}/health and /metrics",
         f"  tables    {context.folder / 'tables'} (Delta Lake)",
@@ -54,6 +55,7 @@ def next_steps(root: Path) -> str:
         "What to try next:\n"
         f"  {shown} --keep            the same, and everything keeps running\n"
         f"  {shown} --rows 20000      a smaller shop\n"
+        f"  {shown} --avro            records in Avro, with a schema registry\n"
         f"  {shown} --canal           the server for Canal's clients\n"
         "  docs/start.md                 rowtide step by step, and with your own servers"
     )

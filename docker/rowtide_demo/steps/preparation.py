@@ -1,6 +1,6 @@
 """The first steps: download the programs, start the servers, fill the shop, check the configuration."""
 
-from rowtide_stack import Kafka, MySQL, Server
+from rowtide_stack import Kafka, MySQL, Registry, Server
 from rowtide_stack.programs import catalogue
 from rowtide_stack.runners.runner import provider
 
@@ -9,15 +9,16 @@ from rowtide_demo.shop.loading import load
 from rowtide_demo.shop.schema import TABLES
 from rowtide_demo.steps.context import Context
 
-__all__ = ["UTC", "check", "fetch_programs", "fill_shop", "start_servers"]
+__all__ = ["UTC", "check", "fetch_programs", "fill_shop", "start_registry", "start_servers"]
 
 UTC = "SET time_zone = '+00:00'"
 """Executed in every session, so that TIMESTAMP values are written and read as they are stored."""
 
 
-def fetch_programs(context: Context, *, spark: bool) -> None:
-    """Download the programs that are not in the cache, those of Spark only if it is needed."""
-    local = ["kafka", "mysql"] if provider() == "local" else []
+def fetch_programs(context: Context, *, spark: bool, avro: bool = False) -> None:
+    """Download the programs that are not in the cache, those of Spark and the registry only if they are needed."""
+    servers = ["kafka", "mysql", *(["registry"] if avro else [])]
+    local = servers if provider() == "local" else []
     with context.screen.step("programs") as step:
         for name in ["java", *local, *(["spark"] if spark else [])]:
             step.update(name)
@@ -40,6 +41,14 @@ def start_servers(context: Context) -> tuple[MySQL, Kafka]:
     return mysql, kafka
 
 
+def start_registry(context: Context) -> Registry:
+    """Start a schema registry, which is stopped with the context."""
+    registry = Registry()
+    context.stack.enter_context(registry)
+    context.stack.callback(_keep_log, context, registry)
+    return registry
+
+
 def _keep_log(context: Context, server: Server) -> None:
     context.log(server.name).write_text(server.log())
 
@@ -59,9 +68,9 @@ def fill_shop(context: Context, mysql: MySQL) -> None:
         step.result = f"{total:,} rows in {len(TABLES)} tables"
 
 
-def check(context: Context, mysql: MySQL, kafka: Kafka) -> None:
+def check(context: Context, mysql: MySQL, kafka: Kafka, registry: Registry | None) -> None:
     """Write the configuration and run ``rowtide check``."""
-    context.config.write_text(properties(mysql, kafka))
+    context.config.write_text(properties(mysql, kafka, registry))
     with context.screen.step("check") as step:
         context.finish(context.start("rowtide check", [context.rowtide, "check", context.config]))
         step.result = "rowtide check: " + context.log("check").read_text().splitlines()[-1]
