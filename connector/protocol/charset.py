@@ -7,6 +7,7 @@ Invalid data never raises: it becomes ``?`` or, in the Unicode character sets, U
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
@@ -53,6 +54,22 @@ def charset_of_collation(collation: int) -> str:
     if name is None:
         raise UnsupportedEvent(f"unknown collation {collation}: neither MySQL 9.7 nor MariaDB 11.4 has it")
     return charset_of(name)
+
+
+@cache
+def ambiguous_characters(charset: str) -> frozenset[str]:
+    """Return the characters that more than one byte sequence of a character set stands for.
+
+    A server that looks for such a character looks for one of these sequences, so it may miss a row that has it. Most
+    are ``?`` and U+FFFD, which stand for bytes without a character.
+    """
+    decode = charset_decoder(charset)
+    single = [bytes([byte]) for byte in range(256)]
+    high = single[128:]
+    pairs = [first + second for first in high for second in single]
+    triples = [b"\x8f" + first + second for first in high for second in high]  # EUC
+    numbers = Counter(text for text in map(decode, [*single, *pairs, *triples]) if len(text) == 1)
+    return frozenset({"\ufffd", *(text for text, number in numbers.items() if number > 1)})
 
 
 def character_table(decode: Decoder) -> str | None:

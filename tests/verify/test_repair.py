@@ -38,6 +38,10 @@ def source_table(key: str) -> Any:
         ("INT", "sx", None),
         ("FLOAT", "f1.5", None),
         ("DATE", "i99999999", None),
+        ("VARCHAR(9) CHARACTER SET cp932", "s中", "s中"),
+        ("VARCHAR(9) CHARACTER SET cp932", "s髙", None),  # FBFC or EEE0: the server looks for one of them
+        ("VARCHAR(9) CHARACTER SET sjis", "sa\\b", None),
+        ("CHAR(9) CHARACTER SET ascii", "s?", None),  # MariaDB keeps bytes without a character
     ],
 )
 def test_a_key_is_looked_up_by_its_exact_texts(kind: str, text: str, exact: str | None) -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 
+from rowtide.connector.protocol.charset import ambiguous_characters
 from rowtide.connector.source.server_queries import quoted
 from rowtide.schema_history.model import Column
 
@@ -39,6 +40,8 @@ def _literal(column: Column, text: str) -> str | None:
         case "i" | "d" if kind == "decimal":
             return str(Decimal(value))
         case "s" if kind in _TEXTS and column.charset not in (None, "binary"):
+            if not ambiguous_characters(column.charset).isdisjoint(value):
+                return None
             try:
                 return f"_utf8mb4 x'{value.encode().hex()}'"
             except UnicodeEncodeError:
