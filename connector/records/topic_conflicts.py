@@ -26,7 +26,7 @@ class TopicGuard:
 
     def __init__(self, settings: PipelineSettings, tables: Tables) -> None:
         self._captures = CapturedNames(settings.tables, tables.exists).captures
-        self._tables = tables
+        self._tables, self._naming = tables, settings.naming
         self._names = TopicNames(settings.naming)
         for table in tables.names():
             self.register(table)
@@ -42,6 +42,11 @@ class TopicGuard:
     def release(self, table: TableId) -> None:
         """Release the topic of a table that was dropped or renamed."""
         self._names.release(table.database, table.table)
+
+    def topics(self) -> set[str]:
+        """The topics of all captured tables, before transforms."""
+        names, data_change = self._tables.names(), self._naming.data_change
+        return {data_change(one.database, one.table) for one in names if self._captures(one.database, one.table)}
 
     def topic(self, table: TableId) -> str:
         """The topic for the rows of a captured table.

@@ -40,7 +40,10 @@ def new_scan(
     form = snapshot_table(structure, settings, custom_query=False)
     row_keys = RowKeys(structure, (row_key(structure) or key).columns, settings, topics)
     try:
-        requested = RequestedKeys(table.key_names, table.keys, structure, form, row_keys) if table.keys else None
+        requested = None
+        if table.keys:
+            others = topics.topics() - {form.topic}
+            requested = RequestedKeys(table.key_names, table.keys, structure, form, row_keys, others)
     except ValueError as error:
         raise NoUsableKey(f"its rows cannot be read by their keys: {error}") from None
     return Scan(

@@ -6,14 +6,16 @@ bytes as hexadecimal digits, a date or time in ISO 8601 (TIMESTAMP in UTC), a TI
 
 import logging
 import re
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
+from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.canonical import value_text
 from rowtide.connector.records.lossy_conversions import may_name_another_row
-from rowtide.connector.rows.text_protocol_rows import Rows
 from rowtide.connector.snapshot.chunks.key_condition import clock_text, key_condition
 from rowtide.connector.snapshot.chunks.key_ranges import row_key
+from rowtide.connector.snapshot.incremental.keys.deletions import key_row, misdirection
 from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
 from rowtide.connector.snapshot.records import SnapshotTable
 from rowtide.schema_history.model import Column, Table
@@ -22,21 +24,13 @@ log = logging.getLogger(__name__)
 
 KeyTexts = tuple[str, ...]
 
-_NULL = b"\xfb"
 _INTEGER, _HEX = re.compile(r"-?\d{1,20}"), re.compile(r"(?:[0-9a-f]{2})*")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(?:\+00:00)?)?")
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
 _BYTES = frozenset({"varbinary", "tinyblob", "blob", "mediumblob", "longblob", "binary"})
 _TIMES = frozenset({"date", "datetime", "timestamp"})
-_NEUTRAL = {
-    **dict.fromkeys((*_INTEGERS, "decimal", "float", "double"), b"0"),
-    "year": b"1970",
-    "date": b"1970-01-01",
-    "datetime": b"1970-01-01 00:00:01",
-    "timestamp": b"1970-01-01 00:00:01",
-    "time": b"00:00:00",
-    "json": b"{}",
-}
+_VARIANTS = 8
+"""So many values of the other columns tell whether a record of deletion depends on them."""
 
 
 class RequestedKeys:
@@ -48,6 +42,7 @@ class RequestedKeys:
         structure: the table's structure.
         table: makes its records.
         row_keys: decodes the keys of its rows.
+        topics: those of other captured tables, before the transforms.
 
     Attributes:
         condition: the condition for the rows, as SQL.
@@ -63,6 +58,7 @@ class RequestedKeys:
         structure: Table,
         table: SnapshotTable,
         row_keys: RowKeys,
+        topics: Iterable[str] = (),
     ) -> None:
         key = row_key(structure)
         if key is None:
@@ -77,20 +73,24 @@ class RequestedKeys:
         if hidden := sorted({*columns} & {*changed}):
             raise ValueError(f"column {hidden[0]} of its key has a column converter")
         self._row_keys, self._table = row_keys, table
-        self._names = [column.name for column in structure.columns]
-        reader = row_keys.reader(self._names)
-        self._payloads: dict[KeyTexts, bytes] = {}  # of those that are deleted if they are gone
+        names_of_all = [column.name for column in structure.columns]
+        keys_reader, self._reader = row_keys.reader(names_of_all), table.reader(names_of_all)
+        self._rows: dict[KeyTexts, tuple[Any, ...]] = {}  # of those that are deleted if they are gone
+        misdirected: bool | None = None
         canonical = []
         for values in keys:
             given = dict(zip(names, values, strict=True))
             texts = tuple(given[name] for name in columns)
             literals = {one.name: _server_text(one, text) for one, text in zip(key.columns, texts, strict=True)}
-            payload = b"".join(_packed(literals.get(one.name, _absent(one))) for one in structure.columns)
-            (decoded,) = row_keys.of_rows([reader.row(payload)])
+            payload = key_row(structure.columns, literals)
+            (decoded,) = row_keys.of_rows([keys_reader.row(payload)])
             if (found := self.texts(decoded)) != texts:
                 raise ValueError(f"{list(texts)} is not how a key is written here: write {list(found)}")
-            if not self._ambiguous(texts, [one.name for one in key.columns]):
-                self._payloads[texts] = payload
+            if misdirected is None:
+                variants = [key_row(structure.columns, literals, variant) for variant in range(_VARIANTS)]
+                misdirected = self._is_misdirected(variants, topics)
+            if not misdirected and not self._ambiguous(texts, [one.name for one in key.columns]):
+                self._rows[texts] = self._reader.row(payload)
             canonical.append([value_text(value) for value in decoded])  # type: ignore[attr-defined]
         condition = key_condition(key.columns, canonical)
         if condition is None:
@@ -112,32 +112,28 @@ class RequestedKeys:
                 return True
         return False
 
+    def _is_misdirected(self, variants: Sequence[bytes], topics: Iterable[str]) -> bool:
+        """Whether a record of deletion cannot be made, or may concern another row: then none is sent."""
+        try:
+            self._reader.row(variants[0])
+            reason = misdirection(self._table, variants, topics)
+        except (ConnectorError, ValueError) as error:  # of a column converter or a transform
+            reason = str(error)
+        if reason is not None:
+            log.warning(
+                "%s: the rows are read again, and not deleted if they do not exist: %s", self._table.table.id, reason
+            )
+        return reason is not None
+
     @staticmethod
     def texts(key: Hashable) -> KeyTexts:
         """The texts of a key that was decoded from a row."""
         return tuple(value_text(value)[1:] for value in key)  # type: ignore[attr-defined]
 
-    def gone(self, found: Collection[Hashable]) -> dict[KeyTexts, bytes]:
-        """The keys that are not among those of rows, each with the row of its record of deletion, as a packet."""
+    def gone(self, found: Collection[Hashable]) -> dict[KeyTexts, tuple[Any, ...]]:
+        """The keys that are not among those of rows, each with the row of its record of deletion."""
         there = {self.texts(key) for key in found}
-        return {texts: payload for texts, payload in self._payloads.items() if texts not in there}
-
-    def rows(self, payloads: Collection[bytes]) -> Rows:
-        """The rows of records of deletion: they have their key only."""
-        reader = self._table.reader(self._names)
-        return [reader.row(payload) for payload in payloads]
-
-
-def _packed(value: bytes | None) -> bytes:
-    """A value in a packet of the text protocol."""
-    if value is None:
-        return _NULL
-    size = len(value)
-    if size < _NULL[0]:
-        return bytes([size]) + value
-    return (
-        b"\xfc" + size.to_bytes(2, "little") + value if size < 1 << 16 else b"\xfd" + size.to_bytes(3, "little") + value
-    )
+        return {texts: row for texts, row in self._rows.items() if texts not in there}
 
 
 def _server_text(column: Column, text: str) -> bytes:
@@ -165,20 +161,6 @@ def _server_text(column: Column, text: str) -> bytes:
     except (ValueError, OverflowError, InvalidOperation) as error:
         raise ValueError(f"{text!r:.100} is not a value of {column.name} ({column.column_type})") from error
     raise ValueError(f"{text!r:.100} is not a value of {column.name} ({column.column_type}), or it cannot be looked up")
-
-
-def _absent(column: Column) -> bytes | None:
-    """What stands for a column in a record of deletion: NULL, or in a NOT NULL column a value that means nothing."""
-    kind = column.data_type
-    if column.nullable:
-        return None
-    if kind == "bit":
-        return bytes(((column.length or 1) + 7) // 8)
-    if kind == "enum":
-        return column.labels[0].encode() if column.labels else None
-    if kind in _BYTES or column.charset is not None:
-        return bytes(column.length or 1) if kind == "binary" else b""
-    return _NEUTRAL.get(kind)
 
 
 def _fraction(digits: str, column: Column) -> str:

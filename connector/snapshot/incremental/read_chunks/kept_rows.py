@@ -67,8 +67,7 @@ def gone_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> Rows
     for block in read.blocks:
         found += keys.of_rows([reader.row(block.data)] if block.single else reader.rows(block.data)[0])
     changed = {*map(requested.texts, emitted)}
-    gone = requested.gone(found)
-    return requested.rows([payload for texts, payload in gone.items() if texts not in changed])
+    return [row for texts, row in requested.gone(found).items() if texts not in changed]
 
 
 def record_event(
