@@ -20,7 +20,6 @@ from rowtide.schema_history.model import Table
 log = logging.getLogger(__name__)
 
 _SHOWN = 20
-_ADJUSTED_YEARS = 1970, 2069
 _EXACT_DIGITS = 15
 _MAX_REPORTED = 10_000
 """For how many columns it is cached that the warning was given."""
@@ -291,17 +290,14 @@ def may_name_another_row(record: RecordColumn, text: str, settings: PipelineSett
         settings: of the pipeline.
     """
     traits = _traits(record, in_key=True)
-    year = int(text[:4]) if text[:4].isdecimal() else 0
     certain = {
-        OVERFLOW: not text.startswith("-"),
         ZERO_DATES: not traits.has_default and not text.startswith("1970-01-01"),
         ZERO_TIMESTAMPS: not traits.has_default and not text.startswith("1970-01-01"),
-        YEARS: not _ADJUSTED_YEARS[0] <= year <= _ADJUSTED_YEARS[1],
         LABELS: "\\" not in text,
         DOUBLES: sum(sign.isdecimal() for sign in text) <= _EXACT_DIGITS,
         **dict.fromkeys(
-            (NULLS, ZEROS, BOOLEANS, TIMESTAMP_KEYS), True
-        ),  # null is in no key, and the others keep rows apart
+            (NULLS, ZEROS, BOOLEANS, TIMESTAMP_KEYS, OVERFLOW, YEARS), True
+        ),  # null is in no key, key_condition finds rows of the last two, and the others keep rows apart
     }
     for conversion in active_conversions(ConversionSettings.of(settings)):
         if conversion.affects(traits) and not certain.get(conversion, False):

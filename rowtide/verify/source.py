@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.records.codecs.builder import table_schema
+from rowtide.connector.records.lossy_conversions import may_name_another_row
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.rows.text_protocol_rows import Rows
+from rowtide.connector.snapshot.chunks.key_condition import key_condition
 from rowtide.connector.snapshot.chunks.key_ranges import Bound, KeyRanges, row_key
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView, open_table_view
 from rowtide.connector.snapshot.records import SnapshotTable
@@ -63,6 +65,26 @@ class SourceTable:
     def id(self) -> TableId:
         """Its name."""
         return self.structure.id
+
+
+def keys_condition(table: SourceTable, keys: Sequence[Sequence[str]]) -> str | None:
+    """Return the condition for the rows of some keys, as SQL; ``None`` if the server may miss one of them.
+
+    Args:
+        table: the table.
+        keys: texts of the columns of the key of its records.
+    """
+    if table.hidden_key:
+        return None
+    places = {column.name: place for place, column in enumerate(table.key_columns)}
+    parts = [[key[places[column.name]] for column in table.key] for key in keys]
+    columns = {one.column.name: one for one in table.form.records.columns}
+    records = [columns[column.name] for column in table.key]
+    for part in parts:
+        pairs = zip(records, part, strict=True)
+        if any(may_name_another_row(record, text[1:], table.form.settings) is not None for record, text in pairs):
+            return None
+    return key_condition(table.key, parts, table.form.settings.rules.values)
 
 
 class Source:

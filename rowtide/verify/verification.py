@@ -21,7 +21,6 @@ from typing import Any, Literal
 
 from rowtide.connector.records.canonical import UNKNOWN
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot.chunks.key_condition import key_condition
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView
 from rowtide.decoder.decoder import Decoder
 from rowtide.schema_history.queries.column_changes import ColumnChange
@@ -40,7 +39,7 @@ from rowtide.verify.old_forms import described as form_change
 from rowtide.verify.positions import Order, Place, Server, ViewOrder, before
 from rowtide.verify.progress import Progress
 from rowtide.verify.repair import Repair, RepairError, exact_key
-from rowtide.verify.source import Source, SourceTable
+from rowtide.verify.source import Source, SourceTable, keys_condition
 from rowtide.verify.texts import Key, Texts
 from rowtide.verify.topic import Topic, TopicRecord
 
@@ -51,6 +50,8 @@ _REPAIRS = 3
 _KEYS = 500
 """Keys that are read again together."""
 _POLL_S = 0.5
+_RECORD_S = 30.0
+"""How long to wait for another record of rows that the connector has read again."""
 _COMMIT_S = 10.0
 """How long a transaction may be in the binlog before it is committed."""
 
@@ -164,6 +165,7 @@ class TableVerification:
         self._topics = {table.form.topic: None}
         self._omitted: set[str] = set()
         self._noted: dict[Key, list[str]] = {}
+        self._silent: set[Key] = set()  # of which the connector has sent no record, although they were requested
 
     def run(self, folder: Path) -> Result:
         """Verify the table; the file of its rows is in a folder.
@@ -343,7 +345,7 @@ class TableVerification:
         """Let the connector read the rows of differences again; return what then differs."""
         left = {tuple(one.key.values()): one for one in found}
         for _ in range(_REPAIRS):
-            keys = [key for key in left if self._is_repairable(key)]
+            keys = [key for key in left if key not in self._silent and self._is_repairable(key)]
             if not keys or not self._read_again(fold, topic, keys):
                 break
             others = [one for key, one in left.items() if key not in {*keys}]
@@ -355,6 +357,11 @@ class TableVerification:
             now = {tuple(one.key.values()): one for one in (*others, *again)}
             self.result.repaired += [one for key, one in left.items() if key not in now]
             left = now
+        if silent := self._silent & left.keys():
+            self.result.not_repaired = self.result.not_repaired or (
+                f"the connector sent no record of {len(silent):,} of these rows. Its log says why: it never deletes a "
+                "row if another one may have its key in its records"
+            )
         return list(left.values())
 
     def _send_again(self, fold: KeyedFold, topic: Topic, forms: OldForms) -> None:
@@ -394,13 +401,20 @@ class TableVerification:
         except RepairError as error:
             repair.problem = result.not_repaired = str(error)
             return False
-        limit = time.monotonic() + self._options.timeout_s
-        while any(len(fold.states(key)) == 1 for key in keys) and time.monotonic() < limit:
-            time.sleep(_POLL_S)
-            self._consume(topic, fold)
+        self._await_records(fold, topic, keys)
         for key in keys:
             self._forget(key)
         return True
+
+    def _await_records(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key]) -> None:
+        """Wait for the records of rows that were read again. Some have none: those that are never deleted."""
+        missing, last = len(keys), time.monotonic()
+        while missing and time.monotonic() < last + min(_RECORD_S, self._options.timeout_s):
+            time.sleep(_POLL_S)
+            self._consume(topic, fold)
+            before, missing = missing, sum(len(fold.states(key)) == 1 for key in keys)
+            last = time.monotonic() if missing < before else last
+        self._silent.update(key for key in keys if len(fold.states(key)) == 1)
 
     # --- rows that are read again ----------------------------------------------------------------------------------
 
@@ -443,9 +457,7 @@ class TableVerification:
 
     def _reread(self, keys: Sequence[Key]) -> tuple[dict[Key, Row], TableView]:
         """Read the rows of some keys again, in a view whose position is known. Without --where: a key has one row."""
-        places = {column.name: place for place, column in enumerate(self._table.key_columns)}
-        parts = [[key[places[column.name]] for column in self._table.key] for key in keys]
-        condition = None if self._table.hidden_key else key_condition(self._table.key, parts)
+        condition = keys_condition(self._table, keys)
         source, wanted = self.source, {*keys}
         view = source.view(self._table)
         try:

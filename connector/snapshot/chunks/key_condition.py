@@ -7,29 +7,66 @@ from decimal import Decimal
 
 from rowtide.connector.protocol.charset import ambiguous_characters
 from rowtide.connector.source.server_queries import quoted
+from rowtide.envelope.settings import ValueSettings
 from rowtide.schema_history.model import Column
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
 _BYTES = frozenset({"varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_FIRST_ADJUSTED, _CENTURY, _LAST_ADJUSTED, _YEARS = 1970, 2000, 2069, 100
 _LENGTH = re.compile(r"\((\d+)\)")
 
 
-def key_condition(columns: Sequence[Column], keys: Sequence[Sequence[str]]) -> str | None:
+def key_condition(
+    columns: Sequence[Column], keys: Sequence[Sequence[str]], settings: ValueSettings | None = None
+) -> str | None:
     """Return the condition for the rows of some keys; ``None`` if a key cannot be written exactly.
 
     Args:
         columns: the columns of the key.
         keys: for each key, the canonical texts of its values.
+        settings: by which records have the values, if these are the values of records: other values of the server
+            may be the same there.
     """
     conditions = []
     for key in keys:
-        literals = [_literal(column, text) for column, text in zip(columns, key, strict=True)]
-        if None in literals:
-            return None
-        pairs = zip(columns, literals, strict=True)
-        conditions.append("(" + " AND ".join(f"{quoted(one.name)} = {literal}" for one, literal in pairs) + ")")
+        terms = []
+        for column, text in zip(columns, key, strict=True):
+            literal = _literal(column, text)
+            if literal is None:
+                return None
+            other = None if settings is None else _other_value(column, text, settings)
+            name = quoted(column.name)
+            terms.append(f"{name} = {literal}" if other is None else f"{name} IN ({literal}, {other})")
+        conditions.append("(" + " AND ".join(terms) + ")")
     return " OR ".join(conditions)
+
+
+def value_in_records(column: Column, text: str, settings: ValueSettings) -> str:
+    """Return the canonical text of the value that records have for one of the server; see :func:`key_condition`."""
+    kind = column.data_type
+    if text[0] == "t" and kind in ("date", "datetime") and settings.enable_time_adjuster and int(text[1:5]) < _YEARS:
+        year = int(text[1:5])
+        return f"t{year + (_CENTURY if year < _FIRST_ADJUSTED % _YEARS else _CENTURY - _YEARS)}{text[5:]}"
+    if text[0] == "i" and kind == "bigint" and settings.bigint_unsigned_handling_mode == "long":
+        return f"i{(int(text[1:]) + (1 << 63)) % (1 << 64) - (1 << 63)}"
+    return text
+
+
+def _other_value(column: Column, text: str, settings: ValueSettings) -> str | None:
+    """Another value that is the same in records, as a literal.
+
+    ``enable.time.adjuster`` makes 2001 to 2069 of the years 1 to 69, and 1970 to 1999 of the years 70 to 99, and
+    ``bigint.unsigned.handling.mode=long`` negative numbers of those from 2^63.
+    """
+    kind = column.data_type
+    if text[0] == "t" and kind in ("date", "datetime") and settings.enable_time_adjuster:
+        year = int(text[1:5])
+        if _FIRST_ADJUSTED <= year <= _LAST_ADJUSTED and year != _CENTURY:
+            return _literal(column, f"t{year % _YEARS:04}{text[5:]}")
+    if text.startswith("i-") and kind == "bigint" and settings.bigint_unsigned_handling_mode == "long":
+        return str((1 << 64) + int(text[1:]))
+    return None
 
 
 def _literal(column: Column, text: str) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.canonical import value_text
 from rowtide.connector.records.lossy_conversions import may_name_another_row
-from rowtide.connector.snapshot.chunks.key_condition import clock_text, key_condition
+from rowtide.connector.snapshot.chunks.key_condition import clock_text, key_condition, value_in_records
 from rowtide.connector.snapshot.chunks.key_ranges import row_key
 from rowtide.connector.snapshot.incremental.keys.deletions import key_row, misdirection
 from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
@@ -63,6 +63,7 @@ class RequestedKeys:
         key = row_key(structure)
         if key is None:
             raise ValueError("the table has no key")
+        self._columns = key.columns
         columns = [column.name for column in key.columns]
         if sorted(names) != sorted(columns) or any(len(values) != len(names) for values in keys):
             raise ValueError(f"each key must have a value of {', '.join(columns)}")
@@ -84,15 +85,15 @@ class RequestedKeys:
             literals = {one.name: _server_text(one, text) for one, text in zip(key.columns, texts, strict=True)}
             payload = key_row(structure.columns, literals)
             (decoded,) = row_keys.of_rows([keys_reader.row(payload)])
-            if (found := self.texts(decoded)) != texts:
+            if (found := tuple(value_text(value)[1:] for value in decoded)) != texts:  # type: ignore[attr-defined]
                 raise ValueError(f"{list(texts)} is not how a key is written here: write {list(found)}")
             if misdirected is None:
                 variants = [key_row(structure.columns, literals, variant) for variant in range(_VARIANTS)]
                 misdirected = self._is_misdirected(variants, topics)
             if not misdirected and not self._ambiguous(texts, [one.name for one in key.columns]):
-                self._rows[texts] = self._reader.row(payload)
-            canonical.append([value_text(value) for value in decoded])  # type: ignore[attr-defined]
-        condition = key_condition(key.columns, canonical)
+                self._rows[self.texts(decoded)] = self._reader.row(payload)
+            canonical.append(self._canonical(decoded))
+        condition = key_condition(key.columns, canonical, table.settings.rules.values)
         if condition is None:
             raise ValueError(f"values of {', '.join(columns)} cannot be written exactly in a query")
         self.condition = condition
@@ -125,10 +126,14 @@ class RequestedKeys:
             )
         return reason is not None
 
-    @staticmethod
-    def texts(key: Hashable) -> KeyTexts:
-        """The texts of a key that was decoded from a row."""
-        return tuple(value_text(value)[1:] for value in key)  # type: ignore[attr-defined]
+    def _canonical(self, key: Hashable) -> list[str]:
+        values = self._table.settings.rules.values
+        pairs = zip(self._columns, key, strict=True)  # type: ignore[call-overload]
+        return [value_in_records(column, value_text(value), values) for column, value in pairs]
+
+    def texts(self, key: Hashable) -> KeyTexts:
+        """The texts of a key that was decoded from a row, as the key of its record has them."""
+        return tuple(text[1:] for text in self._canonical(key))
 
     def gone(self, found: Collection[Hashable]) -> dict[KeyTexts, tuple[Any, ...]]:
         """The keys that are not among those of rows, each with the row of its record of deletion."""

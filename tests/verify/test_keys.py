@@ -1,0 +1,72 @@
+"""How differing rows are read again: by keys that are those of the server, and how long records are awaited."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rowtide.connector.config.load import from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.snapshot.records import SnapshotTable
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import Table
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
+from rowtide.verify import verification
+from rowtide.verify.source import SourceTable, keys_condition
+from rowtide.verify.verification import Options, TableVerification
+from tests.support.configurations import PROPERTIES
+
+DEBEZIUM = {"rowtide.values": "debezium"}
+
+
+def source_table(kind: str, properties: Mapping[str, str]) -> SourceTable:
+    tables = Tables(Server(Flavor.MYSQL))
+    tables.apply(QueryEvent(f"CREATE TABLE t (k {kind} NOT NULL PRIMARY KEY)", "d", position=""))
+    structure = tables.table("d", "t")
+    assert isinstance(structure, Table)
+    settings = pipeline_settings(from_properties(PROPERTIES | properties), "run")
+    return SourceTable(structure, "", SnapshotTable(structure, settings), structure.columns, structure.columns, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties", "key", "condition"),
+    [
+        ("DATE", DEBEZIUM, "t2000-01-01", "(`k` = '2000-01-01')"),
+        ("DATE", DEBEZIUM, "t2024-01-01", "(`k` IN ('2024-01-01', '0024-01-01'))"),
+        ("DATETIME", DEBEZIUM, "t1999-01-01T10:00:00", "(`k` IN ('1999-01-01 10:00:00', '0099-01-01 10:00:00'))"),
+        ("DATE", {"rowtide.values": "exact"}, "t2024-01-01", "(`k` = '2024-01-01')"),
+        ("DATE", DEBEZIUM, "t1970-01-01", None),  # may be that of 0000-00-00
+        ("BIGINT UNSIGNED", DEBEZIUM, "i1", "(`k` = 1)"),
+        ("BIGINT UNSIGNED", DEBEZIUM, "i-1", "(`k` IN (-1, 18446744073709551615))"),
+        ("BIGINT UNSIGNED", {"rowtide.values": "exact"}, "i18446744073709551615", "(`k` = 18446744073709551615)"),
+    ],
+)
+def test_rows_are_looked_up_only_by_keys_that_are_those_of_the_server(
+    kind: str, properties: Mapping[str, str], key: str, condition: str | None
+) -> None:
+    """A row that was not found by the key of its records was taken for one that does not exist."""
+    assert keys_condition(source_table(kind, properties), [(key,)]) == condition
+
+
+def test_records_are_awaited_as_long_as_others_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that is never deleted has no record. Each of three rounds waited for it for the whole --timeout."""
+    now = 0.0
+    arrivals = {("i1",): 20.0, ("i2",): 45.0, ("i3",): float("inf")}
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(verification, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep, time=time.time))
+    fold: Any = SimpleNamespace(states=lambda key: [None] * (1 + (now >= arrivals[key])))
+    table = source_table("INT", {})
+    one: Any = TableVerification(
+        *(SimpleNamespace(), table, None, lambda _topics: None, None, Options(timeout_s=300.0), dict), exact=True
+    )
+    monkeypatch.setattr(one, "_consume", lambda _topic, _fold: None)
+    one._await_records(fold, None, [*arrivals])
+    assert (now, one._silent) == (75.0, {("i3",)})
