@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rowtide.verify.run import FindTable, Found
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_LONGEST = 366 * _UNITS["d"]
 _INTERRUPTED = 130
 _TERMINATED = 143
 
@@ -31,7 +32,10 @@ class _Interval(click.ParamType):
         match = re.fullmatch(r"([1-9]\d{0,6})([smhd])", str(value))
         if match is None:
             self.fail(f"{value!r} is no time: write 30m, 6h or 1d", param, ctx)
-        return int(match[1]) * _UNITS[match[2]]
+        seconds = int(match[1]) * _UNITS[match[2]]
+        if seconds > _LONGEST:
+            self.fail(f"{value} is more than a year", param, ctx)
+        return seconds
 
 
 @click.command()
@@ -290,12 +294,17 @@ def _verify(
         )
         stored = None if output is None else _tables_in(output, prefix, spark)
         if every is not None:
-            from rowtide.cli.connectors.verify_every import Proofs, Schedule, round_line  # noqa: PLC0415 - by need
+            from rowtide.cli.connectors.verify_every import (  # noqa: PLC0415 - by need
+                Proofs,
+                Schedule,
+                only_user,
+                round_line,
+            )
 
             interval, proofs, address = every
-            Schedule(Proofs(configuration.name, None if proofs is None else Path(proofs)), interval, show).run(
-                once, address
-            )
+            path = None if proofs is None else Path(proofs)
+            with only_user(path):
+                Schedule(Proofs(configuration.name, path), interval, show).run(once, address)
         results = list(once())
     except (ConnectorError, TablesError) as error:
         raise click.ClickException(str(error)) from None

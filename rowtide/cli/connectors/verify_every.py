@@ -1,11 +1,13 @@
 """``rowtide verify --every``: verifies again and again, keeps the last proof of each table, and serves metrics."""
 
+import fcntl
 import json
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,6 +30,7 @@ Round = Callable[[Collection[str]], Iterator[Found]]
 
 _FAILURES = (ConnectorError, TopicReadError, TablesError, pymysql.MySQLError, OSError, click.ClickException)
 _VERSION = 1
+_OUTCOMES = "equal", "undecided", "different"
 
 
 class Proofs:
@@ -54,13 +57,15 @@ class Proofs:
     def _load(self, path: Path) -> None:
         way_out = "name another file, or delete it to begin anew"
         try:
-            found = json.loads(path.read_text())
+            found = json.loads(path.read_text(encoding="utf-8"))
             connector, version = found["connector"], found["version"]
             self.tables, self.begun, self.ended = found["tables"], found["begun"], found["ended"]
             self.error = found["error"]
-            for one in (found["begun"], found["ended"], *(one["topic"]["checked"] for one in self.tables.values())):
-                float(one or 0)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            for moment in (self.begun, self.ended):
+                _text(moment or 0)
+            for sides in self.tables.values():
+                _check({"topic": sides["topic"], **sides}.values())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise click.ClickException(f"--proofs {path} cannot be read ({error!r}): {way_out}") from None
         if (connector, version) != (self.connector, _VERSION):
             raise click.ClickException(
@@ -75,9 +80,13 @@ class Proofs:
         text = json.dumps({**fields, "error": self.error, "tables": self.tables}, indent=2, ensure_ascii=False)
         temporary = self._path.with_name(self._path.name + ".new")
         try:
-            temporary.write_text(text)
+            with temporary.open("w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
             temporary.replace(self._path)
         except OSError as error:
+            temporary.unlink(missing_ok=True)
             raise click.ClickException(f"--proofs {self._path} cannot be written: {error.strerror or error}") from None
 
     def begin(self, interval_s: float) -> set[str]:
@@ -98,7 +107,7 @@ class Proofs:
         before = self.tables.get(result.table, {})
         now: dict[str, Any] = {"topic": _proof(result, before.get("topic"), begun)}
         if tables:
-            worst = max(tables, key=lambda one: ("equal", "undecided", "different").index(one.outcome))
+            worst = max(tables, key=lambda one: _OUTCOMES.index(one.outcome))
             now["table"] = _proof(worst, before.get("table"), begun)
         self.tables[result.table] = now
         self.store()
@@ -115,6 +124,45 @@ class Proofs:
             kept = {*seen}
             self.tables = {name: one for name, one in self.tables.items() if name in kept}
         self.store()
+
+
+@contextmanager
+def only_user(path: Path | None) -> Iterator[None]:
+    """Lock a file of proofs, so that no second command replaces what this one writes.
+
+    Raises:
+        click.ClickException: another command uses it, or it cannot be locked.
+    """
+    if path is None:
+        yield
+        return
+    lock = path.with_name(path.name + ".lock")
+    try:
+        stream = lock.open("a")
+    except OSError as error:
+        raise click.ClickException(
+            f"{lock} cannot be written, the lock of --proofs: {error.strerror or error}"
+        ) from None
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            reason = "another command uses it" if isinstance(error, BlockingIOError) else error.strerror or error
+            raise click.ClickException(f"--proofs {path} cannot be locked: {reason}. Name another file") from None
+        yield
+
+
+def _check(sides: Iterable[Mapping[str, Any]]) -> None:
+    """Raise ``TypeError``, ``KeyError`` or ``ValueError`` if proofs are damaged."""
+    for one in sides:
+        position = one["position"] or {}
+        moments = one["checked"], one["known"], one["proved"] or 0
+        numbers = one["differences"], one.get("repaired", 0), position.get("pos", 0), *one["rows"].values()
+        if one["outcome"] not in _OUTCOMES or not all(isinstance(number, int) for number in numbers):
+            raise ValueError(f"damaged: {one}"[:200])
+        _number(position.get("file", ""))
+        for moment in moments:
+            _text(moment)
 
 
 def _proof(result: Result | TableResult, before: Mapping[str, Any] | None, begun: float) -> dict[str, Any]:
@@ -178,14 +226,15 @@ class Schedule:
 
     @property
     def _next(self) -> float:
-        return (self._proofs.begun or 0.0) + self._interval
+        # A round did not begin later than now, whatever the clock said then.
+        return min(self._proofs.begun or 0.0, time.time()) + self._interval
 
     def _round(self, once: Round) -> None:
         proofs = self._proofs
-        done, results, error = proofs.begin(self._interval), list[Found](), None
+        done, results, error = set[str](), list[Found](), None
         self._running = True
         try:
-            begun = time.time()
+            done, begun = proofs.begin(self._interval), time.time()
             for found in once(done):
                 results.append(found)
                 proofs.add(found, begun)
@@ -198,7 +247,10 @@ class Schedule:
             error = problem.message if isinstance(problem, click.ClickException) else str(problem)
         finally:
             self._running = False
-        proofs.end(error, None if error else {*done, *(result.table for result, _ in results)})
+        try:
+            proofs.end(error, None if error else {*done, *(result.table for result, _ in results)})
+        except click.ClickException as problem:  # the disk may have room in the next round
+            proofs.error = error = error or problem.message
         self._rounds["failed" if error else "finished"] += 1
         self._show(results, error, max(self._next, time.time()))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import signal
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -13,7 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from rowtide.cli import main
-from rowtide.cli.connectors.verify_every import Proofs, Schedule
+from rowtide.cli.connectors import verify_every
+from rowtide.cli.connectors.verify_every import Proofs, Schedule, only_user
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.connection import DatabaseUnreachableError
@@ -150,6 +153,7 @@ def test_a_file_that_cannot_be_used_is_named(text: str, reason: str, tmp_path: P
     [
         (["--every", "6 hours"], "is no time: write 30m, 6h or 1d"),
         (["--every", "0s"], "is no time"),
+        (["--every", "9999999d"], "9999999d is more than a year"),
         (["--proofs", "x"], "belong to --every"),
         (["--dry-run"], "belong to --repair"),
     ],
@@ -162,9 +166,87 @@ def test_wrong_options_are_refused(options: list[str], reason: str, tmp_path: Pa
     assert reason in found.output
 
 
-@pytest.mark.parametrize("tables", ["[]", '{"shop.a": {}}', '{"shop.a": {"topic": {"checked": "x"}}}'])
-def test_damaged_proofs_are_refused(tables: str, tmp_path: Path) -> None:
+def stored(**changes: Any) -> dict[str, Any]:
+    """A file of proofs with one table, of whose topic some fields are others."""
+    proofs = Proofs("c", None)
+    proofs.add((result("shop.a"), ()), 5.0)
+    topic = proofs.tables["shop.a"]["topic"] | changes
+    return {"connector": "c", "version": 1, "begun": 1, "ended": None, "error": None, "tables": {"a": {"topic": topic}}}
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        stored() | {"tables": []},
+        stored() | {"tables": {"shop.a": {}}},
+        stored() | {"begun": 1e300},
+        stored() | {"ended": "x"},
+        stored(checked="x"),
+        stored(checked=None),
+        stored(known=None),
+        stored(proved=-1e300),
+        stored(outcome="x"),
+        stored(differences="1"),
+        stored(rows={"source": None}),
+        stored(rows=5),
+        stored(position=5),
+        stored(position={"file": 5, "pos": 4}),
+        stored(position={"file": "a.1", "pos": "x"}),
+        stored(repaired=None),
+    ],
+)
+def test_damaged_proofs_are_refused(damaged: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "proofs"
-    path.write_text(f'{{"connector": "c", "version": 1, "begun": 1, "ended": null, "error": null, "tables": {tables}}}')
+    path.write_text(json.dumps(stored()))
+    assert [*Proofs("c", path).tables] == ["a"]
+    path.write_text(json.dumps(damaged))
     with pytest.raises(click.ClickException, match="cannot be read"):
         Proofs("c", path)
+
+
+def test_a_second_command_cannot_use_the_file_of_proofs(tmp_path: Path) -> None:
+    """Each wrote the file without the proofs of the other."""
+    path = tmp_path / "proofs"
+    with only_user(path), pytest.raises(click.ClickException, match="another command uses it"), only_user(path):
+        pass
+    with only_user(path), only_user(None):
+        pass
+    with (
+        pytest.raises(click.ClickException, match=r"no/proofs.lock cannot be written"),
+        only_user(tmp_path / "no/proofs"),
+    ):
+        pass
+
+
+def test_a_full_disk_fails_the_round_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended the command, and left a part of a file."""
+    proofs = Proofs("shop", tmp_path / "proofs")
+    schedule, full = Schedule(proofs, 0, shown), iter([True] * 3 + [False] * 9)
+
+    def fsync(_number: int) -> None:
+        if next(full):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    rounds(schedule, [(result("d.t"), ())])
+    assert capsys.readouterr().out.splitlines() == [
+        f"error: --proofs {tmp_path}/proofs cannot be written: No space left on device",
+        f"error: --proofs {tmp_path}/proofs cannot be written: No space left on device",
+        "error: None",
+    ]
+    assert [one.name for one in tmp_path.iterdir()] == ["proofs"]
+    assert [*Proofs("shop", tmp_path / "proofs").tables] == ["d.t"]
+
+
+def test_the_next_round_is_not_later_because_the_clock_goes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was awaited until the clock said again what it had said."""
+    proofs = Proofs("shop", None)
+    proofs.begin(3600)
+    proofs.end(None)
+    monkeypatch.setattr(verify_every.time, "time", lambda: 1000.0)
+    _status, health = Schedule(proofs, 3600, shown).health()
+    assert json.loads(health)["next_round"] == "1970-01-01 01:16:40 UTC"
