@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 
 import pymysql
@@ -16,6 +17,7 @@ from rowtide.connector.config.model import JsonConverterConfig, ProtobufConverte
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.wiring import history_source, offset_store
 from rowtide.connector.records.canonical import shown
+from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.source.server_queries import DENIED
 from rowtide.decoder.decoder import Decoder
 from rowtide.errors import ConnectorError
@@ -27,6 +29,8 @@ from rowtide.verify.comparison import Difference
 from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import Row
 from rowtide.verify.old_forms import described as form_change
+from rowtide.verify.pace import Pace
+from rowtide.verify.parallel import in_parallel
 from rowtide.verify.positions import Place
 from rowtide.verify.progress import Progress
 from rowtide.verify.repair import Repair
@@ -45,7 +49,7 @@ _ERRORS = (ConnectorError, TopicReadError, pymysql.MySQLError, OSError, sqlite3.
 
 def verified(
     config: Configuration,
-    decoder: Decoder,
+    decoder: Callable[[], Decoder],
     options: Options,
     tables: Sequence[str] = (),
     folder: Path | None = None,
@@ -54,12 +58,13 @@ def verified(
     *,
     load: float = 1.0,
     done: Collection[str] = (),
+    parallel: int = 1,
 ) -> Iterator[tuple[Result, Sequence[TableResult]]]:
-    """Verify tables one after the other, and yield their results: for the topics, and for each Spark table of them.
+    """Verify tables, and yield the results of each when it is verified: for its topics, and for their Spark tables.
 
     Args:
         config: the configuration of the connector.
-        decoder: decodes its records.
+        decoder: makes decoders of its records, one for each table that is verified at the same time.
         options: what to compare.
         tables: the names of the tables, ``database.table``; none for all that are captured.
         folder: where files of rows are; by default a temporary folder.
@@ -67,6 +72,7 @@ def verified(
         repair: sends signals that repair differences of topics; ``None`` to repair nothing.
         load: the part of the time in which chunks are read from the server.
         done: the names of tables that are not verified again.
+        parallel: how many tables are verified at the same time, each with its own connections.
 
     Raises:
         Undecided: nothing can be compared.
@@ -86,69 +92,122 @@ def verified(
             "with rowtide.values=debezium, a snapshot and the stream spell some values in two ways, "
             "which only schemas tell: without value.converter.schemas.enable=true they cannot be compared"
         )
-    source = Source(config, settings, load)
+    pace = Pace(load)
+    source = Source(config, settings, pace)
     try:
         captured = source.captured()
         missing = _missing(captured, tables) or _missing(captured, _listed(config))
-        reader = TopicReader(config.kafka.consumer, config.kafka.admin, timeout=_KAFKA_S)
-        names = {(one.database, one.table) for one in captured}
-        progress = Progress(config, offset_store(config), lambda *name: name in names)
         chosen = [one for one in captured if (not tables or str(one) in tables) and str(one) not in done]
-        for name in missing:
-            reason = "the server shows no such captured table: it does not exist, or the user lacks SELECT on it"
-            yield Result(name, reason=reason), ()
-        if not chosen and not missing and not done:
-            raise Undecided("no table is captured: check table.include.list, and the user's SELECT privileges")
-        with TemporaryDirectory(prefix="rowtide-verify-", dir=folder) as made:
-            for table in chosen:
-                result, found, verification = Result(str(table)), list[TableResult](), None
-                try:
-                    if (table.database, table.table) in config.snapshot.select_overrides and not options.where:
-                        raise Undecided(
-                            "snapshot.select.statement.overrides has a query for it, so its topic may lack rows: give "
-                            "its condition with --where"
-                        )
-                    structure = source.table(table)
-                    unknown = {*options.columns} - {one.name for one in structure.form.columns}
-                    if unknown:
-                        raise Undecided(f"it has no captured column {', '.join(sorted(unknown))}")
-                    verification = TableVerification(
-                        source,
-                        structure,
-                        decoder,
-                        lambda topics: Topic(topics, reader, decoder),
-                        progress,
-                        options,
-                        partial(_column_changes, config, table),
-                        exact=settings.exact_values,
-                        repair=repair,
-                    )
-                    result = verification.result
-                    verification.run(Path(made))
-                except _ERRORS as error:
-                    result.outcome, result.reason = "undecided", _reason(error)
-                    source.close()  # a result may not have been read to its end
-                    source = Source(config, settings, load)
-                if stored is not None and verification is not None:
-                    for topic in verification.topics:
-                        found.append(TableResult(topic))
-                        try:
-                            _refuse_untyped(config)
-                            verification.source = source
-                            exact = settings.exact_values or bool(structure.key_columns)
-                            TableComparison(
-                                found[-1],
-                                stored(topic),
-                                Topic([topic], reader, decoder),
-                                Texts(structure, options.columns, exact=exact),
-                                options,
-                                exact=exact,
-                            ).run(Path(made), None if options.complete else verification.chosen_keys())
-                        except (*_ERRORS, TablesError) as error:
-                            found[-1].outcome, found[-1].reason = "undecided", _reason(error)
-                yield result, found
     finally:
         source.close()
+    for name in missing:
+        reason = "the server shows no such captured table: it does not exist, or the user lacks SELECT on it"
+        yield Result(name, reason=reason), ()
+    if not chosen and not missing and not done:
+        raise Undecided("no table is captured: check table.include.list, and the user's SELECT privileges")
+    names, turn = {(one.database, one.table) for one in captured}, Lock()
+    with TemporaryDirectory(prefix="rowtide-verify-", dir=folder, ignore_cleanup_errors=True) as made:
+        verifiers = [
+            _Verifier(config, settings, pace, decoder(), options, Path(made), names, stored, turn, repair)
+            for _ in range(min(parallel, len(chosen)))
+        ]
+        yield from in_parallel(chosen, verifiers, _Verifier.verify, _Verifier.close)
+
+
+class _Verifier:
+    """Verifies tables one after the other, with its own connections.
+
+    Args:
+        config: the configuration of the connector.
+        settings: how it makes records.
+        pace: of reading, shared by all connections.
+        decoder: decodes the records.
+        options: what to compare.
+        folder: where files of rows are.
+        captured: the databases and names of all captured tables.
+        stored: finds the Spark table of a topic, if those are compared.
+        turn: held while a Spark table is compared, so that Spark's rows of one table at a time are in memory.
+        repair: sends signals that repair differences.
+    """
+
+    def __init__(
+        self,
+        config: Configuration,
+        settings: PipelineSettings,
+        pace: Pace,
+        decoder: Decoder,
+        options: Options,
+        folder: Path,
+        captured: Collection[tuple[str, str]],
+        stored: FindTable | None,
+        turn: Lock,
+        repair: Repair | None,
+    ) -> None:
+        self._config, self._settings, self._decoder, self._options = config, settings, decoder, options
+        self._folder, self._stored, self._turn, self._repair = folder, stored, turn, repair
+        self._reader = TopicReader(config.kafka.consumer, config.kafka.admin, timeout=_KAFKA_S)
+        self._progress = Progress(config, offset_store(config), lambda *name: name in captured)
+        self._connect = partial(Source, config, settings, pace)
+        self._source = self._connect()
+
+    def close(self) -> None:
+        """Close the connection to the server. A query that runs in another thread fails."""
+        self._source.close()
+
+    def verify(self, table: TableId) -> "Found":
+        """Verify a table.
+
+        Raises:
+            ConnectorError: the server cannot be reached again after an error.
+        """
+        config, options, settings = self._config, self._options, self._settings
+        result, found, verification = Result(str(table)), list[TableResult](), None
+        try:
+            if (table.database, table.table) in config.snapshot.select_overrides and not options.where:
+                raise Undecided(
+                    "snapshot.select.statement.overrides has a query for it, so its topic may lack rows: give "
+                    "its condition with --where"
+                )
+            structure = self._source.table(table)
+            unknown = {*options.columns} - {one.name for one in structure.form.columns}
+            if unknown:
+                raise Undecided(f"it has no captured column {', '.join(sorted(unknown))}")
+            verification = TableVerification(
+                self._source,
+                structure,
+                self._decoder,
+                lambda topics: Topic(topics, self._reader, self._decoder),
+                self._progress,
+                options,
+                partial(_column_changes, config, table),
+                exact=settings.exact_values,
+                repair=self._repair,
+            )
+            verification.result = result
+            verification.run(self._folder)
+        except _ERRORS as error:
+            result.outcome, result.reason = "undecided", _reason(error)
+            self._source.close()  # a result may not have been read to its end
+            self._source = self._connect()
+        if self._stored is not None and verification is not None:
+            for topic in verification.topics:
+                found.append(TableResult(topic))
+                try:
+                    _refuse_untyped(config)
+                    verification.source = self._source
+                    exact = settings.exact_values or bool(structure.key_columns)
+                    with self._turn:
+                        TableComparison(
+                            found[-1],
+                            self._stored(topic),
+                            Topic([topic], self._reader, self._decoder),
+                            Texts(structure, options.columns, exact=exact),
+                            options,
+                            exact=exact,
+                        ).run(self._folder, None if options.complete else verification.chosen_keys())
+                except (*_ERRORS, TablesError) as error:
+                    found[-1].outcome, found[-1].reason = "undecided", _reason(error)
+        return result, found
 
 
 def _column_changes(config: Configuration, table: TableId) -> Mapping[str, ColumnChange]:

@@ -24,6 +24,7 @@ from rowtide.connector.source import server_queries
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.model import Column, Table, TableId
 from rowtide.verify.errors import Undecided
+from rowtide.verify.pace import Pace
 from rowtide.verify.positions import Server
 
 _CHUNK_ROWS = 5_000
@@ -93,14 +94,14 @@ class Source:
     Args:
         config: the configuration of the connector.
         settings: how it makes records.
-        load: the part of the time in which chunks are read; the rest is spent in pauses.
+        pace: when chunks may be read.
 
     Raises:
         DatabaseUnreachableError: the server cannot be reached.
     """
 
-    def __init__(self, config: Configuration, settings: PipelineSettings, load: float = 1.0) -> None:
-        self._load = load
+    def __init__(self, config: Configuration, settings: PipelineSettings, pace: Pace) -> None:
+        self._pace = pace
         self._config, self._settings = config, settings
         self._transformer = None if settings.transforms is None else Transformer(settings.transforms)
         self.session = Session(config.database, mariadb=config.flavor is Flavor.MARIADB)
@@ -184,14 +185,13 @@ class Source:
             return
         lower: Bound | None = None
         while True:
-            begun = time.monotonic()
-            found = self.session.query(table.ranges.bound_query(lower, _CHUNK_ROWS))
-            upper = table.ranges.bound(found[0]) if found else None
-            if sample == 1 or random.random() < sample:
-                yield self.rows(table, table.ranges.where(lower, upper), where)
+            with self._pace.chunk():
+                found = self.session.query(table.ranges.bound_query(lower, _CHUNK_ROWS))
+                upper = table.ranges.bound(found[0]) if found else None
+                if sample == 1 or random.random() < sample:
+                    yield self.rows(table, table.ranges.where(lower, upper), where)
             if upper is None:
                 return
-            time.sleep((time.monotonic() - begun) * (1 / self._load - 1))
             lower = upper
 
     def rows(self, table: SourceTable, where: str, more: str = "") -> Iterator[Rows]:

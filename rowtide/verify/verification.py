@@ -88,6 +88,7 @@ class Result:
 
     Attributes:
         table: its name.
+        begun: the time at which its verification began, in seconds since 1970.
         outcome: equal, different, or not decided.
         reason: why it could not be decided.
         topics: its topics.
@@ -123,6 +124,7 @@ class Result:
     sent_again: int = 0
     signals: list[Mapping[str, Any]] = field(default_factory=list)
     not_repaired: str = ""
+    begun: float = field(default_factory=time.time)
 
 
 class TableVerification:

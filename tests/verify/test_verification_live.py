@@ -227,18 +227,18 @@ def test_every_damage_is_found_and_named_under_load(
     with Worker(config) as worker:
         worker.streaming()
         with load(database):
-            status, document = report(config)
+            status, document = report(config, "--parallel", "3")
             assert status == 0, document
             assert sum(table["source_rows"] for table in document["tables"]) >= 3 * ROWS
             for number in range(rounds):
                 name = list(damages.kinds)[number % len(damages.kinds)]
                 print(number, name)
                 expected = damages.kinds[name]()
-                status, document = report(config)
+                status, document = report(config, "--parallel", "3")
                 assert status == 1, (name, document)
                 assert found(document) == {expected}, (name, document)
                 damages.mend()
-            assert report(config)[0] == 0
+            assert report(config, "--parallel", "3")[0] == 0
         worker.stop()
 
 

@@ -5,6 +5,7 @@ import re
 import signal
 import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
@@ -110,6 +111,14 @@ class _Interval(click.ParamType):
     show_default=True,
     help="The part of the time in which chunks are read from the server, with pauses between them.",
 )
+@click.option(
+    "--parallel",
+    metavar="N",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="How many tables are compared at the same time, each with its own connections.",
+)
 @click.option("--every", metavar="TIME", type=_Interval(), help="Verify again and again, each time such as 6h.")
 @click.option("--proofs", metavar="FILE", help="With --every: the file that keeps the last proof of each table.")
 @click.option(
@@ -150,6 +159,7 @@ def verify(
     web: str | None,
     web_token_file: TextIO | None,
     max_load: float,
+    parallel: int,
     every: int | None,
     proofs: str | None,
     web_port: int | None,
@@ -207,6 +217,7 @@ def verify(
             spark=spark,
             repair=(channel, web, web_token_file, dry_run) if repair else None,
             max_load=max_load / 100,
+            parallel=parallel,
             every=None if every is None else (every, proofs, None if web_port is None else (web_bind, web_port)),
         )
     except click.ClickException as error:
@@ -241,6 +252,7 @@ def _verify(
     spark: Mapping[str, Any],
     repair: tuple[str | None, str | None, TextIO | None, bool] | None,
     max_load: float,
+    parallel: int,
     every: tuple[int, str | None, tuple[str, int] | None] | None,
 ) -> None:
     from pathlib import Path  # noqa: PLC0415 - what follows needs the extra
@@ -268,7 +280,16 @@ def _verify(
     def once(done: Collection[str] = ()) -> "Iterator[Found]":
         mending = None if worker is None else repair_by_signals(configuration, worker, channel, dry_run=dry_run)
         for found in verified(
-            configuration, decoder, options, tables, folder, stored, mending, load=max_load, done=done
+            configuration,
+            decoder,
+            options,
+            tables,
+            folder,
+            stored,
+            mending,
+            load=max_load,
+            done=done,
+            parallel=parallel,
         ):
             if not as_json:
                 lines = [
@@ -287,7 +308,8 @@ def _verify(
             click.echo("\n".join(filter(None, (summary(results), round_line(error, following)))))
 
     try:
-        decoder = Decoder(
+        decoder = partial(
+            Decoder,
             registry_source(registry or "", known) if registry or known else None,
             placeholder=configuration.values.unavailable_placeholder,
             claim_checks=configuration.delivery.large_records.claim_check_url,
@@ -305,7 +327,13 @@ def _verify(
             path = None if proofs is None else Path(proofs)
             with only_user(path):
                 Schedule(Proofs(configuration.name, path), interval, show).run(once, address)
-        results = list(once())
+        results = list["Found"]()
+        try:
+            results.extend(once())
+        except ConnectorError as error:
+            if as_json and results:
+                click.echo(json.dumps(report_json(results) | {"error": str(error)}, indent=2, ensure_ascii=False))
+            raise
     except (ConnectorError, TablesError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(json.dumps(report_json(results), indent=2, ensure_ascii=False) if as_json else summary(results))

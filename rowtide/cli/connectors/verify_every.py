@@ -101,9 +101,10 @@ class Proofs:
         self.store()
         return set()
 
-    def add(self, found: Found, begun: float) -> None:
-        """Add the results of a table, whose verification has begun at a time."""
+    def add(self, found: Found) -> None:
+        """Add the results of a table."""
         result, tables = found
+        begun = result.begun
         before = self.tables.get(result.table, {})
         now: dict[str, Any] = {"topic": _proof(result, before.get("topic"), begun)}
         if tables:
@@ -234,11 +235,10 @@ class Schedule:
         done, results, error = set[str](), list[Found](), None
         self._running = True
         try:
-            done, begun = proofs.begin(self._interval), time.time()
+            done = proofs.begin(self._interval)
             for found in once(done):
                 results.append(found)
-                proofs.add(found, begun)
-                begun = time.time()
+                proofs.add(found)
         except _FAILURES as problem:
             if isinstance(problem, Undecided) or (
                 isinstance(problem, DatabaseUnreachableError) and not problem.retriable
