@@ -21,10 +21,21 @@ _KEPT_PLACES = 3
 _TABLES = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
-CREATE TABLE source (key TEXT PRIMARY KEY, layout INTEGER, row TEXT, copies INTEGER) WITHOUT ROWID;
 CREATE TABLE chosen (key TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE topic (key TEXT PRIMARY KEY, raw BLOB, layout INTEGER, row TEXT, places TEXT) WITHOUT ROWID;
 CREATE INDEX topic_raw ON topic (raw);
+"""
+_SOURCE = """
+CREATE TABLE IF NOT EXISTS {}source (
+    key TEXT PRIMARY KEY, layout INTEGER, row TEXT, copies INTEGER
+) WITHOUT ROWID;
+"""
+_KEPT = """
+PRAGMA kept.locking_mode = EXCLUSIVE;
+PRAGMA kept.journal_mode = WAL;
+PRAGMA kept.synchronous = NORMAL;
+CREATE TABLE IF NOT EXISTS kept.layouts (number INTEGER PRIMARY KEY, names TEXT);
+CREATE TABLE IF NOT EXISTS kept.reading (number INTEGER PRIMARY KEY CHECK (number = 1), text TEXT);
 """
 
 
@@ -68,24 +79,61 @@ class KeyedFold:
 
     Args:
         path: the file, which does not exist yet.
+        kept: another file, which keeps the rows of the source when they are stored with :meth:`keep`.
 
     Attributes:
         completed: the columns whose values were taken from an earlier record, because the binlog omits them.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kept: Path | None = None) -> None:
         self.completed: set[str] = set()
         self._database = sqlite3.connect(path, isolation_level=None)
-        self._database.executescript(_TABLES + "BEGIN")
+        self._database.executescript(_TABLES)
         self._layouts: dict[tuple[str, ...], int] = {}
         self._names: list[tuple[str, ...]] = []
+        self._kept = kept
+        try:
+            if kept is not None:
+                self._open_kept(kept)
+            self._database.executescript(_SOURCE.format("" if kept is None else "kept.") + "BEGIN")
+        except BaseException:
+            self.close()
+            raise
         self._pending: dict[str, _Entry] = {}
         self._raw: dict[bytes, str] = {}
         self._watched: dict[str, list[State]] = {}
 
+    def _open_kept(self, path: Path) -> None:
+        self._database.execute("ATTACH ? AS kept", [str(path)])
+        self._database.executescript(_KEPT)
+        ((found,),) = self._database.execute("PRAGMA kept.quick_check(1)")
+        if found != "ok":
+            raise sqlite3.DatabaseError(found)
+        for number, names in self._database.execute("SELECT number, names FROM kept.layouts ORDER BY number"):
+            self._layouts[tuple(json.loads(names))] = number
+        self._names = list(self._layouts)
+
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. What was kept remains, without the rows since then."""
         self._database.close()
+
+    @property
+    def reading(self) -> str | None:
+        """The text that was kept with the rows of the source."""
+        return next((text for (text,) in self._database.execute("SELECT text FROM kept.reading")), None)
+
+    def keep(self, text: str) -> None:
+        """Store the rows of the source so far, with a text."""
+        layouts = ((number, _text(names)) for number, names in enumerate(self._names))
+        self._database.executemany("INSERT OR IGNORE INTO kept.layouts VALUES (?, ?)", layouts)
+        self._database.execute("INSERT OR REPLACE INTO kept.reading VALUES (1, ?)", [text])
+        self._database.execute("COMMIT")
+        self._database.execute("BEGIN")
+
+    def forget(self) -> None:
+        """Delete the rows of the source and the text that were kept."""
+        self._database.execute("DELETE FROM source")
+        self._database.execute("DELETE FROM kept.reading")
 
     def add_source(self, rows: Iterable[tuple[tuple[str, ...], Row]]) -> int:
         """Add rows of the source, and return their number. A later row of the same key replaces an earlier one."""

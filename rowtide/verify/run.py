@@ -34,6 +34,7 @@ from rowtide.verify.parallel import in_parallel
 from rowtide.verify.positions import Place
 from rowtide.verify.progress import Progress
 from rowtide.verify.repair import Repair
+from rowtide.verify.resume import Resume
 from rowtide.verify.source import Source
 from rowtide.verify.tables import StoredTable, TableComparison, TableDifference, TableResult
 from rowtide.verify.texts import Texts
@@ -55,6 +56,7 @@ def verified(
     folder: Path | None = None,
     stored: FindTable | None = None,
     repair: Repair | None = None,
+    resume: Resume | None = None,
     *,
     load: float = 1.0,
     done: Collection[str] = (),
@@ -70,6 +72,7 @@ def verified(
         folder: where files of rows are; by default a temporary folder.
         stored: finds the Spark table of a topic; ``None`` to compare topics only.
         repair: sends signals that repair differences of topics; ``None`` to repair nothing.
+        resume: keeps the rows of unfinished tables for the next run; ``None`` to keep none.
         load: the part of the time in which chunks are read from the server.
         done: the names of tables that are not verified again.
         parallel: how many tables are verified at the same time, each with its own connections.
@@ -108,7 +111,7 @@ def verified(
     names, turn = {(one.database, one.table) for one in captured}, Lock()
     with TemporaryDirectory(prefix="rowtide-verify-", dir=folder, ignore_cleanup_errors=True) as made:
         verifiers = [
-            _Verifier(config, settings, pace, decoder(), options, Path(made), names, stored, turn, repair)
+            _Verifier(config, settings, pace, decoder(), options, Path(made), names, stored, turn, repair, resume)
             for _ in range(min(parallel, len(chosen)))
         ]
         yield from in_parallel(chosen, verifiers, _Verifier.verify, _Verifier.close)
@@ -128,6 +131,7 @@ class _Verifier:
         stored: finds the Spark table of a topic, if those are compared.
         turn: held while a Spark table is compared, so that Spark's rows of one table at a time are in memory.
         repair: sends signals that repair differences.
+        resume: keeps the rows of unfinished tables.
     """
 
     def __init__(
@@ -142,9 +146,11 @@ class _Verifier:
         stored: FindTable | None,
         turn: Lock,
         repair: Repair | None,
+        resume: Resume | None,
     ) -> None:
         self._config, self._settings, self._decoder, self._options = config, settings, decoder, options
-        self._folder, self._stored, self._turn, self._repair = folder, stored, turn, repair
+        self._folder, self._stored, self._turn = folder, stored, turn
+        self._repair, self._resume = repair, resume
         self._reader = TopicReader(config.kafka.consumer, config.kafka.admin, timeout=_KAFKA_S)
         self._progress = Progress(config, offset_store(config), lambda *name: name in captured)
         self._connect = partial(Source, config, settings, pace)
@@ -182,6 +188,7 @@ class _Verifier:
                 partial(_column_changes, config, table),
                 exact=settings.exact_values,
                 repair=self._repair,
+                resume=self._resume,
             )
             verification.result = result
             verification.run(self._folder)
@@ -269,6 +276,7 @@ def _table_json(result: Result) -> dict[str, Any]:
         "end": end,
         "source_rows": result.source_rows,
         "topic_rows": result.topic_rows,
+        "resumed_rows": result.resumed,
         "read_again": result.again,
         "not_compared": result.older,
         "repaired": [_difference_json(one) for one in result.repaired],
@@ -363,6 +371,8 @@ def report_lines(result: Result, limit: int) -> Iterator[str]:
         yield f"{result.table}: different, {number} differences, {counts}"
     if result.start is not None and result.end is not None and result.outcome != "undecided":
         yield f"  proved at {described(result.start)}; rows that changed later, up to {described(result.end)}"
+    if result.resumed:
+        yield f"  continued a run that was interrupted: {result.resumed:,} rows were already read"
     for name, rows in result.older.items():
         yield f"  column {name} was not compared in {rows:,} rows whose last record is older than the column"
     for name, (rows, change) in result.old.items():

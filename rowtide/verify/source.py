@@ -40,6 +40,18 @@ class SentRecord(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]]
 
 
+class Chunk(NamedTuple):
+    """A part of a table.
+
+    Attributes:
+        rows: its rows.
+        upper: the last key of it; ``None`` for the last chunk.
+    """
+
+    rows: Iterator[Rows]
+    upper: Bound | None
+
+
 @dataclass(frozen=True, slots=True)
 class SourceTable:
     """A captured table.
@@ -150,7 +162,7 @@ class Source:
             text = server_queries.create_statement(self.session, table.id)
         except server_queries.TableGone as error:
             raise Undecided("the table was dropped or renamed during the run") from error
-        if _without_counter(text) != _without_counter(table.created):
+        if without_counter(text) != without_counter(table.created):
             raise Undecided("the table was altered during the run: run the command again")
 
     def position(self) -> SourceOffset:
@@ -172,24 +184,26 @@ class Source:
         """Close the view."""
         self.session.execute("ROLLBACK")
 
-    def chunks(self, table: SourceTable, where: str = "", sample: float = 1.0) -> Iterator[Iterator[Rows]]:
+    def chunks(
+        self, table: SourceTable, where: str = "", sample: float = 1.0, lower: Bound | None = None
+    ) -> Iterator[Chunk]:
         """Read the table, chunk by chunk.
 
         Args:
             table: the table.
             where: a condition for rows, as SQL.
             sample: the part of the chunks to read, chosen at random.
+            lower: the key after which to begin; ``None`` for the beginning.
         """
         if table.ranges is None:
-            yield self.rows(table, "TRUE", where)
+            yield Chunk(self.rows(table, "TRUE", where), None)
             return
-        lower: Bound | None = None
         while True:
             with self._pace.chunk():
                 found = self.session.query(table.ranges.bound_query(lower, _CHUNK_ROWS))
                 upper = table.ranges.bound(found[0]) if found else None
                 if sample == 1 or random.random() < sample:
-                    yield self.rows(table, table.ranges.where(lower, upper), where)
+                    yield Chunk(self.rows(table, table.ranges.where(lower, upper), where), upper)
             if upper is None:
                 return
             lower = upper
@@ -209,7 +223,7 @@ class Source:
                 yield SentRecord(piece.topic, key, value, headers)
 
 
-def _without_counter(statement: str) -> str:
-    """SHOW CREATE TABLE without the next number of AUTO_INCREMENT, which changes with each row."""
+def without_counter(statement: str) -> str:
+    """Return SHOW CREATE TABLE without the next number of AUTO_INCREMENT, which changes with each row."""
     head, separator, options = statement.rpartition("\n)")
     return head + separator + " ".join(one for one in options.split(" ") if not one.startswith("AUTO_INCREMENT="))

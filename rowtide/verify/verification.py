@@ -11,6 +11,7 @@ position is known, with all states of their records from then on, until the conn
 """
 
 import itertools
+import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,7 @@ from rowtide.verify.old_forms import described as form_change
 from rowtide.verify.positions import Order, Place, Server, ViewOrder, before
 from rowtide.verify.progress import Progress
 from rowtide.verify.repair import Repair, RepairError, exact_key
+from rowtide.verify.resume import Reading, Resume, damaged
 from rowtide.verify.source import Source, SourceTable, keys_condition
 from rowtide.verify.texts import Key, Texts
 from rowtide.verify.topic import Topic, TopicRecord
@@ -96,6 +98,7 @@ class Result:
         end: the position at which the source had been read.
         source_rows: rows that were read from the source.
         topic_rows: rows that the topic has.
+        resumed: rows of the source that an earlier run had read.
         again: keys that were read again, because they had been changed.
         differences: what differs.
         more: whether there may be further differences.
@@ -115,6 +118,7 @@ class Result:
     end: SourceOffset | None = None
     source_rows: int = 0
     topic_rows: int = 0
+    resumed: int = 0
     again: int = 0
     differences: list[Difference] = field(default_factory=list)
     more: bool = False
@@ -140,6 +144,7 @@ class TableVerification:
         changes: reads the last change of each column from the schema history.
         exact: whether the connector writes exact values.
         repair: sends signals that repair differences, if they are to be repaired.
+        resume: keeps the rows that were read, for a later run.
 
     Attributes:
         result: the result so far.
@@ -158,8 +163,9 @@ class TableVerification:
         *,
         exact: bool,
         repair: Repair | None = None,
+        resume: Resume | None = None,
     ) -> None:
-        self._changes, self._repair = changes, repair
+        self._changes, self._repair, self._resume = changes, repair, resume
         self.source, self._table, self._decoder = source, table, decoder
         self._make_topic, self._progress, self._options = topic, progress, options
         self.result = Result(str(table.id))
@@ -181,6 +187,8 @@ class TableVerification:
         self._progress.is_of(server, self.source.position())  # refuses another one
         with TemporaryDirectory(dir=folder) as made:
             run(Path(made) / "rows.sqlite")
+        if self._resume is not None:
+            self._resume.path(self._table).unlink(missing_ok=True)
         result.end = self.source.position()
         if self.source.server() != server:
             raise Undecided(
@@ -211,11 +219,9 @@ class TableVerification:
     # --- tables whose keys identify rows ---------------------------------------------------------------------------
 
     def _keyed(self, path: Path) -> None:
-        fold, options, result = KeyedFold(path), self._options, self.result
+        options, result, fold = self._options, self.result, self._fold(path)
         try:
-            result.start = self.source.position()
-            for rows in self.source.chunks(self._table, options.where, options.sample):
-                result.source_rows += fold.add_source(self._rows(rows))
+            self._read_source(fold)
             topic = self._topic()
             self._consume(topic, fold)
             result.source_rows, result.topic_rows = fold.counts()
@@ -235,6 +241,39 @@ class TableVerification:
                 self._send_again(fold, topic, forms)
         finally:
             fold.close()
+
+    def _fold(self, path: Path) -> KeyedFold:
+        """Make the file of rows, with those of an earlier run."""
+        if self._resume is None:
+            return KeyedFold(path)
+        kept = self._resume.path(self._table)
+        try:
+            return KeyedFold(path, kept)
+        except sqlite3.OperationalError as error:
+            raise Undecided(f"{kept} cannot be used ({error}). Only one run at a time can have it") from error
+        except sqlite3.DatabaseError as error:
+            raise damaged(kept, error) from error
+
+    def _read_source(self, fold: KeyedFold) -> None:
+        """Read the rows of the source, after those that an earlier run has read."""
+        resume, options, result = self._resume, self._options, self.result
+        reading, server = Reading(self.source.position(), result.begun), self._server.identity
+        if resume is not None and (text := fold.reading) is not None:
+            found = resume.reading(text, self._table, server)
+            if found is None:
+                fold.forget()
+            else:
+                reading, result.resumed = found, fold.counts()[0]
+                self._topics.update(dict.fromkeys(found.topics))
+        result.start, result.begun = reading.start, reading.begun
+        if reading.complete:
+            return
+        for chunk in self.source.chunks(self._table, options.where, options.sample, reading.bound):
+            result.source_rows += fold.add_source(self._rows(chunk.rows))
+            if resume is not None:
+                reading.bound = chunk.upper or reading.bound
+                reading.topics, reading.complete = list(self._topics), chunk.upper is None
+                fold.keep(resume.text(reading, self._table, server))
 
     def _unlike(self, fold: KeyedFold, forms: OldForms) -> Iterator[Key]:
         """The keys that may differ. Of very many rows in their old form, not all are read again."""
@@ -618,8 +657,8 @@ class TableVerification:
 
     def chosen_keys(self) -> Iterator[Key]:
         """The keys of the rows that the options choose, read from the source."""
-        for rows in self.source.chunks(self._table, self._options.where, self._options.sample):
-            for key, _ in self._rows(rows):
+        for chunk in self.source.chunks(self._table, self._options.where, self._options.sample):
+            for key, _ in self._rows(chunk.rows):
                 yield key
 
     @property

@@ -119,6 +119,12 @@ class _Interval(click.ParamType):
     show_default=True,
     help="How many tables are compared at the same time, each with its own connections.",
 )
+@click.option(
+    "--resume",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, writable=True),
+    help="Keep the rows of unfinished tables in this directory: a run that was killed continues with its chunk.",
+)
 @click.option("--every", metavar="TIME", type=_Interval(), help="Verify again and again, each time such as 6h.")
 @click.option("--proofs", metavar="FILE", help="With --every: the file that keeps the last proof of each table.")
 @click.option(
@@ -160,6 +166,7 @@ def verify(
     web_token_file: TextIO | None,
     max_load: float,
     parallel: int,
+    resume: str | None,
     every: int | None,
     proofs: str | None,
     web_port: int | None,
@@ -218,6 +225,7 @@ def verify(
             repair=(channel, web, web_token_file, dry_run) if repair else None,
             max_load=max_load / 100,
             parallel=parallel,
+            resume=resume,
             every=None if every is None else (every, proofs, None if web_port is None else (web_bind, web_port)),
         )
     except click.ClickException as error:
@@ -253,6 +261,7 @@ def _verify(
     repair: tuple[str | None, str | None, TextIO | None, bool] | None,
     max_load: float,
     parallel: int,
+    resume: str | None,
     every: tuple[int, str | None, tuple[str, int] | None] | None,
 ) -> None:
     from pathlib import Path  # noqa: PLC0415 - what follows needs the extra
@@ -261,6 +270,7 @@ def _verify(
     from rowtide.decoder.decoder import Decoder  # noqa: PLC0415
     from rowtide.errors import ConnectorError  # noqa: PLC0415
     from rowtide.spark_consumers.errors import TablesError  # noqa: PLC0415
+    from rowtide.verify.resume import Resume  # noqa: PLC0415
     from rowtide.verify.run import exit_code, report_json, report_lines, spark_lines, summary, verified  # noqa: PLC0415
     from rowtide.verify.verification import Options  # noqa: PLC0415
 
@@ -268,6 +278,11 @@ def _verify(
     known, prefix = registry_of(configuration), configuration.topics.prefix
     chosen = [name.strip() for name in columns.split(",") if name.strip()]
     options, folder = Options(where, chosen, sample, most, timeout), Path(temp) if temp else None
+
+    kept = None
+    if resume is not None:
+        run = {"--where": where, "--columns": sorted(chosen), "--sample": sample, "--config": configuration.fingerprint}
+        kept = Resume(Path(resume), configuration.name, run, None if every is None else every[0])
 
     worker = None
     if repair is not None:
@@ -287,6 +302,7 @@ def _verify(
             folder,
             stored,
             mending,
+            kept,
             load=max_load,
             done=done,
             parallel=parallel,

@@ -1,0 +1,120 @@
+"""Edge: keeps how far the source of a table was read, so that a run that was killed continues within the table.
+
+The rows that were read stay in a file. Each was the source's at a position after the one at which the first run began,
+so the proof of all of them holds at that position. Rows that were changed since then differ from the topic, and are
+read again as those that change during a run.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from rowtide._version import __version__
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.snapshot.chunks.key_ranges import Bound
+from rowtide.verify.errors import Undecided
+from rowtide.verify.source import SourceTable, without_counter
+
+_VERSION = 1
+
+
+@dataclass(slots=True)
+class Reading:
+    """How far the source of a table was read.
+
+    Attributes:
+        start: the position at which the first run began.
+        begun: the time of it, in seconds since 1970.
+        topics: the topics of the rows so far.
+        bound: the last key of the chunks so far; ``None`` before the first one.
+        complete: whether all chunks were read.
+    """
+
+    start: SourceOffset
+    begun: float = field(default_factory=time.time)
+    topics: Sequence[str] = ()
+    bound: Bound | None = None
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Where readings are kept, and which of them belong to a run.
+
+    Attributes:
+        folder: the directory of the files, one for each table.
+        connector: the name of the connector.
+        run: what the rows depend on besides the table: the configuration and the options.
+        longest_s: the age in seconds after which a reading begins anew; ``None`` for any age.
+    """
+
+    folder: Path
+    connector: str
+    run: Mapping[str, Any]
+    longest_s: float | None = None
+
+    def path(self, table: SourceTable) -> Path:
+        """The file of a table."""
+        return self.folder / f"{quote(f'{self.connector}.{table.id}', safe=' ')}.verify"
+
+    def text(self, reading: Reading, table: SourceTable, server: str) -> str:
+        """The text of a reading, for :meth:`reading`."""
+        return json.dumps(
+            {
+                "version": _VERSION,
+                "connector": self.connector,
+                "run": self.run,
+                "rowtide": __version__,
+                "server": server,
+                "table": without_counter(table.created),
+                "start": reading.start.to_json(),
+                "begun": reading.begun,
+                "topics": [*reading.topics],
+                "bound": reading.bound,
+                "complete": reading.complete,
+            }
+        )
+
+    def reading(self, text: str, table: SourceTable, server: str) -> Reading | None:
+        """Return the reading of an earlier run; ``None`` if the table is to be read anew.
+
+        It is read anew after a change of its structure, of the server or of rowtide's version, and if it is too old.
+
+        Raises:
+            Undecided: it is damaged, or that of another connector, configuration or options.
+        """
+        path = self.path(table)
+        try:
+            found = json.loads(text)
+            bound = found["bound"] and tuple(found["bound"])
+            if bound is not None and table.ranges is not None:
+                table.ranges.where(bound, None)
+            made = Reading(
+                SourceOffset.from_json(found["start"]), float(found["begun"]), found["topics"], bound, found["complete"]
+            )
+            identity = found["version"], found["connector"]
+            run, same = found["run"], (found["rowtide"], found["server"], found["table"])
+            changed = sorted({name for name in {*run, *self.run} if run.get(name) != self.run.get(name)})
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise damaged(path, error) from error
+        if identity != (_VERSION, self.connector):
+            raise Undecided(f"{path} is of connector {identity[1]}, version {identity[0]}, {_WAY_OUT}")
+        if same != (__version__, server, without_counter(table.created)):
+            return None
+        if self.longest_s is not None and time.time() > made.begun + self.longest_s:
+            return None
+        if changed:
+            raise Undecided(f"{path} is of a run with another value of {', '.join(changed)}, {_WAY_OUT}")
+        return made
+
+
+_WAY_OUT = "so it cannot be continued: delete it, or name another directory with --resume"
+
+
+def damaged(path: Path, error: Exception) -> Undecided:
+    """The error of a file that cannot be read."""
+    return Undecided(f"{path} is damaged ({error}), {_WAY_OUT}")
