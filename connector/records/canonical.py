@@ -8,6 +8,7 @@ the zeros at the end of a BINARY.
 import datetime as dt
 import json
 import math
+import re
 import struct
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
@@ -23,6 +24,8 @@ Canonical = Callable[[Any], str]
 
 _EXACT = Context(prec=1000)
 _NUMBERS = "bidf"
+_TYPED_BYTES = re.compile(r"base64:type\d+:")
+_FRACTION = re.compile(r"(?<!\d)\d{2,3}:\d\d:\d\d\.\d+0\Z")
 
 
 def canonical_values(kinds: Sequence[str], *, exact: bool) -> list[Canonical]:
@@ -30,7 +33,8 @@ def canonical_values(kinds: Sequence[str], *, exact: bool) -> list[Canonical]:
 
     Args:
         kinds: the data types of the columns, such as ``varchar``; ``""`` for an unknown one.
-        exact: whether FLOAT has all digits. A snapshot with Debezium's values has six.
+        exact: whether values are exact. With Debezium's values, a FLOAT of a snapshot has six digits, and documents of
+            MySQL with values of SQL, such as TIME and BINARY, have two spellings.
     """
     return [_canonical(kind, exact=exact) for kind in kinds]
 
@@ -40,7 +44,7 @@ def _canonical(kind: str, *, exact: bool) -> Canonical:
         if isinstance(value, float) and kind == "float" and not exact:
             return six_digits(value)
         if kind == "json" and isinstance(value, str):
-            return "j" + json_text(value)
+            return "j" + json_text(value, exact=exact)
         if kind == "binary" and isinstance(value, bytes):
             return "x" + value.rstrip(b"\0").hex()
         return value_text(value)
@@ -92,13 +96,33 @@ def six_digits(value: float) -> str:
     return f"f{float(f'{single:.6g}') + 0.0!r}"
 
 
-def json_text(text: str) -> str:
-    """Return a document with sorted members and one spelling of each number; the text itself if it is not JSON."""
+def json_text(text: str, *, exact: bool = True) -> str:
+    """Return a document with sorted members and one spelling of each number; the text itself if it is not JSON.
+
+    Args:
+        text: the document.
+        exact: whether values of SQL in it have one spelling. With Debezium's values, a snapshot has MySQL's text of the
+            document, and the stream has bytes without MySQL's mark of their type, and times without zeros at the end.
+    """
     try:
         document = json.loads(text, parse_float=_json_number, parse_int=int)
-        return json.dumps(document, sort_keys=True, separators=(",", ":"))
+        found = document if exact else _of_one_spelling(document)
+        return json.dumps(found, sort_keys=True, separators=(",", ":"))
     except (ValueError, RecursionError):
         return text
+
+
+def _of_one_spelling(value: Any) -> Any:
+    match value:
+        case str() if _TYPED_BYTES.match(value):
+            return _TYPED_BYTES.sub("", value).replace("\n", "")
+        case str() if _FRACTION.search(value):
+            return value.rstrip("0").rstrip(".")
+        case dict():
+            return {name: _of_one_spelling(one) for name, one in value.items()}
+        case list():
+            return [_of_one_spelling(one) for one in value]
+    return value
 
 
 def _json_number(text: str) -> int | float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from rowtide.connector.records.canonical import Canonical, canonical_values
+from rowtide.connector.records.canonical import NULL, Canonical, canonical_values
 from rowtide.connector.records.change import Change
 from rowtide.connector.records.change import Row as RowOfChange
 from rowtide.verify.errors import Undecided
@@ -12,6 +12,8 @@ from rowtide.verify.topic import TopicRecord
 
 Key = tuple[str, ...]
 
+_ZERO_TIMESTAMP = "t1970-01-01T00:00:00+00:00"
+
 
 class Texts:
     """Makes the canonical texts of a table's rows.
@@ -19,17 +21,24 @@ class Texts:
     Args:
         table: the table.
         chosen: the columns to compare, besides the key; none for all.
-        exact: whether FLOAT is compared with all digits.
+        exact: whether values are exact; otherwise a FLOAT is compared with six digits.
+        zero_as_null: whether the zero date in a TIMESTAMP that may be NULL is NULL. With Debezium's values, a snapshot
+            of MariaDB has NULL there, and the stream has 1970-01-01 00:00:00, which no other TIMESTAMP is.
 
     Attributes:
         kinds: the data types of the columns in the source.
         key_names: the columns of the key of the records.
     """
 
-    def __init__(self, table: SourceTable, chosen: Collection[str], *, exact: bool) -> None:
+    def __init__(self, table: SourceTable, chosen: Collection[str], *, exact: bool, zero_as_null: bool = False) -> None:
         self._table, self._chosen, self._exact = table, chosen, exact
         self.kinds = {column.name: column.data_type for column in table.structure.columns}
         self.key_names = [column.name for column in table.key_columns]
+        self._zeros = {
+            column.name
+            for column in table.structure.columns
+            if zero_as_null and column.data_type == "timestamp" and column.nullable
+        }
         self._forms: dict[tuple[str, ...], list[Canonical]] = {}
 
     @property
@@ -65,11 +74,15 @@ class Texts:
         if found is None:
             return None
         values, forms = _values(found, self.kinds), self._canonical(change.columns)
-        return {
+        row = {
             name: form(value)
             for name, form, value in zip(change.columns, forms, values, strict=True)
             if self.compares(name)
         }
+        for name in self._zeros:
+            if row.get(name) == _ZERO_TIMESTAMP:
+                row[name] = NULL
+        return row
 
     def _canonical(self, names: tuple[str, ...]) -> list[Canonical]:
         forms = self._forms.get(names)

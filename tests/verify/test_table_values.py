@@ -40,6 +40,7 @@ def test_each_type_has_the_text_of_the_decoder(kind: str, spark_type: str, value
         ("t2024-01-01", "t2024-01-01T00:00:00", "datetime", "timestamp_ntz", True),
         ("t2024-01-01", "t2024-01-01T00:00:01", "datetime", "timestamp_ntz", False),
         ('j{"a":1}', 's{"a": 1}', "text", "string", True),
+        ('j"YQ=="', 's"base64:type15:YQ=="', "text", "string", True),
         ("f3.14159274", "f3.1415927", "float", "float", True),
         ("f3.1415927", "f3.1415930", "float", "float", False),
         ("f0.1", "f0.10000000149011612", "double", "double", False),

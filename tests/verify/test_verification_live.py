@@ -17,6 +17,7 @@ from confluent_kafka import Producer
 
 from rowtide.cli import main
 from rowtide.verify.topic import Topic, TopicRecord
+from tests.support.mysql.random_values import LOOSE, RandomRows
 from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
@@ -272,13 +273,20 @@ VALUES = (
 def test_no_type_has_a_false_difference(
     values: str, schemas: str, tmp_path: Path, database: Database, kafka: Kafka
 ) -> None:
-    """Each row comes from a snapshot, from an INSERT and from an UPDATE in the binlog."""
+    """Each row comes from a snapshot, from an INSERT and from an UPDATE in the binlog.
+
+    test_random_values_live.py does the same with millions of random values.
+    """
     more = {f"{side}.converter.schemas.enable": schemas for side in ("key", "value")}
     given = MORE | more | {"database.include.list": database.name, "rowtide.values": values}
+    given |= {"bigint.unsigned.handling.mode": "precise"}
     config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, given)
     loose = "SET SESSION sql_mode = '', time_zone = '+00:00'"
     database.execute(loose, TYPES, *(f"INSERT INTO types VALUES {row}" for row in VALUES))
+    mixed = RandomRows(database.server.name, "mixed", seed=1)
+    database.execute(LOOSE, mixed.table, *mixed.inserts(50))
     with Worker(config).streaming() as worker:
+        database.execute(LOOSE, *mixed.inserts(50), *mixed.changes(10))
         database.execute(
             loose, "CREATE TABLE copies LIKE types", "INSERT INTO copies SELECT * FROM types",
             "UPDATE copies SET y = 2000, id = UPPER(id) WHERE f < 1",
@@ -288,6 +296,7 @@ def test_no_type_has_a_false_difference(
         assert status == 2, document
         outcomes = {table["table"].partition(".")[2]: table["outcome"] for table in document["tables"]}
         assert outcomes == {
+            "mixed": "equal",
             "orders": "equal",
             "parts": "equal",
             "types": "equal",

@@ -11,6 +11,8 @@ __all__ = ["LOOSE", "RandomRows"]
 LOOSE = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'"
 """Lets the server store what it makes of any value: zero dates, and numbers and texts that it cuts."""
 
+_ZERO_DATES = 0.1
+
 Literal = Callable[[random.Random], str]
 
 _TEXT = "aAbBzZ ßéÉñŁžæøåİıαΩжЯ0189_%'\"\\\0\t\n\u2028あ漢字가\u00a0\u0301€\U0001f600\U00020000"
@@ -74,6 +76,8 @@ def _time_of_day(chance: random.Random) -> str:
 
 
 def _datetime(chance: random.Random) -> str:
+    if chance.random() < _ZERO_DATES:
+        return "'0000-00-00 00:00:00'"
     date = chance.choice((_date(chance), f"2024-{chance.randint(1, 12):02}-{chance.randint(1, 28):02}"))
     return f"'{date} {_time_of_day(chance)}'"
 
@@ -114,7 +118,7 @@ def _raw(charset: str, most: int) -> Literal:
 
 
 def _enum(chance: random.Random) -> str:
-    return chance.choice(("'a'", "'b,c'", "''", "'it''s'", "'é'", "0", "1", "5"))
+    return chance.choice(("'a'", "'b,c'", "''", "'it''s'", "'é'", "0", "1", "6"))
 
 
 def _set(chance: random.Random) -> str:
@@ -161,7 +165,7 @@ def _json_of_types(chance: random.Random) -> str:
         f"CAST({_datetime(chance)} AS DATETIME(6))",
         f"CAST({_time(chance)} AS TIME(6))",
         f"CAST('2024-0{chance.randint(1, 9)}-0{chance.randint(1, 9)}' AS DATE)",
-        f"CAST({_bytes(9)(chance)} AS BINARY)",
+        f"CAST({_bytes(99)(chance)} AS BINARY)",
         _floating(chance),
         _whole(64, signed=False)(chance),
     )
@@ -209,7 +213,7 @@ _COLUMNS: dict[str, Literal] = {
     "BIT(1)": _whole(1, signed=False),
     "BIT(13)": _whole(13, signed=False),
     "BIT(64)": _whole(64, signed=False),
-    "DATE": lambda chance: f"'{_date(chance)}'",
+    "DATE": lambda chance: f"'{chance.choice((_date(chance), _date(chance), '0000-00-00'))}'",
     "DATETIME": _datetime,
     "DATETIME(2)": _datetime,
     "DATETIME(6)": _datetime,
@@ -239,8 +243,8 @@ _COLUMNS: dict[str, Literal] = {
     "TINYBLOB": _bytes(30),
     "BLOB": _bytes(300),
     "LONGBLOB": _bytes(5),
-    "ENUM('a','b,c','','it''s','é') CHARACTER SET utf8mb4": _enum,
-    "SET('a','b','it''s','é','x y') CHARACTER SET utf8mb4": _set,
+    r"ENUM('a','b,c','','it''s','é','back\\slash') CHARACTER SET utf8mb4": _enum,
+    r"SET('a','b','it''s','é','x\\y') CHARACTER SET utf8mb4": _set,
     "JSON": _json,
     "GEOMETRY": _geometry(_GEOMETRIES),
     "POINT": _geometry(_GEOMETRIES[:1]),
