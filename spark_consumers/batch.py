@@ -1,17 +1,18 @@
 """Applies one batch of records to one table."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rowtide.spark_consumers.columns.conversion import ConverterSettings
+from rowtide.spark_consumers.columns.conversion import Column, ConverterSettings
 from rowtide.spark_consumers.columns.spark_types import quote
-from rowtide.spark_consumers.errors import KeyWithoutValuesError, NotAnEnvelopeError
+from rowtide.spark_consumers.errors import HistoryError, KeyWithoutValuesError, NotAnEnvelopeError, SettingsError
 from rowtide.spark_consumers.formats.base import RowCounts, TableFormat
 from rowtide.spark_consumers.jvm.session import uncompiled
 from rowtide.spark_consumers.kafka.offsets import Ranges
@@ -33,7 +34,7 @@ from rowtide.spark_consumers.messages.schemaless import key_without_schema, valu
 from rowtide.spark_consumers.messages.segments import Segment, after, ordered_versions, segments, truncations
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, key_version, parse_schema, value_version
 from rowtide.spark_consumers.outcome import Outcome
-from rowtide.spark_consumers.rows.alterations import key_without_values
+from rowtide.spark_consumers.rows.alterations import key_without_values, possibly_renamed
 from rowtide.spark_consumers.rows.changes import DELETED, BatchSchemas, keyed_changes, keyed_rows, keyless_changes
 from rowtide.spark_consumers.rows.evolution import Evolution, evolve
 from rowtide.spark_consumers.rows.last import LastChanges
@@ -47,8 +48,9 @@ from rowtide.spark_consumers.rows.multiset import (
     without_repetitions,
 )
 from rowtide.spark_consumers.rows.one_pass import OnePass
+from rowtide.spark_consumers.rows.renames import NO_RENAMES, proven_names, renamed, table_renames
 from rowtide.spark_consumers.settings import CHANGE_COLUMNS, Keyless, Settings
-from rowtide.spark_consumers.state import Batch, Commit, Truncation
+from rowtide.spark_consumers.state import RENAMES, STRUCTURE, Batch, Commit, TableNames, Truncation
 
 _OPERATIONS = {"r", "c", "u", "d", "t"}
 
@@ -63,6 +65,7 @@ class TableBatch:
         path: the table's directory.
         settings: of the run.
         outcome: counters and notes are added to it.
+        amend: stores more about the planned batch.
         partitions: number of partitions of the topic.
         built: whether earlier runs have applied records to the table.
         truncation: the newest TRUNCATE that earlier runs have read.
@@ -73,6 +76,7 @@ class TableBatch:
     path: str
     settings: Settings
     outcome: Outcome
+    amend: Callable[[Batch], None]
     partitions: int
     built: bool = False
     truncation: Truncation | None = None
@@ -116,7 +120,9 @@ class TableBatch:
             (number, None): self._key_version(number, text, converter) for number, text in known.key.items()
         }
         values = [self._value_version(number, text, converter) for number, text in known.value.items()]
-        schemas = self._evolve(keys, values, batch)
+        if _differ([*_known_structures(batch), *_structures(values)]):
+            return None
+        schemas = self._evolve(keys, values, {}, batch)
         evolution = schemas.evolution
         creates = evolution.before is None
         changes_table = not creates and (evolution.added or evolution.widened or evolution.fills)
@@ -220,8 +226,12 @@ class TableBatch:
         if truncated is None:
             self._require_keys(schemas, groups, batch)
         creates = schemas.evolution.before is None and truncated is None
+        if schemas.names is not None and batch.names is None:
+            self.amend(replace(batch, names=schemas.names))
+        if renames := schemas.evolution.renames:
+            self.table.rename(self.path, renames, batch.commit(RENAMES))
         if not creates:
-            self.table.evolve(self.path, schemas.evolution, batch.commit(0))
+            self.table.evolve(self.path, schemas.evolution, batch.commit(STRUCTURE))
         self._note(schemas.evolution)
         parts = segments(groups, records, lambda group: schemas.keys[group.key_id].names) or [Segment(())]
         for step, segment in enumerate(parts, start=1):
@@ -234,7 +244,7 @@ class TableBatch:
     def _require_keys(self, schemas: BatchSchemas, groups: Sequence[RecordGroup], batch: Batch) -> None:
         """Require that existing rows have values in the columns of the key."""
         keys, values = schemas.keys.values(), schemas.values
-        found = key_without_values(keys, values, batch.columns)
+        found = key_without_values(keys, values, schemas.last_known)
         if found and schemas.evolution.before is not None and self.table.read(self.path).isEmpty():
             found = key_without_values(keys, values, None)  # only rows of this batch can be older
         if found is None:
@@ -304,30 +314,134 @@ class TableBatch:
                 values.append(value_without_schema(records, supplied_value, converter, topic, truncations=is_log))
         if self.partitions == 1:
             values = with_returning_columns(values, groups, records)
-        return self._evolve(keys, values, batch, is_log=is_log)
+        rows: dict[KeyId, set[int | None]] = {}
+        for group in groups:
+            if not group.tombstone and group.op != "t":
+                rows.setdefault(group.key_id, set()).add(group.value_version)
+        return self._evolve(keys, values, rows, batch, is_log=is_log)
 
     def _evolve(
-        self, keys: dict[KeyId, KeyVersion], values: list[ValueVersion], batch: Batch, *, is_log: bool = False
+        self,
+        keys: Mapping[KeyId, KeyVersion],
+        values: Sequence[ValueVersion],
+        rows: Mapping[KeyId, Collection[int | None]],
+        batch: Batch,
+        *,
+        is_log: bool = False,
     ) -> BatchSchemas:
-        """Return the schemas with the table's columns after the batch."""
+        """Return the schemas with the names of the table, and with the table's columns after the batch.
+
+        Args:
+            keys: the schemas of keys.
+            values: the schemas of rows, oldest first.
+            rows: the versions of the rows of each key's schema; a key of tombstones alone has none.
+            batch: the planned batch.
+            is_log: whether all changes are appended.
+        """
         keyless = is_log or any(not key.columns for key in keys.values())
         extra = CHANGE_COLUMNS if keyless and self.settings.keyless is Keyless.APPEND else ()
         before, name = self.table.columns(self.path), str(self.outcome.name)
-        uneven = self.partitions > 1
+        names, unproven = self._names(values, batch)
+        last, types, renames = batch.columns, batch.types, NO_RENAMES
+        newest = values[-1].columns if values else None
+        if names is not None:
+            first = 0 if last is None else 1
+            keys = {
+                number: replace(key, columns=_key_columns(key, values, rows.get(number, ()), names, first))
+                for number, key in keys.items()
+            }
+            values = [replace(one, columns=renamed(one.columns, names.of[i])) for i, one in enumerate(values, first)]
+            newest = values[names.newest - first].columns if names.newest >= first else None
+            if last is not None:
+                kept = [(i, new) for i, column in enumerate(last) if (new := names.of[0].get(column.lower()))]
+                last, types = tuple(new for _, new in kept), types and tuple(types[i] for i, _ in kept)
+                renames = table_renames([column for column, _ in before or ()], names.of[0])
+            if renames and batch.commit(RENAMES).is_applied(self.table.newest_commit(self.path, batch.app_id)):
+                renames = NO_RENAMES
         evolution = evolve(
-            name, before, list(keys.values()), values, batch.columns, extra, last_types=batch.types, uneven=uneven
+            name,
+            before,
+            list(keys.values()),
+            values,
+            last,
+            extra,
+            last_types=types,
+            uneven=self.partitions > 1,
+            renames=renames,
+            unproven=unproven,
         )
-        return BatchSchemas(evolution, keys, values)
+        return BatchSchemas(evolution, keys, values, last, newest, names)
+
+    def _names(self, values: Sequence[ValueVersion], batch: Batch) -> tuple[TableNames | None, str | None]:
+        """Return the names that the schema history proves, or why it does not.
+
+        Raises:
+            HistoryError: a column may have been renamed, and the history cannot be read now.
+        """
+        structures = [*_known_structures(batch), *_structures(values)]
+        if not _differ(structures):
+            return None, ""
+        if batch.names is not None and _belong(batch.names, structures):
+            return batch.names, None
+        if any(version.id is None for version in values):
+            return None, ""
+        if self.settings.structures is None:
+            return None, "; with --config, the schema history does"
+        try:
+            names = proven_names(structures, self.settings.structures(self.outcome.name.topic))
+        except SettingsError as error:
+            return None, f", and there is no schema history ({error})"
+        except HistoryError:
+            untyped = [[(name, None) for name in structure] for structure in structures]
+            if any(possibly_renamed(old, new) for old, new in pairwise(untyped)):
+                raise
+            return None, ""
+        return names, ", and neither does the schema history" if names is None else None
 
     def _note(self, evolution: Evolution) -> None:
+        self.outcome.renamed += tuple(evolution.renames.names.items())
         self.outcome.added += evolution.added
         self.outcome.widened += evolution.widened
         self.outcome.notes.extend(evolution.notes)
 
 
+def _known_structures(batch: Batch) -> list[list[str]]:
+    """Return the columns of the newest row of earlier batches, if there is one."""
+    return [] if batch.columns is None else [list(batch.columns)]
+
+
+def _structures(values: Sequence[ValueVersion]) -> list[list[str]]:
+    """Return the columns of rows. Records of a delete may have none."""
+    return [[column.field for column in version.columns] for version in values]
+
+
+def _differ(structures: Sequence[Sequence[str]]) -> bool:
+    return len({tuple(name.lower() for name in structure) for structure in structures}) > 1
+
+
+def _belong(names: TableNames, structures: Sequence[Sequence[str]]) -> bool:
+    known = [{name.lower() for name in structure} for structure in structures]
+    return len(names.of) == len(known) and all(of.keys() <= found for of, found in zip(names.of, known, strict=True))
+
+
+def _key_columns(
+    key: KeyVersion,
+    values: Sequence[ValueVersion],
+    rows: Collection[int | None],
+    names: TableNames,
+    first: int,
+) -> tuple[Column, ...]:
+    """Return the columns of a key with their names in the table.
+
+    They are those of its rows. A tombstone whose record was in an earlier batch has the names of that one.
+    """
+    index = max((index for index, one in enumerate(values, first) if one.id in rows), default=0)
+    return renamed(key.columns, {column.field.lower(): column.name for column in key.columns} | dict(names.of[index]))
+
+
 def _with_structure(batch: Batch, schemas: BatchSchemas) -> Batch:
-    """Return the batch with the structure of its newest row, if it has rows."""
-    if not schemas.values or not (columns := schemas.values[-1].columns):
+    """Return the batch with the structure of its newest row, if it has one."""
+    if not (columns := schemas.newest):
         return batch
     return replace(batch, columns=tuple(c.name for c in columns), types=tuple(c.type for c in columns))
 

@@ -42,6 +42,17 @@ class ChangedTableError(StateError):
         )
 
 
+class DependentColumnError(StateError):
+    """A constraint or a generated column of the table may need a column that is to be renamed."""
+
+    def __init__(self, table: str, names: str) -> None:
+        super().__init__(
+            f"table {table}: {names} cannot be renamed, because the table has a CHECK constraint or a generated column "
+            f"that may use the old name. This run changed nothing: drop the constraint or the column, run it again, "
+            f"and add the constraint with the new name"
+        )
+
+
 class NotAnEnvelopeError(TablesError):
     """The records of a topic are not change events of a table."""
 
@@ -52,6 +63,10 @@ class ClaimCheckError(TablesError):
 
 class SchemaMissingError(TablesError):
     """Messages have no schemas, and the schema of a field was not supplied either."""
+
+
+class HistoryError(TablesError):
+    """The schema history, which shows whether columns were renamed, cannot be read."""
 
 
 class RegistryError(TablesError):

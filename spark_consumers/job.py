@@ -272,7 +272,9 @@ class TableJob:
         self._check(stored, table)
         done = stored.done if self.topic_id is None else replace(stored.done, topic_id=self.topic_id)
         built = done.columns is not None
-        step = TableBatch(session, table, self.path, self.settings, outcome, len(bounds), built, done.truncation)
+        step = TableBatch(
+            session, table, self.path, self.settings, outcome, self.state.amend, len(bounds), built, done.truncation
+        )
         if stored.planned is not None:
             # The previous run ended between plan and completion: repeat the same ranges under the same number.
             require(self.name.topic, bounds, stored.planned.ranges)

@@ -21,6 +21,7 @@ class Outcome:
         rows: rows changed in the table.
         added: columns added to the table.
         widened: name, old and new type of columns that got a wider type.
+        renamed: old and new name of columns that were renamed, in the order of the renames.
         unmatched: deletions in a table without a key that matched no row.
         reread: snapshot records (op ``r``) that were added to a table without a key that had rows before the run.
         skipped: whether the topic is that of another connector.
@@ -35,6 +36,7 @@ class Outcome:
     rows: RowCounts = field(default_factory=RowCounts)
     added: Columns = ()
     widened: tuple[tuple[str, str, str], ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
     unmatched: int = 0
     reread: int = 0
     skipped: bool = False
@@ -66,6 +68,7 @@ class Outcome:
             "reread": self.reread,
             "new_columns": dict(self.added),
             "widened_columns": {name: [old, new] for name, old, new in self.widened},
+            "renamed_columns": [list(names) for names in self.renamed],
             "notes": self.notes,
             "seconds": round(self.seconds, 3),
             "error": self.error,

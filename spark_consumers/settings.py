@@ -1,6 +1,6 @@
 """The settings of a run of ``rowtide tables``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -9,6 +9,12 @@ from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
 
 SchemaOf = Callable[[int | bytes], tuple[str, str]]
 """From the id of a schema, or its global id, to its kind (``AVRO``, ``PROTOBUF``) and its text."""
+
+StructuresOf = Callable[[str], Sequence[Mapping[str, int]]]
+"""From a topic to the structures of its table, oldest first: the identity of each column by its name in records.
+
+Raises ``SettingsError`` if there is no schema history, and ``HistoryError`` if it cannot be read now.
+"""
 
 
 class Keyless(StrEnum):
@@ -52,6 +58,7 @@ class Settings:
         table_properties: properties of new tables (Delta Lake, Iceberg).
         registry: the schema registry of messages in Avro and Protobuf; raises ``RegistryError``. The source must then
             have the headers of records.
+        structures: the schema history, which proves renames of columns; ``None`` adds columns instead.
     """
 
     output: str
@@ -68,3 +75,4 @@ class Settings:
     catalog: str | None = None
     table_properties: Mapping[str, str] = field(default_factory=dict)
     registry: SchemaOf | None = None
+    structures: StructuresOf | None = None

@@ -13,7 +13,7 @@ the id of another plan is refused.
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -24,6 +24,8 @@ from rowtide.spark_consumers.kafka.offsets import Ranges, advanced
 
 _KEPT_BATCHES = 5
 STEPS_OF_A_BATCH = 1000
+RENAMES, STRUCTURE = -1, 0
+"""The steps of a batch before those that write rows: renamed columns, and all other changes of the columns."""
 
 
 class Files(Protocol):
@@ -109,7 +111,7 @@ class Commit:
     @property
     def batch(self) -> int:
         """The number of the batch."""
-        return self.version // STEPS_OF_A_BATCH
+        return (self.version - RENAMES) // STEPS_OF_A_BATCH
 
     def to_json(self) -> str:
         """Return the text that a table stores."""
@@ -154,6 +156,20 @@ class Truncation:
 
 
 @dataclass(frozen=True, slots=True)
+class TableNames:
+    """The names in the table of the columns of some structures.
+
+    Attributes:
+        of: for each structure, the names in the table by those in messages, in lower case. It lacks a column that was
+            dropped and whose name another column has got.
+        newest: index of the newest structure.
+    """
+
+    of: Sequence[Mapping[str, str]]
+    newest: int
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """A batch of records of one topic, and the state of the topic after it.
 
@@ -168,6 +184,8 @@ class Batch:
         seen: hashes of the last records without a key, to recognize repetitions.
         plan_id: a new id for every plan.
         topic_id: Kafka's id of the topic; ``None`` if it is not known.
+        names: what the schema history proves about the structures of ``columns`` and of this batch. It is stored before
+            a column is renamed, so that a repetition of the batch does the same, whatever the history has then.
     """
 
     app_id: str
@@ -180,6 +198,7 @@ class Batch:
     seen: tuple[int, ...] = ()
     plan_id: str | None = None
     topic_id: str | None = None
+    names: TableNames | None = None
 
     def next(self, ranges: Ranges) -> "Batch":
         """Return the batch that follows and reads these ranges."""
@@ -189,11 +208,12 @@ class Batch:
             ranges=ranges,
             offsets=advanced(self.offsets, ranges),
             plan_id=uuid.uuid4().hex,
+            names=None,
         )
 
     def commit(self, step: int) -> Commit:
         """Return the identity of a step of this batch."""
-        if not 0 <= step < STEPS_OF_A_BATCH:
+        if not RENAMES <= step < STEPS_OF_A_BATCH + RENAMES:
             raise StateError(f"a batch has at most {STEPS_OF_A_BATCH} steps; read smaller batches (--max-records)")
         return Commit(self.app_id, self.number * STEPS_OF_A_BATCH + step, self.plan_id)
 
@@ -218,6 +238,8 @@ class Batch:
             content["plan"] = self.plan_id
         if self.topic_id is not None:
             content["topic_id"] = self.topic_id
+        if self.names is not None:
+            content["names"] = {"of": [dict(found) for found in self.names.of], "newest": self.names.newest}
         return json.dumps(content, ensure_ascii=False)
 
     @classmethod
@@ -231,7 +253,7 @@ class Batch:
         if content["version"] != 1:
             raise ValueError(f"version {content['version']} was written by a newer rowtide")
         truncation = content.get("truncation")
-        columns, types = content.get("columns"), content.get("types")
+        columns, types, names = content.get("columns"), content.get("types"), content.get("names")
         return cls(
             app_id=content["app_id"],
             number=int(content["batch"]),
@@ -243,6 +265,7 @@ class Batch:
             seen=tuple(content.get("seen", ())),
             plan_id=content.get("plan"),
             topic_id=content.get("topic_id"),
+            names=names and TableNames([dict(found) for found in names["of"]], int(names["newest"])),
         )
 
 
@@ -301,6 +324,10 @@ class StateStore:
                 f"{path} exists: another run of rowtide tables planned the same batch. This run wrote nothing. "
                 f"Run it again when the other one has ended"
             ) from error
+
+    def amend(self, planned: Batch) -> None:
+        """Store more about a planned batch."""
+        self.files.create(self._path(planned, "plan"), planned.to_json())
 
     def finish(self, batch: Batch) -> None:
         """Store that a batch is in the table, and delete the files of old batches."""

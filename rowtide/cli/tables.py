@@ -21,7 +21,7 @@ from rowtide.connector.config.catalogue.values import placeholder_bytes
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
 from rowtide.spark_consumers.errors import SettingsError, TablesError
 from rowtide.spark_consumers.kafka.addresses import require_listener
-from rowtide.spark_consumers.settings import Keyless, Settings
+from rowtide.spark_consumers.settings import Keyless, Settings, StructuresOf
 
 if TYPE_CHECKING:
     from rowtide.cli.registries import TableRegistry
@@ -331,7 +331,21 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
         claim_checks=options["claim_checks"] or folder or None,
         catalog=options["catalog"],
         table_properties=_pairs("--table-property", options["table_properties"]),
+        structures=_structures(options["config"]),
     )
+
+
+def _structures(config: Sequence[str]) -> StructuresOf | None:
+    """Return the schema history of a connector's configuration, to be read when the columns of a table change."""
+    if not config:
+        return None
+
+    def read(topic: str) -> Sequence[Mapping[str, int]]:
+        from rowtide.cli.table_structures import HistoryStructures  # noqa: PLC0415 - slow to import
+
+        return HistoryStructures(config)(topic)
+
+    return read
 
 
 def _registry(url: str, config: Sequence[str]) -> "TableRegistry | None":

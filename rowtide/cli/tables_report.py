@@ -112,6 +112,7 @@ def _operations(outcome: Outcome) -> str:
 
 def _columns(outcome: Outcome) -> list[str]:
     added = [f"{outcome.name}: new column {name} {kind}" for name, kind in outcome.added]
+    added += [f"{outcome.name}: column {old} was renamed to {new}" for old, new in outcome.renamed]
     return added + [f"{outcome.name}: column {name} is now {new}, was {old}" for name, old, new in outcome.widened]
 
 

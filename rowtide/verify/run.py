@@ -210,6 +210,7 @@ class _Verifier:
                             Topic([topic], self._reader, self._decoder),
                             Texts(structure, options.columns, exact=exact),
                             options,
+                            partial(_ambiguous_names, config, table),
                             exact=exact,
                         ).run(self._folder, None if options.complete else verification.chosen_keys())
                 except (*_ERRORS, TablesError) as error:
@@ -220,6 +221,11 @@ class _Verifier:
 def _column_changes(config: Configuration, table: TableId) -> Mapping[str, ColumnChange]:
     with history_source(config) as source:
         return source.column_changes(table)
+
+
+def _ambiguous_names(config: Configuration, table: TableId) -> Collection[str]:
+    with history_source(config) as source:
+        return source.ambiguous_names(table)
 
 
 def _refuse_untyped(config: Configuration) -> None:

@@ -11,8 +11,9 @@ table. What it merely has not read yet is not a difference, whatever the load.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Protocol
@@ -138,14 +139,24 @@ class TableComparison:
         topic: reads the topic.
         texts: make the texts of records; with all digits of FLOAT if the table has a key.
         options: what to compare.
+        ambiguous: reads from the schema history which names of columns were given to others, or are former ones.
         exact: whether the texts of FLOAT have all digits.
     """
 
     def __init__(
-        self, result: TableResult, stored: StoredTable, topic: Topic, texts: Texts, options: Options, *, exact: bool
+        self,
+        result: TableResult,
+        stored: StoredTable,
+        topic: Topic,
+        texts: Texts,
+        options: Options,
+        ambiguous: Callable[[], Collection[str]],
+        *,
+        exact: bool,
     ) -> None:
         self._stored, self._topic, self._texts, self._options = stored, topic, texts, options
         self._exact, self.result = exact, result
+        self._read_ambiguous = ambiguous
         self._types: dict[str, set[str]] = {}
         self._structures: dict[int, object] = {}
         self._required: set[str] = set()
@@ -154,6 +165,11 @@ class TableComparison:
         self._returned: dict[tuple[int, str], int] = {}
         self._tags: dict[int, set[str]] = {}
         self._key_names: tuple[str, ...] = ()
+
+    @cached_property
+    def _ambiguous(self) -> Collection[str]:
+        """The names whose meaning has changed. The job may have renamed columns: older records have other names."""
+        return self._read_ambiguous()
 
     def run(self, folder: Path, chosen: Iterable[Key] | None = None) -> None:
         """Compare the table.
@@ -241,7 +257,8 @@ class TableComparison:
             self._required.update(names)
         if before is not names:
             if before is not None:
-                for name in {*names} - {*before}:  # added, perhaps again: older rows have its default in the table
+                # Added, perhaps again: older rows have its default in the table. Or renamed: they have another's value.
+                for name in {*names} - {*before} | {*self._ambiguous}:
                     self._returned[place.partition, name] = place.offset
             self._names[place.partition] = names
 
@@ -258,10 +275,14 @@ class TableComparison:
                 if is_wrong_type(kind, types := self._types.get(own, set())):
                     self._differ_in_column(own, kind, types)
         for own in known.values():
-            if own in self._required and self._texts.compares(own):
+            if own in self._required and self._texts.compares(own) and not self._is_former(own):
                 self._differ_in_column(own, None, self._types[own])
         order = {name: number for names in self._names.values() for number, name in enumerate(names)}
         return sorted(found, key=lambda one: order.get(one[2], len(order)))  # equal rows have equal texts
+
+    def _is_former(self, name: str) -> bool:
+        """Whether a column of older records has another name now."""
+        return name not in self._texts.kinds and name in self._ambiguous
 
     def _differ_in_column(self, name: str, kind: str | None, types: Iterable[str]) -> None:
         table = None if kind is None else {name: f"s{kind}"}
@@ -445,6 +466,8 @@ class TableComparison:
         }
         known = {name.lower() for name, _ in self._stored.columns()}
         names = set.intersection(*map(set, lists)) if lists else set()
+        if len(lists) > 1:
+            names -= {*self._ambiguous}
         return {name for name in names if name.lower() in known and self._texts.compares(name)}
 
     def _count(self, fold: CountedFold, names: set[str], *, log: bool) -> None:

@@ -99,8 +99,8 @@ def _is_generated(column: ColumnDef) -> bool:
     return any(attribute.kind in ("STORED", "VIRTUAL") for attribute in column.attributes)
 
 
-def _body(record: HistoryRecord, server: Server) -> Body | None:
-    """The statement; ``None`` if it cannot be parsed."""
+def statement_of(record: HistoryRecord, server: Server) -> Body | None:
+    """Return the statement of a record; ``None`` if it cannot be parsed."""
     try:
         event = recorded_event(record.ddl or "", record.database, record.session)
         return parse(record.ddl or "", context_of(event, server).dialect).body
@@ -110,14 +110,14 @@ def _body(record: HistoryRecord, server: Server) -> Body | None:
 
 def _keeps_table(record: HistoryRecord, server: Server) -> bool:
     """Whether a statement creates a table only if there is none."""
-    body = _body(record, server)
+    body = statement_of(record, server)
     return isinstance(body, CreateTable | CreateTableLike) and body.if_not_exists and not body.or_replace
 
 
 def _converted(record: HistoryRecord, table: RecordedTable, server: Server) -> Iterator[str]:
     """The columns that a statement changes although their description can stay the same."""
     columns = {column.name.lower(): column for column in table.columns}
-    body = _body(record, server)
+    body = statement_of(record, server)
     if body is None and record.ddl:  # it may change any
         yield from (column.name for column in columns.values())
     for action in body.actions if isinstance(body, AlterTable) else ():

@@ -11,6 +11,7 @@ from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.queries.column_changes import ColumnChange, column_changes
+from rowtide.schema_history.queries.column_identities import ambiguous_names, column_identities
 from rowtide.schema_history.queries.point_in_time import PointInTime
 from rowtide.schema_history.queries.table_changes import TableChange
 from rowtide.schema_history.recovery.recover import recover
@@ -57,6 +58,11 @@ class HistorySource:
     def column_changes(self, table: TableId) -> Mapping[str, ColumnChange]:
         """The last change of each column of a table; see :func:`~..column_changes.column_changes`."""
         return column_changes(self.store.replay_as(parse_record), table, self.server)
+
+    def ambiguous_names(self, table: TableId) -> set[str]:
+        """The names of columns that were renamed; see :func:`~..column_identities.ambiguous_names`."""
+        found = column_identities(self.store.replay_as(parse_record), table, self.server)
+        return ambiguous_names(columns for _, columns in found)
 
     def _renamed(self, record: HistoryRecord) -> Iterator[tuple[TableId, TableId]]:
         """The old and new names of an ALTER TABLE ... RENAME, whose record has only the new one."""

@@ -29,7 +29,7 @@ class Column:
     """A column in messages and in the table.
 
     Attributes:
-        name: the column's name.
+        name: the column's name in the table.
         type: Spark's type in the table.
         wire: the type that ``from_json`` reads.
         template: SQL with ``{value}`` for the value read and ``{snapshot}`` for whether it comes from a snapshot.
@@ -38,6 +38,7 @@ class Column:
         has_default: whether MySQL has a constant default for the column.
         inexact: whether snapshot and stream may write the same value differently (FLOAT, JSON).
         unavailable: the placeholder of values that the binlog did not have; ``None`` if no value is one.
+        former: its name in the messages, if the column was renamed since; ``None`` if it is :attr:`name`.
     """
 
     name: str
@@ -49,6 +50,12 @@ class Column:
     has_default: bool = False
     inexact: bool = False
     unavailable: bytes | None = None
+    former: str | None = None
+
+    @property
+    def field(self) -> str:
+        """The column's name in the messages."""
+        return self.name if self.former is None else self.former
 
     def expression(self, value: str, snapshot: str = "false") -> str:
         """Return SQL of the column's value from the SQL of the value read."""

@@ -10,6 +10,7 @@ from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.kafka.naming import TableName, join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
+from rowtide.spark_consumers.rows.renames import Renames
 from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Commit
 
@@ -57,6 +58,9 @@ class TableFormat(Protocol):
 
     def newest_commit(self, path: str, app_id: str) -> Commit | None:
         """Return the newest commit of a state in the table; ``None`` if there is none."""
+
+    def rename(self, path: str, renames: Renames, commit: Commit) -> None:
+        """Give columns other names, and drop those whose names they get, in one step."""
 
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Create the table, or add columns, widen types and fill existing rows."""

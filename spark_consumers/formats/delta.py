@@ -2,15 +2,17 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from rowtide.spark_consumers.columns.spark_types import quote
-from rowtide.spark_consumers.errors import OverlappingRunsError
+from rowtide.spark_consumers.errors import DependentColumnError, OverlappingRunsError
 from rowtide.spark_consumers.formats.base import DirectoryFormat, RowCounts, no_rows
 from rowtide.spark_consumers.formats.merge import (
     LARGE_TABLE,
@@ -20,11 +22,12 @@ from rowtide.spark_consumers.formats.merge import (
     replacement,
     upsert,
 )
-from rowtide.spark_consumers.jvm.driver import java_class, java_session
+from rowtide.spark_consumers.jvm.driver import activate, java_class, java_session, scala_sequence
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import configured
 from rowtide.spark_consumers.kafka.naming import join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
+from rowtide.spark_consumers.rows.renames import Renames
 from rowtide.spark_consumers.state import Commit
 
 _NOT_IN_PARQUET_NAMES = set(" ,;{}()\n\t=")
@@ -37,6 +40,8 @@ _CACHED_SOURCE = {
 Delta would copy its source, and refuse one that is cached: a cached table may be read again at another version. Records
 are the same when they are read again, and so is the last one of each key.
 """
+_COLUMN_MAPPING = {"delta.columnMapping.mode": "name"}
+_CONSTRAINTS, _GENERATED = "delta.constraints.", "delta.generationExpression"
 LOG = "_delta_log"
 """The directory of a table's log, in its own."""
 _COMMIT_FILE = re.compile(r"[0-9]{20}\.json")
@@ -62,6 +67,47 @@ class DeltaFormat(DirectoryFormat):
         """Return the table's rows."""
         return self.spark.read.format("delta").load(path)
 
+    def rename(self, path: str, renames: Renames, commit: Commit) -> None:
+        """Give columns other names by column mapping, in one commit of the log.
+
+        ``ALTER TABLE`` renames one column in a commit. After a crash between two of them it would not be known which
+        were renamed, because names can be exchanged.
+
+        Raises:
+            DependentColumnError: an expression of the table may use an old name.
+        """
+        self._set_missing(path, _COLUMN_MAPPING)
+        activate(self.spark)
+        with self._identity(path, commit):
+            log = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog").forTable(java_session(self.spark), path)
+            transaction = log.startTransaction()
+            if transaction.txnVersion(commit.app_id) >= commit.version:
+                return
+            metadata = transaction.metadata()
+            schema, settings = metadata.schemaString(), metadata.configuration()
+            if _GENERATED in schema or _CONSTRAINTS in settings.toString():
+                raise DependentColumnError(path, ", ".join(renames.names))
+            transaction.updateMetadata(
+                metadata.copy(
+                    metadata.id(), metadata.name(), metadata.description(), metadata.format(),
+                    _renamed_schema(schema, renames),
+                    scala_sequence(self.spark, map(renames.new_name, self._partitions(metadata))), settings,
+                    metadata.createdTime(),
+                ),
+                False,
+            )  # fmt: skip
+            now = java_class(self.spark, "scala.Option").apply(int(time.time() * 1000))
+            transaction.updateSetTransaction(commit.app_id, commit.version, now)
+            names = ([", ".join(part)] for part in (renames.names.keys(), renames.names.values()))
+            operation = java_class(self.spark, "org.apache.spark.sql.delta.DeltaOperations$RenameColumn")
+            transaction.commit(
+                scala_sequence(self.spark, ()), operation(*(scala_sequence(self.spark, part) for part in names))
+            )
+
+    def _partitions(self, metadata: Any) -> list[str]:
+        converters = java_class(self.spark, "scala.jdk.javaapi.CollectionConverters")
+        return list(converters.asJava(metadata.partitionColumns()))
+
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Create or alter the table."""
         if evolution.before is None:
@@ -69,7 +115,7 @@ class DeltaFormat(DirectoryFormat):
             self.create(path, evolution.after, no_rows(self.spark, evolution.after), commit)
             return
         if evolution.added or evolution.widened:
-            self._enable_features(path, evolution.after)
+            self._set_missing(path, _features(evolution.after))
         if evolution.widened or (evolution.added and evolution.fills):
             self._rewrite(path, evolution, commit)
         elif evolution.added:
@@ -125,10 +171,10 @@ class DeltaFormat(DirectoryFormat):
             rows.write.format("delta").mode("append").options(**(properties or {})).save(path)
         return RowCounts(inserted=int(metrics.get("numOutputRows", 0)))
 
-    def _enable_features(self, path: str, columns: Columns) -> None:
+    def _set_missing(self, path: str, needed: Mapping[str, str]) -> None:
+        """Set properties that the table lacks."""
         detail = self.spark.sql(f"DESCRIBE DETAIL {_table(path)}").collect()[0]
         present = {*(detail["tableFeatures"] or ()), *(detail["properties"] or {})}
-        needed = _features(columns)
         missing = {name: value for name, value in needed.items() if name.removeprefix("delta.feature.") not in present}
         if missing:
             properties = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
@@ -164,7 +210,7 @@ class DeltaFormat(DirectoryFormat):
         try:
             with configured(self.spark, settings):
                 yield metrics
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             if "DELTA_CONCURRENT_TRANSACTION" in str(error):
                 raise OverlappingRunsError(commit.batch) from error
             raise
@@ -233,5 +279,12 @@ def _features(columns: Columns) -> dict[str, str]:
     if any("timestamp_ntz" in kind for _, kind in columns):
         features["delta.feature.timestampNtz"] = "supported"
     if any(_NOT_IN_PARQUET_NAMES & set(name) for name, _ in columns):
-        features["delta.columnMapping.mode"] = "name"
+        features |= _COLUMN_MAPPING
     return features
+
+
+def _renamed_schema(schema: str, renames: Renames) -> str:
+    """Return the JSON of a table's columns after renames. A column keeps its id and its name in files."""
+    content = json.loads(schema)
+    fields = [{**field, "name": renames.new_name(field["name"])} for field in content["fields"]]
+    return json.dumps({**content, "fields": [field for field in fields if field["name"] is not None]})

@@ -41,6 +41,7 @@ from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import configured
 from rowtide.spark_consumers.kafka.naming import TableName, join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
+from rowtide.spark_consumers.rows.renames import Renames
 from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Commit
 
@@ -138,6 +139,22 @@ class IcebergFormat:
         """Return the commit of the table, if it is of this state."""
         newest = _commit(self._metadata(path)) if self.exists(path) else None
         return newest if newest is not None and newest.app_id == app_id else None
+
+    def rename(self, path: str, renames: Renames, commit: Commit) -> None:
+        """Give fields other names, in one commit of the metadata."""
+        for _ in range(_ATTEMPTS):
+            table = self._load(path)
+            base = table.operations().current()
+            if commit.is_applied(_commit(base)):
+                return
+            update = table.updateSchema()
+            for name in renames.dropped:
+                update = update.deleteColumn(name)
+            for old, new in renames.names.items():
+                update = update.renameColumn(old, new)
+            if self._commit_metadata(table, base, commit, update.apply()):
+                return
+        raise ChangedTableError(path, _ATTEMPTS)
 
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Create or alter the table."""
@@ -289,18 +306,27 @@ class IcebergFormat:
             return None
         if base.currentSchemaId() != before.currentSchemaId():  # another run may have begun to write the same columns
             return None
+        schema = _with_renamed(table, renamed) if renamed else None
+        is_done = self._commit_metadata(table, base, commit, schema, staged.snapshotId())
+        return dict(staged.summary()) if is_done else None
+
+    def _commit_metadata(
+        self, table: Any, base: Any, commit: Commit, schema: Any = None, snapshot: int | None = None
+    ) -> bool:
+        """Replace the metadata that was looked at by one with the identity of a step; false if it has been replaced."""
         builder = java_class(self.spark, "org.apache.iceberg.TableMetadata").buildFrom(base)
-        builder.setBranchSnapshot(staged.snapshotId(), "main")
-        if renamed:
-            builder.setCurrentSchema(_with_renamed(table, renamed), base.lastColumnId())
+        if snapshot is not None:
+            builder.setBranchSnapshot(snapshot, "main")
+        if schema is not None:
+            builder.setCurrentSchema(schema, base.lastColumnId())
         builder.setProperties({_COMMIT: commit.to_json()})
         try:
-            operations.commit(base, builder.build())
+            table.operations().commit(base, builder.build())
         except Py4JJavaError as error:
             if "CommitFailedException" in error.java_exception.getClass().getName():
-                return None
+                return False
             raise
-        return dict(staged.summary())
+        return True
 
     @property
     def _output(self) -> str:

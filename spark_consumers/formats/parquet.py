@@ -16,6 +16,7 @@ from rowtide.spark_consumers.formats.base import DirectoryFormat, RowCounts, no_
 from rowtide.spark_consumers.kafka.naming import join
 from rowtide.spark_consumers.rows.changes import DELETED
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
+from rowtide.spark_consumers.rows.renames import Renames
 from rowtide.spark_consumers.state import Commit
 
 COMMIT_FILE = "_rowtide.json"
@@ -38,6 +39,12 @@ class ParquetFormat(DirectoryFormat):
     def read(self, path: str) -> DataFrame:
         """Return the table's rows."""
         return self.spark.read.parquet(path)
+
+    def rename(self, path: str, renames: Renames, commit: Commit) -> None:
+        """Rewrite the table."""
+        rows = self.read(path)
+        names = {name: new for name in rows.columns if (new := renames.new_name(name)) is not None}
+        self._replace(path, rows.selectExpr(*(f"{quote(old)} AS {quote(new)}" for old, new in names.items())), commit)
 
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Create or rewrite the table."""

@@ -1,7 +1,7 @@
 """Access to the Java side of Spark's driver: the only module that uses private parts of PySpark."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -34,6 +34,19 @@ def hadoop_configuration(spark: SparkSession) -> Any:
 def java_session(spark: SparkSession) -> Any:
     """Return the session's Java object."""
     return spark._jsparkSession  # noqa: SLF001
+
+
+def activate(spark: SparkSession) -> None:
+    """Let Java code that this thread calls directly use the session's settings, as queries of the session do."""
+    java_class(spark, "org.apache.spark.sql.SparkSession").setActiveSession(java_session(spark))
+
+
+def scala_sequence(spark: SparkSession, items: Iterable[Any]) -> Any:
+    """Return a sequence of Scala."""
+    found = java_class(spark, "java.util.ArrayList")()
+    for item in items:
+        found.add(item)
+    return java_class(spark, "scala.jdk.javaapi.CollectionConverters").asScala(found).toSeq()
 
 
 def observe(frame: DataFrame, *metrics: Column) -> tuple[DataFrame, Callable[[], Mapping[str, Any] | None]]:

@@ -109,7 +109,7 @@ def parse_schema(text: str, topic: str) -> Mapping[str, Any]:
 
 def wire_struct(columns: Iterable[Column]) -> str:
     """Return the DDL with which ``from_json`` reads a row."""
-    return f"STRUCT<{', '.join(f'{quote(column.name)}: {column.wire}' for column in columns)}>"
+    return f"STRUCT<{', '.join(f'{quote(column.field)}: {column.wire}' for column in columns)}>"
 
 
 def row_schema(columns: Sequence[Column]) -> str:

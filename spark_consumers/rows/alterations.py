@@ -20,19 +20,20 @@ _REPAIR = (
 )
 
 
-def alteration_notes(table: str, structures: Sequence[Structure]) -> list[str]:
+def alteration_notes(table: str, structures: Sequence[Structure], unproven: str | None = "") -> list[str]:
     """Return a note for each change that existing rows may lack.
 
     Args:
         table: its name.
         structures: of the records, oldest first.
+        unproven: why the schema history does not show whether columns were renamed; ``None`` if it does.
     """
     notes = []
     for old, new in pairwise(structures):
-        if names := _possibly_renamed(old, new):
+        if unproven is not None and (names := possibly_renamed(old, new)):
             notes.append(
-                f"{table}: column names changed ({names}). The records do not show whether columns were renamed. If "
-                f"so, older rows have no values under the new names. {_REPAIR}"
+                f"{table}: column names changed ({names}). The records do not show whether columns were renamed"
+                f"{unproven}. If so, older rows have no values under the new names. {_REPAIR}"
             )
         before = {name.lower(): kind for name, kind in old}
         for name, kind in new:
@@ -84,7 +85,7 @@ def may_convert(old: str, new: str) -> bool:
     return common_type(old, new) != new
 
 
-def _possibly_renamed(old: Structure, new: Structure) -> str | None:
+def possibly_renamed(old: Structure, new: Structure) -> str | None:
     """Return the names before and after a possible rename, ``None`` if columns were only added, dropped or moved."""
     removed, added = _without(old, new), _without(new, old)
     if bool(removed) != bool(added):

@@ -16,6 +16,7 @@ from rowtide.spark_consumers.messages.records import UNEXPECTED, KeyId, RecordGr
 from rowtide.spark_consumers.messages.schemaless import FIELD_NAMES
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, row_schema, wire_struct
 from rowtide.spark_consumers.rows.evolution import Evolution, Image, convert, row_expression
+from rowtide.spark_consumers.state import TableNames
 
 DELETED = "_rowtide_deleted"
 """The column that marks rows to delete. Only their key has values."""
@@ -37,11 +38,17 @@ class BatchSchemas:
         evolution: the table's columns.
         keys: schemas of keys.
         values: schemas of rows, oldest first.
+        last_known: the columns of the newest row of earlier batches, with their names in the table.
+        newest: the columns of the newest row of this batch, ``None`` if an earlier batch has read a newer one.
+        names: what the schema history proves, ``None`` if columns have their names in messages.
     """
 
     evolution: Evolution
     keys: Mapping[KeyId, KeyVersion]
     values: Sequence[ValueVersion]
+    last_known: Sequence[str] | None = None
+    newest: Sequence[Column] | None = None
+    names: TableNames | None = None
 
     def key_types(self, key: KeyVersion) -> dict[str, str]:
         """Return the types of the key's columns in the table, by their names in the key."""
@@ -117,7 +124,7 @@ def changed_rows(messages: DataFrame, schemas: BatchSchemas, key: KeyVersion, pl
     [version] = schemas.values
     row = row_expression(schemas.evolution, [version], 0, Image("after", _IS_SNAPSHOT), _key_values(schemas, key))
     lacking = [
-        is_unavailable(f"{struct}.{quote(column.name)}", column.wire, placeholder)
+        is_unavailable(f"{struct}.{quote(column.field)}", column.wire, placeholder)
         for struct, columns in (("k", key.columns), ("e.after", version.columns))
         for column in columns
         if column.wire in _MAY_BE_UNAVAILABLE
@@ -143,7 +150,7 @@ def _with_key(records: DataFrame, key: KeyVersion) -> DataFrame:
 def _key_values(schemas: BatchSchemas, key: KeyVersion) -> dict[str, str]:
     kinds = schemas.key_types(key)
     return {
-        column.name.lower(): convert(column, f"k.{quote(column.name)}", _IS_SNAPSHOT, kinds[column.name])
+        column.name.lower(): convert(column, f"k.{quote(column.field)}", _IS_SNAPSHOT, kinds[column.name])
         for column in key.columns
     }
 
@@ -219,11 +226,11 @@ def _key_fields(key: KeyVersion) -> SparkColumn:
     if len(key.columns) != 1 or key.columns[0].wire not in _INTEGERS:
         return F.expr(parsed).alias("k")
     [column] = key.columns
-    start = f"{{{json.dumps(column.name, ensure_ascii=False)}:"
+    start = f"{{{json.dumps(column.field, ensure_ascii=False)}:"
     digits = f"substring(key, {len(start) + 1}, length(key) - {len(start) + 1})"
     number = f"try_cast({digits} AS {column.wire})"
     proved = f"IF(concat({literal(start)}, CAST({number} AS string), '}}') = key, {number}, NULL)"
-    fields = f"named_struct({literal(column.name)}, coalesce({proved}, {parsed}.{quote(column.name)}))"
+    fields = f"named_struct({literal(column.field)}, coalesce({proved}, {parsed}.{quote(column.field)}))"
     return F.expr(fields).alias("k")
 
 

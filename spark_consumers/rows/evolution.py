@@ -15,6 +15,7 @@ from rowtide.spark_consumers.columns.spark_types import cast, common_type, liter
 from rowtide.spark_consumers.errors import TypeConflictError
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion
 from rowtide.spark_consumers.rows.alterations import Structure, alteration_notes
+from rowtide.spark_consumers.rows.renames import NO_RENAMES, Renames
 
 Columns = tuple[tuple[str, str], ...]
 """Names and types of columns, in order."""
@@ -25,16 +26,18 @@ class Evolution:
     """The change of a table's columns by a batch.
 
     Attributes:
-        before: the columns before the batch, ``None`` if there is no table.
+        before: the columns before the batch, after :attr:`renames`; ``None`` if there is no table.
         after: the columns after the batch.
         fills: SQL of new values of existing rows, by column.
         notes: messages for the user.
+        renames: what is renamed before all other changes.
     """
 
     before: Columns | None
     after: Columns
     fills: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    renames: Renames = NO_RENAMES
 
     @property
     def added(self) -> Columns:
@@ -69,8 +72,10 @@ def evolve(
     *,
     last_types: Sequence[str] | None = None,
     uneven: bool = False,
+    renames: Renames = NO_RENAMES,
+    unproven: str | None = "",
 ) -> Evolution:
-    """Determine the columns of a table after a batch.
+    """Determine the columns of a table after a batch. All schemas have the names that columns get in the table.
 
     Args:
         table: its name, for errors.
@@ -81,10 +86,14 @@ def evolve(
         extra: columns of the table that records do not have.
         last_types: the types of ``last_known``, ``None`` if they are not known.
         uneven: whether this batch may have older records than the ones before, as of several partitions.
+        renames: of its columns.
+        unproven: see :func:`~.alterations.alteration_notes`.
 
     Raises:
         TypeConflictError: the old and the new type of a column have no common type.
     """
+    if before is not None:
+        before = tuple((new, kind) for name, kind in before if (new := renames.new_name(name)) is not None)
     types: dict[str, tuple[str, str]] = {name.lower(): (name, kind) for name, kind in before or ()}
     # A new table has its columns in the order of the newest schema; dropped ones follow.
     ordered = [*reversed(values)] if before is None else [*values]
@@ -101,7 +110,7 @@ def evolve(
     if last_known is not None:
         known: Sequence[str | None] = [None] * len(last_known) if last_types is None else last_types
         structures.insert(0, list(zip(last_known, known, strict=True)))
-    return Evolution(before, after, fills, tuple(alteration_notes(table, structures)))
+    return Evolution(before, after, fills, tuple(alteration_notes(table, structures, unproven)), renames)
 
 
 def _fills(
@@ -186,11 +195,11 @@ def _column_value(
     column = following[0].get(name.lower())
     if column is None:
         return f"CAST(NULL AS {kind})"
-    value = convert(column, f"e.{image.name}.{quote(column.name)}", image.is_snapshot, kind)
+    value = convert(column, f"e.{image.name}.{quote(column.field)}", image.is_snapshot, kind)
     if has_schema or column.default == "NULL":
         return value
     # The supplied schema is the newest one: a message without the field was written before the column was added.
-    return f"IF(array_contains({image.name}_fields, {literal(column.name)}), {value}, {_default(column, kind)})"
+    return f"IF(array_contains({image.name}_fields, {literal(column.field)}), {value}, {_default(column, kind)})"
 
 
 def _default(column: Column, kind: str) -> str:

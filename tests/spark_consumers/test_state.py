@@ -1,11 +1,13 @@
 """The stored state survives every crash; overlapping runs and unreadable files are errors."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.spark_consumers.errors import StateError
-from rowtide.spark_consumers.state import Batch, Commit, MemoryFiles, StateStore, Truncation
+from rowtide.spark_consumers.state import RENAMES, Batch, Commit, MemoryFiles, StateStore, TableNames, Truncation
 
 _OFFSETS = st.dictionaries(st.integers(0, 9), st.integers(0, 10**15), max_size=3)
 _BATCHES = st.builds(
@@ -18,6 +20,7 @@ _BATCHES = st.builds(
     types=st.none() | st.lists(st.text()).map(tuple),
     truncation=st.none() | st.builds(Truncation, st.integers(0), st.integers(0)),
     seen=st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3).map(tuple),
+    names=st.none() | st.builds(TableNames, st.lists(st.dictionaries(st.text(), st.text())), st.integers(0)),
 )
 
 
@@ -48,7 +51,20 @@ def test_an_unfinished_plan_is_found_under_its_number() -> None:
     found = store.load()
     assert (found.done, found.planned) == (planned, following)
     assert following.offsets == {0: 8, 1: 2}
-    assert following.commit(1).version > planned.commit(999).version
+    assert following.commit(RENAMES).version > planned.commit(998).version
+    assert [planned.commit(step).batch for step in (RENAMES, 0, 998)] == [planned.number] * 3
+
+
+def test_what_is_added_to_a_plan_belongs_to_this_batch_only() -> None:
+    store = StateStore(MemoryFiles(), "s")
+    planned = store.load().done.next({})
+    store.plan(planned)
+    names = TableNames([{"a": "b"}], 0)
+    store.amend(replace(planned, names=names))
+    found = store.load().planned
+    assert found is not None
+    assert (found.names, found.plan_id) == (names, planned.plan_id)
+    assert found.next({}).names is None
 
 
 def test_old_files_are_deleted() -> None:
@@ -78,7 +94,7 @@ def test_an_unreadable_file_is_an_error_with_its_path(text: str) -> None:
 
 def test_a_batch_of_too_many_steps_is_an_error() -> None:
     with pytest.raises(StateError, match="--max-records"):
-        Batch("a").commit(1000)
+        Batch("a").commit(999)
 
 
 def test_a_second_plan_of_the_same_batch_is_an_error() -> None:

@@ -277,6 +277,20 @@ def test_parquet_and_appended_changes_are_compared(
         status, document = report(config, output)
         assert (status, spark_tables(document)["orders"]["table_rows"]) == (0, ROWS - 1)
         assert spark.read.parquet(str(output / database.name / "orders")).where("n = -1").count() == 1
+        database.execute("ALTER TABLE orders RENAME COLUMN n TO number", "INSERT INTO orders VALUES (900, 9)")
+        database.execute("ALTER TABLE visits CHANGE note remark TEXT AFTER n", "INSERT INTO visits VALUES (9, 'new')")
+        report(config, log)  # waits until the topics have all of this
+        update(config, output, "--format", "parquet")
+        update(config, log, "--keyless", "append")
+        rows = spark.read.parquet(str(output / database.name / "orders"))
+        assert rows.columns == ["id", "number"]
+        assert rows.where("number IS NOT NULL").count() == ROWS
+        changes = spark.read.format("delta").load(str(log / database.name / "visits"))
+        assert changes.columns[:2] == ["n", "remark"]
+        assert changes.where("remark = 'a'").count() == 4
+        for folder in (output, log):
+            status, document = report(config, folder)
+            assert {one["outcome"] for one in spark_tables(document).values()} == {"equal"}, json.dumps(document)
         spark.sql(f"DELETE FROM delta.`{log / database.name / 'visits'}` WHERE __op = 'c' AND n = 2")
         status, document = report(config, log)
         assert (status, found(document)) == (1, {("visits", "lost", "2", "")})
