@@ -142,12 +142,12 @@ def replay_through(
         recorded: returns the structures at the start; ``None`` to take them from the statements before the start. Needs
             a start with a file, and the files before it are not read.
     """
-    files = binlog_files(folder)
+    all_files = files = binlog_files(folder)
     start = start or SourceOffset(files[0].name, _FIRST_EVENT)
     if recorded is not None:
         names = [file.name for file in files]
         files = files[names.index(start.file) :] if start.file in names else files
-    return (_ByPosition if start.file else _ByGtids)(files, settings, start, make, end, recorded).run()
+    return (_ByPosition if start.file else _ByGtids)(files, all_files, settings, start, make, end, recorded).run()
 
 
 class _Replay(Generic[T]):
@@ -156,6 +156,7 @@ class _Replay(Generic[T]):
     def __init__(
         self,
         files: list[BinlogFile],
+        all_files: list[BinlogFile],
         settings: PipelineSettings,
         start: SourceOffset,
         make: PipelineFactory[T],
@@ -163,6 +164,7 @@ class _Replay(Generic[T]):
         recorded: RecordedTables | None,
     ) -> None:
         self._files = files
+        self._all_files = all_files
         self._settings = settings
         self._start = start
         self._make = make
@@ -243,7 +245,7 @@ class _Replay(Generic[T]):
 
     def _packets(self, xa: PreparedXa) -> Iterator[bytes]:
         """The events of a file from the beginning of an XA transaction on, after the file's own description."""
-        for file in self._files:
+        for file in self._all_files:
             if file.name == xa.file:
                 with file.path.open("rb", _READ_BYTES) as stream:
                     position = _FIRST_EVENT

@@ -16,13 +16,21 @@ from rowtide.connector.engine.decoding.forms import Form, RecordForm
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.replay import EventPipeline, ReadPrepared, replay_pipeline, replay_through
 from rowtide.connector.engine.wiring import history_source
-from rowtide.connector.errors import EngineError, OffsetError, UnknownTable
+from rowtide.connector.errors import EngineError, OffsetError, ProtocolError, UnknownTable
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.change import Change
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.source.search.binlog_search import xa_prepared_before
 from rowtide.connector.source.search.places import FolderFiles
-from rowtide.connector.source.search.positions import PositionNotFound, end_of, find_gtid, find_gtids, one_gtid
+from rowtide.connector.source.search.positions import (
+    PositionNotFound,
+    end_of,
+    find_gtid,
+    find_gtids,
+    is_inside_transaction,
+    one_gtid,
+)
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.position.binlog_position import BinlogPosition, parse_gtids
 from rowtide.schema_history.recovery.recover import recover
@@ -92,6 +100,11 @@ def _point(files: FolderFiles, text: str, name: str) -> SourceOffset:
                 f"the {name} is in {match['file']}, and the files are {files.names[0]} to {files.names[-1]}"
             )
         offset = SourceOffset(match["file"], max(int(match["pos"]), _FIRST_EVENT))
+        if name == "start" and is_inside_transaction(files, offset.file, offset.pos):
+            raise OffsetError(
+                f"the start {text} is inside a transaction: give the position where it begins, or its GTID (rowtide "
+                "position finds both)"
+            )
         if offset.file == files.names[-1] and offset.pos > (whole := end_of(files).pos):
             raise OffsetError(f"the {name} {text} is after the end of the files, {offset.file}:{whole}")
         return offset
@@ -141,13 +154,15 @@ def replay_table(
         EngineError: the table is not ``database.table``.
         OffsetError: as for :func:`find_section`.
         UnknownTable: there was no such table between the two points.
-        ConnectorError: an event cannot be handled.
+        ConnectorError: an event cannot be handled, or an XA transaction is committed between the points that the files
+            do not have.
         SchemaHistoryError: the schema history cannot be read.
     """
     database, _, name = table.partition(".")
     if not database or not name:
         raise EngineError(f"{table!r} is not a table: give database.table, such as shop.orders")
     section = find_section(folder, first, last)
+    prepared = xa_prepared_before(FolderFiles(folder), section.start, section.end)
     settings = _only(settings, database, name)
     seen: list[Tables] = []
     existed = False
@@ -164,13 +179,25 @@ def replay_table(
         nonlocal existed
         seen.append(tables)
         existed = tables.table(database, name) is not None
-        return make_pipeline(tables, offset, packets)
+        return make_pipeline(tables, offset, lambda xa: packets(_in_files(xa, folder)))
 
     has_history = config.history.topic is not None or config.history.file is not None
-    yield from replay_through(make, folder, settings, section.start, section.end, recorded if has_history else None)
+    start = replace(section.start, prepared=tuple(prepared))
+    yield from replay_through(make, folder, settings, start, section.end, recorded if has_history else None)
     if seen and not existed and seen[0].table(database, name) is None:
         known = ", ".join(sorted(map(str, seen[0].names()))[:10]) or "no tables"
         raise UnknownTable(f"there was no table {table} (database.table) between the two points; there were {known}")
+
+
+def _in_files(xa: PreparedXa, folder: Path) -> PreparedXa:
+    """A prepared XA transaction. Raises ``ProtocolError`` if the files do not have it."""
+    if not xa.file:
+        raise ProtocolError(
+            f"the rows of XA transaction {xa.xid}, which is committed here, were prepared before the first file in "
+            f"{folder}. Add the files before it, replay from a later point on, or set "
+            "event.processing.failure.handling.mode=warn to continue without these rows"
+        )
+    return xa
 
 
 def _only(settings: PipelineSettings, database: str, table: str) -> PipelineSettings:

@@ -17,6 +17,7 @@ from rowtide.connector.protocol.header import ARTIFICIAL, GTID_TYPES, HEADER, RO
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.source.binlog_stream import StreamBroken, stream_beside
 from rowtide.connector.source.files.statements import BinlogStatement, StatementReader
+from rowtide.connector.source.search.positions import BinlogFiles
 from rowtide.connector.source.stream_reader import EventStream, StreamFactory
 from rowtide.schema_history.position.binlog_position import file_number
 
@@ -26,6 +27,7 @@ _LONGEST_S = 300.0
 """Limit for a search: an XA transaction can stay prepared for months, in a binlog of terabytes."""
 _SILENCE_S = 30.0
 _TRIES, _RETRY_WAIT_S = 3, 1.0
+_FIRST_EVENT = 4
 _DECODED = {EventType.FORMAT_DESCRIPTION, EventType.ROTATE, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD}
 _STREAM = {EventType.FORMAT_DESCRIPTION, EventType.ROTATE}
 _ROWS = ROWS_TYPES | {EventType.TABLE_MAP}
@@ -117,19 +119,13 @@ class BinlogSearch:
     ) -> Iterator[tuple[str, PreparedXa | None]]:
         """The XA transactions in order: with the place where one is prepared, and with ``None`` where it ends."""
         decoder = EventDecoder(start.file)
-        group = start.pos
-        for packet in self._packets_between(start, end, decoder, limit):
-            _, kind, _, size, log_pos, _ = HEADER.unpack_from(packet)
-            if kind in GTID_TYPES:
-                group = log_pos - size
-            elif kind in _DECODED or (kind == EventType.QUERY and b"XA " in packet):
-                event: events.Event | None = decoder.decode(packet)
-                if isinstance(event, events.TransactionPayload):
-                    event = _compressed_prepare(decoder, event)
-                if isinstance(event, events.XaPrepare) and not event.one_phase:
-                    yield event.xid, PreparedXa(event.xid, decoder.file, group)
-                elif isinstance(event, events.Query):
-                    yield second_part(event.statement)[0], None
+
+        def numbered() -> Iterator[tuple[int, bytes]]:
+            for packet in self._packets_between(start, end, decoder, limit):
+                _, _, _, size, log_pos, _ = HEADER.unpack_from(packet)
+                yield log_pos - size, packet
+
+        yield from _xa_parts(numbered(), decoder, start.pos)
 
     def packets(self, xa: PreparedXa) -> Iterator[bytes]:
         """The events from the start of an XA transaction on.
@@ -193,6 +189,76 @@ class BinlogSearch:
                     heard = time.monotonic()  # the caller may take its time
                 elif time.monotonic() - heard > _SILENCE_S:
                     raise StreamBroken(f"no event of {file} came for {_SILENCE_S:.0f} s")
+
+
+def xa_prepared_before(files: BinlogFiles, start: SourceOffset, end: tuple[str, int] | None) -> list[PreparedXa]:
+    """The XA transactions that end in a section of files, and were prepared before it.
+
+    Args:
+        files: the files.
+        start: where the section begins.
+        end: where it ends; ``None`` for the end of the files.
+
+    Returns:
+        Those that the files do not have are in the file ``""``.
+    """
+    names = list(files.names)
+    first = names.index(start.file)
+    last = len(names) if end is None else names.index(end[0]) + 1
+    within: dict[str, PreparedXa | None] = {}
+    for name in names[first:last]:
+        low = start.pos if name == start.file else 0
+        high = end[1] if end is not None and name == end[0] else None
+        for xid, xa in _xa_in_file(files, name, low, high):
+            within.setdefault(xid, xa)  # identifiers can be used again: the first event in the section decides
+    missing = {xid for xid, xa in within.items() if xa is None}
+    found: list[PreparedXa] = []
+    for name in reversed(names[: first + 1]):
+        if not missing:
+            break
+        latest = dict(_xa_in_file(files, name, 0, start.pos if name == start.file else None))
+        found += [xa for xid, xa in latest.items() if xid in missing and xa is not None]
+        missing -= latest.keys()
+    return [*found, *(PreparedXa(xid, "", 0) for xid in sorted(missing))]
+
+
+def _xa_in_file(files: BinlogFiles, name: str, low: int, high: int | None) -> Iterator[tuple[str, PreparedXa | None]]:
+    """The XA transactions that are prepared or end between two positions of a file."""
+
+    def numbered() -> Iterator[tuple[int, bytes]]:
+        position = _FIRST_EVENT
+        for packet in files.events(name):
+            if high is not None and position >= high and packet[4] in GTID_TYPES:
+                return
+            if position >= low or packet[4] == EventType.FORMAT_DESCRIPTION:
+                yield position, packet
+            position += len(packet)
+
+    yield from _xa_parts(numbered(), EventDecoder(name), low)
+
+
+def _xa_parts(
+    packets: Iterable[tuple[int, bytes]], decoder: EventDecoder, group: int
+) -> Iterator[tuple[str, PreparedXa | None]]:
+    """The XA transactions in order: with the place where one is prepared, and with ``None`` where it ends.
+
+    Args:
+        packets: each event with its position.
+        decoder: decodes them.
+        group: where the first transaction begins.
+    """
+    for position, packet in packets:
+        kind = packet[4]
+        if kind in GTID_TYPES:
+            group = position
+        elif kind in _DECODED or (kind == EventType.QUERY and b"XA " in packet):
+            event: events.Event | None = decoder.decode(packet)
+            if isinstance(event, events.TransactionPayload):
+                event = _compressed_prepare(decoder, event)
+            if isinstance(event, events.XaPrepare) and not event.one_phase:
+                yield event.xid, PreparedXa(event.xid, decoder.file, group)
+            elif isinstance(event, events.Query) and (xid := second_part(event.statement)[0]):
+                yield xid, None
 
 
 def _from_xa(packets: Iterable[bytes], xid: str) -> Iterator[bytes]:

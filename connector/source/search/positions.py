@@ -124,6 +124,11 @@ class _Walk:
         self._open: events.Gtid | events.MariadbGtidEvent | None = None
         self._within = False  # after BEGIN
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the last transaction has not ended."""
+        return self._open is not None
+
     def heads(self, packets: Iterable[bytes]) -> Iterator[Head]:
         position = _FIRST_EVENT
         for packet in packets:
@@ -176,6 +181,27 @@ def end_of(files: BinlogFiles) -> Found:
     for _ in walk.heads(files.events(walk.file)):
         pass
     return walk.found(None)
+
+
+def is_inside_transaction(files: BinlogFiles, file: str, pos: int) -> bool:
+    """Whether a position is after the first event of a transaction's rows or statement, and before its end."""
+    head = _FIRST_EVENT
+
+    def before() -> Iterator[bytes]:
+        nonlocal head
+        position = _FIRST_EVENT
+        for packet in files.events(file):
+            if position >= pos:
+                return
+            yield packet
+            position += len(packet)
+            if packet[4] in GTID_TYPES:
+                head = position
+
+    walk = _Walk(file)
+    for _ in walk.heads(before()):
+        pass
+    return walk.is_open and head != pos
 
 
 def find_time(files: BinlogFiles, micros: int) -> Found:

@@ -14,6 +14,8 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay
 from rowtide.connector.engine.time_travel import find_section, table_changes
 from rowtide.connector.errors import EngineError, OffsetError
+from rowtide.connector.protocol.binlog_file import MAGIC, binlog_packets
+from rowtide.connector.protocol.header import GTID_TYPES
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.connector.records.change import Change
 from rowtide.connector.records.offset import SourceOffset
@@ -67,6 +69,8 @@ def test_every_transaction_of_every_table_is_replayed_by_itself(case: str, with_
         if (case, gtid) == ("mariadb-ddl", "0-1-47"):
             assert not found, "only XA COMMIT, which has another GTID, decides about the rows of XA PREPARE"
             found = [c for c in table_changes(chosen, table, Case(case).binlog, gtid) if c.position.gtid == gtid]
+            committed = list(table_changes(chosen, table, Case(case).binlog, "0-1-48", "0-1-48"))
+            assert shown(committed) == shown(wanted), "its rows are before the start"
         assert shown(found) == shown(wanted), (table, gtid)
 
 
@@ -125,3 +129,78 @@ def test_a_schema_history_that_begins_later_is_an_error_and_no_wrong_row(tmp_pat
     gtid = str(one.position.gtid)
     with pytest.raises(rowtide.ConnectorError, match=f"{one.table}"):
         list(table_changes(chosen, f"{one.database}.{one.table}", Case(case).binlog, gtid, gtid))
+
+
+def packets(case: str) -> list[tuple[int, bytes]]:
+    """The events of a case's only file, with their positions."""
+    (file,) = binlog_files(Case(case).binlog)
+    found, position = [], 4
+    with file.path.open("rb") as stream:
+        for packet in binlog_packets(stream, file.name):
+            found.append((position, packet))
+            position += len(packet)
+    return found
+
+
+def written(folder: Path, name: str, events: list[bytes]) -> None:
+    (folder / name).write_bytes(MAGIC + b"".join(events))
+
+
+def test_an_xa_transaction_that_was_prepared_before_the_start(tmp_path: Path) -> None:
+    case, folder = "mariadb-ddl", tmp_path / "binlog"
+    folder.mkdir()
+    events = [packet for _, packet in packets(case)]
+    commit = next(place for place, packet in enumerate(events) if b"XA COMMIT" in packet) - 1
+    written(folder, "binlog.000001", events[:commit])
+    written(folder, "binlog.000002", [events[0], *events[commit:]])
+    chosen = config(case)
+    (wanted,) = [c for c in whole(case)[0] if c.position.gtid == "0-1-47"]
+    table = f"{wanted.database}.{wanted.table}"
+    found = list(table_changes(chosen, table, folder, "binlog.000002:4"))
+    assert shown(found)[:1] == shown([wanted]), "its rows are in the file before"
+    (folder / "binlog.000001").unlink()
+    with pytest.raises(rowtide.ConnectorError, match=r"rows of XA transaction .* were prepared before the first file"):
+        list(table_changes(chosen, table, folder))
+
+
+def test_a_start_inside_a_transaction_is_refused(tmp_path: Path) -> None:
+    case = "mariadb-ddl"
+    chosen, binlog = config(case, tmp_path / "history"), Case(case).binlog
+    changes = whole(case)[0]
+    table = f"{changes[0].database}.{changes[0].table}"
+    refused = 0
+    for position, packet in packets(case)[3:]:
+        begins, message = packet[4] in GTID_TYPES, ""
+        try:
+            found = shown(list(table_changes(chosen, table, binlog, f"binlog.000001:{position}")))
+        except OffsetError as error:
+            found, message = [], str(error)
+        assert found == [one for one in shown(changes) if one in found]
+        assert not message or (not begins and "is inside a transaction" in message)
+        refused += bool(message)
+    assert refused > 50
+
+
+def test_files_may_grow_while_they_are_replayed(tmp_path: Path) -> None:
+    """As those of a mirror do: whole transactions come, and only those."""
+    case = "ddl-stream"
+    chosen, events = config(case, tmp_path / "history"), packets(case)
+    changes = whole(case)[0]
+    table = f"{changes[-1].database}.{changes[-1].table}"
+    wanted = [c for c in changes if f"{c.database}.{c.table}" == table]
+    (tmp_path / "binlog").mkdir()
+    file = tmp_path / "binlog" / "binlog.000001"
+    data = bytearray(MAGIC + b"".join(packet for _, packet in events))
+    data[21] |= 1  # as the server marks a file that it writes to
+    for position, _ in events[-40::3]:
+        file.write_bytes(data[: position + 9])
+        growing, found = table_changes(chosen, table, tmp_path / "binlog"), []
+        for number, change in enumerate(growing):
+            if number == 0:
+                file.write_bytes(data)
+            found.append(change)
+        assert shown(found) == shown(wanted)[: len(found)]
+        ended = found[-1].position.gtid if found else None
+        assert ended is None or sum(c.position.gtid == ended for c in wanted) == sum(
+            c.position.gtid == ended for c in found
+        )
