@@ -33,8 +33,8 @@ _USED = frozenset(
 """Names in the annotations, which a field of the same name would hide."""
 _OF_MODELS = frozenset(
     {
-        "construct", "copy", "dict", "from_orm", "json", "parse_file", "parse_obj", "parse_raw", "schema",
-        "schema_json", "update_forward_refs", "validate",
+        "construct", "copy", "dict", "from_orm", "json", "mro", "parse_file", "parse_obj", "parse_raw", "register",
+        "schema", "schema_json", "update_forward_refs", "validate",
     }
 )  # fmt: skip
 """Attributes of every pydantic model, besides those that begin with model_."""
@@ -106,10 +106,11 @@ def _field_name(column: str, *, pydantic: bool) -> str:
     text = re.sub(r"\W", "_", unicodedata.normalize("NFKC", column))
     if pydantic or text.startswith("__"):
         text = text.lstrip("_")
+    of_model = pydantic and (text in _OF_MODELS or text.startswith("model_"))
+    while pydantic and text.startswith("model_"):
+        text = text.removeprefix("model_").lstrip("_")
     if not text.isidentifier():
         text = f"column_{text}"
-    of_model = pydantic and (text in _OF_MODELS or text.startswith("model_"))
-    text = text.removeprefix("model_") if of_model else text
     taken = keyword.iskeyword(text) or text in _USED or of_model
     return f"{text}_" if taken else text
 
@@ -176,6 +177,7 @@ def _literal(text: str) -> str:
 
 def _doc(text: str) -> str:
     """A text for a docstring, in one line."""
-    line = " ".join(text.encode("utf-8", "replace").decode().split()).replace("\\", "\\\\").replace('"""', "'''")
-    line = "".join(sign for sign in line if sign.isprintable())
+    line = " ".join(text.encode("utf-8", "replace").decode().split())
+    line = "".join(sign for sign in line if sign.isprintable())  # before quotes are replaced, which this joins
+    line = line.replace("\\", "\\\\").replace('"""', "'''")
     return f"{line[:-1]}'." if line.endswith('"') else line if line.endswith(".") else f"{line}."

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime as dt
+import inspect
 import types
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -10,6 +11,7 @@ from typing import (
     Any,
     Literal,
     NamedTuple,
+    NewType,
     TypeVar,
     Union,
     get_args,
@@ -34,17 +36,19 @@ class _Field(NamedTuple):
 
     Attributes:
         name: the keyword of its value.
-        column: the column that it has.
+        columns: the column that it has; if several, the first that the row has.
         required: whether it has no default.
         takes: the classes of values that it takes; ``None`` for all.
+        literals: the values of other classes that it takes.
         nullable: whether it takes ``None``.
         checked: whether the class itself checks the value.
     """
 
     name: str
-    column: str
+    columns: tuple[str, ...]
     required: bool
     takes: tuple[type, ...] | None
+    literals: tuple[Any, ...]
     nullable: bool
     checked: bool
 
@@ -71,17 +75,19 @@ def typed_row(cls: type[T], row: Mapping[str, Any], table: str) -> T:
     is_model, fields = _plan(cls)  # type: ignore[arg-type]  # a class is hashable
     values: dict[str, Any] = {}
     for field in fields:
-        try:
-            value = row[field.column]
-        except KeyError:
+        for column in field.columns:
+            if column in row:
+                break
+        else:
             if not field.required:
                 continue
             raise RowTypeError(
-                f"{table} has no column {field.column} here, which {cls.__name__} needs; it has {', '.join(row)}. If "
-                "the column was dropped or renamed, give its field a default"
-            ) from None
+                f"{table} has no column {' or '.join(field.columns)} here, which {cls.__name__} needs; it has "
+                f"{', '.join(row)}. If the column was dropped or renamed, give its field a default"
+            )
+        value = row[column]
         if field.takes is not None and not isinstance(value, field.takes):
-            value = _instead(field, value, cls, table)
+            value = _instead(field, column, value, cls, table)
         values[field.name] = value
     model: Any = cls
     if not is_model:
@@ -94,8 +100,10 @@ def typed_row(cls: type[T], row: Mapping[str, Any], table: str) -> T:
     return validated
 
 
-def _instead(field: _Field, value: Any, cls: type, table: str) -> Any:
+def _instead(field: _Field, column: str, value: Any, cls: type, table: str) -> Any:
     """What a field has instead of a value that is none of its classes: null for a date that the calendar lacks."""
+    if any(value == one and type(value) is type(one) for one in field.literals):
+        return value
     invalid_date = isinstance(value, str) and field.invalid_dates
     unavailable = isinstance(value, Unavailable)
     if invalid_date and field.nullable:
@@ -112,9 +120,10 @@ def _instead(field: _Field, value: Any, cls: type, table: str) -> Any:
         what = "not in the binlog for this row (rowtide.UNAVAILABLE)"
         way_out += "rowtide.Unavailable, or let the server log all columns (binlog_row_image=FULL)"
     else:
-        what = f"a {type(value).__name__} in this row"
+        other = " that is none of the literals" if type(value) in map(type, field.literals) else ""
+        what = f"a {type(value).__name__} in this row{other}"
         way_out += "it; if the column was altered, write the classes again"
-    raise RowTypeError(f"column {field.column} of {table} is {what}, which {cls.__name__} does not take. {way_out}")
+    raise RowTypeError(f"column {column} of {table} is {what}, which {cls.__name__} does not take. {way_out}")
 
 
 @lru_cache(maxsize=1024)
@@ -128,44 +137,76 @@ def _plan(cls: Any) -> tuple[bool, tuple[_Field, ...]]:
 
 
 def _dataclass_fields(cls: Any) -> Iterator[_Field]:
+    hints, known = _hints(cls), {field.name: field for field in dataclasses.fields(cls)}
+    for name, parameter in inspect.signature(cls).parameters.items():  # an InitVar is no field
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        required = parameter.default is parameter.empty
+        column = known[name].metadata.get(COLUMN, name) if name in known else name
+        yield _Field(name, (column,), required, *_taken(hints.get(name, Any)), checked=False)
+
+
+def _hints(cls: Any) -> dict[str, Any]:
+    """The annotations of a class; without those with a name that is imported for type checkers only.
+
+    Raises:
+        EngineTypeError: one cannot be evaluated.
+    """
     try:
-        hints = get_type_hints(cls, include_extras=True)
-    except NameError:  # a name that is imported for type checkers only
-        hints = {}
-    for field in dataclasses.fields(cls):
-        if field.init:
-            required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-            takes, nullable = _taken(hints.get(field.name, Any))
-            column = field.metadata.get(COLUMN, field.name)
-            yield _Field(field.name, column, required, takes, nullable, checked=False)
+        return get_type_hints(cls, include_extras=True)
+    except NameError:
+        found: dict[str, Any] = {}
+    except Exception as error:
+        raise EngineTypeError(f"the annotations of {cls.__name__} cannot be evaluated: {error}") from error
+    for base in reversed(cls.__mro__):
+        for name, annotation in inspect.get_annotations(base).items():
+            one = type(base.__name__, (), {"__annotations__": {name: annotation}, "__module__": base.__module__})
+            try:
+                found |= get_type_hints(one, include_extras=True)
+            except NameError:
+                found[name] = Any
+    return found
 
 
 def _model_fields(cls: Any) -> Iterator[_Field]:
     for name, field in cls.model_fields.items():
-        aliases = (one for one in (field.validation_alias, field.alias) if isinstance(one, str))
-        alias = next(aliases, name)
-        takes, nullable = _taken(field.annotation)
+        aliases = _aliases(field.validation_alias) or _aliases(field.alias)
+        generated = field.alias_priority == 1  # from the names of fields, which are those of columns
+        keyword = aliases[0] if aliases and cls.model_config.get("validate_by_alias") is not False else name
+        columns = aliases if aliases and not generated else (*aliases, name)
         # pydantic decides what it takes, but neither an invalid date nor an unavailable column is a value for it
-        yield _Field(alias, alias, field.is_required(), takes, nullable, checked=True)
+        is_part = hasattr(field.validation_alias, "path")
+        yield _Field(
+            keyword, columns, field.is_required(), *_taken(Any if is_part else field.annotation), checked=True
+        )
 
 
-def _taken(annotation: Any) -> tuple[tuple[type, ...] | None, bool]:
-    """The classes of values that an annotation takes, ``None`` for all; and whether it takes ``None``."""
+def _aliases(alias: Any) -> tuple[str, ...]:
+    """The names that a field may have: of a text, pydantic's AliasChoices, or of the document of its AliasPath."""
+    if isinstance(alias, str):
+        return (alias,)
+    choices = getattr(alias, "choices", None) or [one for one in getattr(alias, "path", ())[:1] if one]
+    return tuple(one for one in choices if isinstance(one, str))
+
+
+def _taken(annotation: Any) -> tuple[tuple[type, ...] | None, tuple[Any, ...], bool]:
+    """The classes of values that an annotation takes, ``None`` for all; its literals; and whether it takes ``None``."""
     kinds: set[type] = set()
+    literals: list[Any] = []
     for one in _alternatives(annotation):
         if one is None or one is type(None):
             kinds.add(type(None))
             continue
         origin = get_origin(one) or one
         if origin is Literal:
-            kinds.update(type(value) for value in get_args(one))
+            literals += get_args(one)
         elif isinstance(origin, type) and origin not in (object, Any) and not _structural(origin):
             kinds.add(origin)
         else:  # everything, or a form of which no value is an instance
-            return None, True
+            return None, (), True
     if float in kinds:
         kinds.add(int)  # as for type checkers
-    return tuple(kinds), type(None) in kinds
+    return tuple(kinds), tuple(literals), type(None) in kinds or None in literals
 
 
 def _structural(kind: type) -> bool:
@@ -179,5 +220,11 @@ def _alternatives(annotation: Any) -> Iterator[Any]:
     elif origin is Union or origin is types.UnionType:
         for one in get_args(annotation):
             yield from _alternatives(one)
+    elif isinstance(annotation, dataclasses.InitVar):
+        yield from _alternatives(annotation.type)
+    elif isinstance(annotation, NewType):
+        yield from _alternatives(annotation.__supertype__)
+    elif type(annotation).__name__ == "TypeAliasType":  # of Python 3.12, or of typing_extensions
+        yield from _alternatives(annotation.__value__)
     else:
         yield annotation

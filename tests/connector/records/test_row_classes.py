@@ -25,7 +25,10 @@ ALL_TYPES = (
     " flag BIT, bits BIT(9), kind ENUM('a','b') NOT NULL, tags SET('x','y'), doc JSON, place POINT, pic BLOB,"
     " name TEXT, v VECTOR(3), twice INT AS (id * 2)) COMMENT 'What is sold \\\\ here\"'"
 )
-ODD_COLUMNS = ["class", "1st", "a b", "a_b", "int", "plain", "json", "model_name", "_own", "__own", "ﬁ", "表", '"""']
+ODD_COLUMNS = [
+    "class", "1st", "a b", "a_b", "int", "plain", "json", "model_name", "_own", "__own", "ﬁ", "表", '"""', "model_",
+    "model_3d", "model__x", "model_model_y", "register", "mro",
+]  # fmt: skip
 ODD_NAMES = (
     f"CREATE TABLE shop.`class` ({', '.join(f'`{name}` INT' for name in ODD_COLUMNS)}, dt DATE)",
     "CREATE TABLE shop.orders (id INT)",
@@ -89,12 +92,20 @@ def test_every_name_becomes_one_of_python(*, pydantic: bool) -> None:
     ]  # fmt: skip
     odd = made["Class"]
     names = list(odd.model_fields) if pydantic else [field.name for field in dataclasses.fields(odd)]
-    assert len(set(names)) == 14
+    assert len(set(names)) == len(ODD_COLUMNS) + 1
     row = {name: number for number, name in enumerate(ODD_COLUMNS)} | {"dt": None}
     values = typed_row(odd, row, "shop.class")
-    assert [getattr(values, name) for name in names if name != "dt_"] == list(range(13))
+    assert [getattr(values, name) for name in names if name != "dt_"] == list(range(len(ODD_COLUMNS)))
     assert names[:8] == ["class_", "column_1st", "a_b", "a_b_2", "int_", "plain", "json_" if pydantic else "json",
                          "name_" if pydantic else "model_name"]  # fmt: skip
+
+
+@pytest.mark.parametrize("sign", ["\u200b", "\x7f", "\ufeff"])
+def test_a_comment_stays_in_its_docstring(sign: str) -> None:
+    """Signs that are not printed are omitted, which may join quotes."""
+    comment = f'""{sign}"; raise SystemExit; ""{sign}" \\\\{sign}'
+    made = module(classes_module(schemas(f"CREATE TABLE shop.t (id INT COMMENT '{comment}')"), "shop", pydantic=False))
+    assert set(made["TABLES"]) == {"shop.t"}
 
 
 def test_type_checkers_accept_the_modules(tmp_path: Path) -> None:

@@ -6,13 +6,16 @@ import dataclasses
 import datetime as dt
 import decimal
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NewType
 
 import pydantic
 import pytest
 
 import rowtide
 from rowtide.connector.records.typed_rows import typed_row
+
+if TYPE_CHECKING:
+    from somewhere import Unknown
 
 ROW: dict[str, Any] = {"id": 7, "name": "Anna", "born": dt.date(1980, 1, 2), "class": "a", "added": 1}
 
@@ -133,3 +136,61 @@ def test_the_errors_of_a_class_stay_as_they_are() -> None:
 
     with pytest.raises(ArithmeticError):
         typed_row(Checked, ROW, "t")
+
+
+Identifier = NewType("Identifier", int)
+
+
+@dataclasses.dataclass
+class Postponed:
+    """Its annotations are texts, of which one cannot be evaluated."""
+
+    id: Identifier
+    name: Unknown | None = None
+    born: dataclasses.InitVar[dt.date | None] = None
+
+    def __post_init__(self, born: dt.date | None) -> None:
+        self.year = None if born is None else born.year
+
+
+def test_every_annotation_counts_that_can_be_evaluated() -> None:
+    assert (made(Postponed).name, made(Postponed).year) == ("Anna", 1980)
+    for changes in ({"id": None}, {"id": "7"}, {"born": 5}):
+        with pytest.raises(rowtide.RowTypeError, match=f"column {next(iter(changes))} of shop.people is"):
+            made(Postponed, **changes)
+
+
+def test_a_literal_takes_its_values_only() -> None:
+    with pytest.raises(rowtide.RowTypeError, match="is a str in this row that is none of the literals"):
+        made(Person, **{"class": "c"})
+    with pytest.raises(rowtide.RowTypeError, match="Input should be 'a' or 'b'"):
+        made(Model, **{"class": "c"})
+
+
+def test_an_annotation_that_is_wrong_is_an_error_of_the_class() -> None:
+    @dataclasses.dataclass
+    class Wrong:
+        id: dt.nothing  # type: ignore[name-defined]
+
+    with pytest.raises(rowtide.EngineTypeError, match=r"annotations of Wrong cannot be evaluated: .* 'nothing'"):
+        made(Wrong)
+
+
+class ByName(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(validate_by_alias=False, validate_by_name=True)
+
+    number: int = pydantic.Field(0, alias="id")
+
+
+class Generated(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(alias_generator=str.upper)
+
+    number: int = pydantic.Field(0, validation_alias=pydantic.AliasChoices("id2", "id"))
+    name: str = ""
+    a: int = pydantic.Field(0, validation_alias=pydantic.AliasPath("document", "a"))
+
+
+def test_a_default_never_hides_the_column_of_an_alias() -> None:
+    assert made(ByName).number == 7
+    row = made(Generated, document={"a": 5})
+    assert (row.number, row.name, row.a) == (7, "Anna", 5)
