@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from rowtide.schema_history.model import Column, DefaultKind, Table, TableId
 
-Kind = Literal["only", "read", "known", "create", "alter", "rename", "drop", "refuse"]
+Kind = Literal["only", "read", "unread", "known", "create", "alter", "rename", "drop", "refuse"]
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
@@ -29,7 +29,8 @@ class TableEvent(NamedTuple):
 
     Attributes:
         kind: ``only``: a snapshot of all tables begins, and others than ``listed`` are no longer captured; ``read``: a
-            snapshot reads all rows of the table; ``known``: the table is captured, and its rows are not read;
+            snapshot reads all rows of the table; ``unread``: it is captured from here on, and its rows are not read;
+            ``known``: the same, and the stream continues where it was;
             ``create``: an empty table; ``alter``; ``rename`` from ``former``; ``drop``; ``refuse``: rows change that
             the binlog does not have.
         id: the table.

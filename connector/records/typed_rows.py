@@ -176,9 +176,7 @@ def _model_fields(cls: Any) -> Iterator[_Field]:
         columns = aliases if aliases and not generated else (*aliases, name)
         # pydantic decides what it takes, but neither an invalid date nor an unavailable column is a value for it
         is_part = hasattr(field.validation_alias, "path")
-        yield _Field(
-            keyword, columns, field.is_required(), *_taken(Any if is_part else field.annotation), checked=True
-        )
+        yield _Field(keyword, columns, field.is_required(), *_taken(Any if is_part else field.annotation), checked=True)
 
 
 def _aliases(alias: Any) -> tuple[str, ...]:

@@ -227,7 +227,8 @@ class Snapshot:
             assert structure is not None
             made = snapshot_table(structure, settings, custom_query=False)
             columns = [record.column for record in made.records.columns if record.in_value]
-            kind: Literal["read", "known"] = "read" if table in to_read else "known"
+            not_read: Literal["unread", "known"] = "unread" if self._decision.position is None else "known"
+            kind: Literal["read", "unread", "known"] = "read" if table in to_read else not_read
             events.append(TableEvent(kind, table, after=columns))
         return Batch("", -1, (), running, 0, 0, tables=events)
 

@@ -25,7 +25,8 @@ def keeps_values(old: Column, new: Column) -> bool:
         return fits and (old.unsigned or not new.unsigned)
     if kinds[0] in ("char", "varchar", *_TEXTS):
         same = new.charset in (old.charset, "utf8mb4")
-        return same and new.data_type in ("varchar", *_TEXTS, kinds[0]) and _characters(new) >= _characters(old)
+        most = _TEXTS.get(kinds[0], old.length or 0)  # of a character set with one byte for each
+        return same and new.data_type in ("varchar", *_TEXTS, kinds[0]) and _characters(new) >= most
     if kinds == ("enum", "enum"):
         return set(old.labels) <= set(new.labels) and old.charset == new.charset
     if kinds == ("set", "set"):
@@ -80,10 +81,11 @@ def fitting_values(old: Column, new: Column) -> Fitting | None:
         return Range("values", *_range(new))
     if kinds == ("decimal", "decimal") and (new.scale or 0) >= (old.scale or 0):
         return Decimals((new.length or 10) - (new.scale or 0), not new.unsigned)
-    if kinds == ("varchar", "varchar") and new.charset in (old.charset, "utf8mb4"):
-        return Range("characters", 0, new.length or 0)
-    if kinds == ("varbinary", "varbinary"):
-        return Range("bytes", 0, new.length or 0)
+    texts, blobs = ("varchar", *_TEXTS), ("varbinary", *_BLOBS)
+    if kinds[0] in texts and kinds[1] in texts and new.charset in (old.charset, "utf8mb4"):
+        return Range("characters", 0, _characters(new))
+    if kinds[0] in blobs and kinds[1] in blobs:
+        return Range("bytes", 0, _bytes(new))
     return None
 
 

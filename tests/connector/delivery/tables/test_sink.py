@@ -41,6 +41,10 @@ def source(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Source]:
         ("VARCHAR(5)", "äöü€𝄞", "VARCHAR(4)", False),
         ("VARCHAR(6)", "äöü€𝄞", "VARCHAR(5)", True),
         ("VARBINARY(5)", b"\xff\xff", "VARBINARY(1)", False),
+        ("TEXT CHARACTER SET latin1", "x" * 20001, "VARCHAR(20000) CHARACTER SET latin1", False),
+        ("TEXT CHARACTER SET latin1", "x" * 20000, "VARCHAR(20000) CHARACTER SET latin1", True),
+        ("BLOB", bytes(256), "TINYBLOB", False),
+        ("TEXT", "x" * 63, "TINYTEXT", True),
     ],
 )
 def test_a_narrower_type_keeps_values_that_fit(source: Source, old: str, value: Any, new: str, fits: bool) -> None:
@@ -364,6 +368,23 @@ def test_a_new_snapshot_replaces_what_is_there(source: Source) -> None:
     source.commit()
     assert source.rows() == [(7, "s")]
     assert source.names() == ["t"]
+
+
+def test_rows_that_a_new_snapshot_does_not_read_are_out_of_date(source: Source) -> None:
+    keyed(source)
+    source.run("CREATE TABLE empty (id INT)")
+    source.commit()
+    table, empty = source.tables.table("shop", "t"), source.tables.table("shop", "empty")
+    assert table is not None
+    assert empty is not None
+    source.table_event(TableEvent("known", table.id, after=table.columns))
+    source.table_event(TableEvent("unread", empty.id, after=empty.columns))
+    source.commit()
+    assert source.rows() == TWO
+    source.table_event(TableEvent("unread", table.id, after=table.columns))
+    with pytest.raises(DeliveryError, match=r"shop\.t in .* has rows from an earlier position"):
+        source.commit()
+    assert source.rows() == TWO
 
 
 @pytest.mark.parametrize("key", ["PRIMARY KEY", ""])

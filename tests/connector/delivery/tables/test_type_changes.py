@@ -23,6 +23,8 @@ from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
         ("VARCHAR(6)", "CHAR(6)", False),
         ("VARCHAR(300)", "TEXT", True),
         ("TEXT", "TINYTEXT", False),
+        ("TEXT", "MEDIUMTEXT", True),
+        ("TEXT CHARACTER SET latin1", "VARCHAR(20000) CHARACTER SET latin1", False),
         ("VARCHAR(5) CHARACTER SET latin1", "VARCHAR(5) CHARACTER SET utf8mb4", True),
         ("VARCHAR(5) CHARACTER SET utf8mb4", "VARCHAR(5) CHARACTER SET latin1", False),
         ("ENUM('a','b')", "ENUM('b','a','c')", True),
