@@ -216,9 +216,9 @@ class TableSink(SynchronousSink):
                     self._reading.add(table)
             case "unread" if exists and not self._store.is_empty(table):
                 raise DeliveryError(
-                    f"table {table} in {self._store.path} has rows from an earlier position, which this snapshot does not "
-                    "read again (snapshot.mode, snapshot.include.collection.list): they would be out of date. Let the "
-                    f"snapshot read them, or {self._store.anew}"
+                    f"table {table} in {self._store.path} has rows from an earlier position, which this snapshot does "
+                    "not read again (snapshot.mode, snapshot.include.collection.list): they would be out of date. Let "
+                    f"the snapshot read them, or {self._store.anew}"
                 )
             case "known" | "unread" if not exists:
                 self._create(table, event.after)
