@@ -184,10 +184,16 @@ class SchemaRegistry:
                 f"{prefix}basic.auth.user.info or bearer.auth.token, and the account's rights"
             )
         if status == _INCOMPATIBLE:
-            reasons = self._reasons(subject, kind, text) or f"an earlier version: {message}"
+            reasons = self._reasons(subject, kind, text)
+            if reasons == []:
+                return RegistryUnreachable(
+                    f"the schema registry at {place} answers 409: {message}. The schema is compatible with subject "
+                    f"{subject}, so another request registers one at this moment ({self._setting})"
+                )
+            known = "; ".join(map(str, reasons or ())) or f"an earlier version: {message}"
             return RegistryError(
                 f"the schema registry refuses the new schema of subject {subject}, because it is incompatible with "
-                f"{reasons}. Set another compatibility level for the subject (PUT "
+                f"{known}. Set another compatibility level for the subject (PUT "
                 f"{self._config.urls[0].rpartition('@')[2]}/config/{subject}), and start the connector again"
             )
         if status == _NOT_FOUND and error.error_code not in _MISSING:
@@ -207,11 +213,12 @@ class SchemaRegistry:
             )
         return RegistryError(f"the schema registry at {place} refuses subject {subject}: {message} ({status})")
 
-    def _reasons(self, subject: str, kind: SchemaKind, text: str) -> str:
+    def _reasons(self, subject: str, kind: SchemaKind, text: str) -> list[Difference] | None:
+        """Why a schema was refused; ``None`` if that cannot be found out."""
         try:
-            return "; ".join(map(str, self._refusals(subject, kind, text)))
+            return self._refusals(subject, kind, text)
         except Exception:  # noqa: BLE001 - the refusal itself is reported
-            return ""
+            return None
 
 
 _SECRETS = ("user_info", "token")

@@ -215,6 +215,17 @@ def test_a_refusal_names_version_and_field(server: Answers, clients: list[Schema
     assert registry.incompatibilities("t-value", "PROTOBUF", "message E {}") == [Difference(None, "version 3")]
 
 
+def test_a_conflict_of_two_requests_is_no_refusal(server: Answers, clients: list[SchemaRegistry]) -> None:
+    """As after a request that took longer than the connector waited for."""
+    server.answers["/compatibility/subjects/t-value/versions/latest"] = [(200, {"is_compatible": True})]
+    server.answers["/versions"] = [(409, {"error_code": 409, "message": "An artifact with ID t-value already exists"})]
+    registry = made(clients, server.url)
+    with pytest.raises(RegistryUnreachable, match=r"answers 409: .* already exists.* another request registers one"):
+        registry.registered("t-value", "AVRO", OLD)
+    server.answers["/versions"] = REGISTERED
+    assert registry.registered("t-value", "AVRO", OLD).id == 7
+
+
 @pytest.mark.parametrize("body", [b"<html>", {"error_code": 404, "message": "HTTP 404 Not Found"}])
 def test_another_server_is_not_taken_for_a_registry_without_the_subject(
     server: Answers, clients: list[SchemaRegistry], body: Any
