@@ -70,12 +70,12 @@ def unknown_table(name: str, captured: Iterable[TableId]) -> str:
     return f"table {name} of the incremental snapshot is not captured, or does not exist{hint}"
 
 
-def without_key(name: str, reason: str) -> str:
-    """The message that a table cannot be cut into chunks."""
-    return (
-        f"table {name} is skipped in the incremental snapshot: {reason}. Name a column of it in the signal's "
-        "'surrogate-key', best one with a unique index"
-    )
+def without_key(table: TableToRead, reason: str) -> str:
+    """The message that a table cannot be cut into chunks, or its rows not be read by their keys."""
+    skipped = f"table {table.name} is skipped in the incremental snapshot: {reason}"
+    if table.keys:
+        return skipped
+    return f"{skipped}. Name a column of it in the signal's 'surrogate-key', best one with a unique index"
 
 
 def given_up(name: str, reason: str) -> str:

@@ -37,6 +37,8 @@ from rowtide.topics.filters import CapturedNames
 
 log = logging.getLogger(__name__)
 
+_KEYS_AT_ONCE = 2_000
+"""Requested keys in one query. Servers compare each row of the table with all of them if they are many more."""
 _MAX_KEYS = 500_000
 """Keys that the journal holds at most. Behind a transaction with more rows, chunks are read again, and smaller."""
 
@@ -233,7 +235,7 @@ class IncrementalSnapshots:
         except NoUsableKey as reason:
             if first.initial:
                 raise SnapshotError(requests.lost_key(first.name, str(reason))) from None
-            yield from self._left_out("NO_PRIMARY_KEY", requests.without_key(first.name, str(reason)), at)
+            yield from self._left_out("NO_PRIMARY_KEY", requests.without_key(first, str(reason)), at)
             return
         if first.key not in (None, scan.key.signature):
             log.info("the key of table %s has changed: the table is read again from its beginning", first.name)
@@ -339,7 +341,9 @@ class IncrementalSnapshots:
                 new_scan(wanted, structure, self._settings, self._topics, self._attempts)
         except NoUsableKey as error:
             raise SignalError(f"table {table}: {error}") from None
-        return self.add([wanted], request.signal.id, at)
+        pieces = range(0, len(request.keys), _KEYS_AT_ONCE)
+        parts = [replace(wanted, keys=request.keys[begin : begin + _KEYS_AT_ONCE]) for begin in pieces]
+        return self.add(parts, request.signal.id, at)
 
     def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Output]:
         """Read these tables after those that are read already.
@@ -352,7 +356,7 @@ class IncrementalSnapshots:
         Raises:
             SignalError: they are too many.
         """
-        names = [table.name for table in tables]
+        names = list(dict.fromkeys(table.name for table in tables))
         wanted = replace(self._carried.current, tables=(*self.tables, *tables))
         wanted.require_room()
         self._carried.change(wanted)

@@ -98,7 +98,7 @@ class SnapshotState:
 
     def names(self, signal_id: str) -> list[str]:
         """The names of the tables that a signal asked for."""
-        return [table.name for table in self.tables if table.signal_id == signal_id]
+        return list(dict.fromkeys(table.name for table in self.tables if table.signal_id == signal_id))
 
     def with_first(self, table: TableToRead) -> "SnapshotState":
         """The state with another first table."""
@@ -151,8 +151,8 @@ class SnapshotState:
         if not self.has_room:
             raise SignalError(
                 f"{len(self.tables)} tables need {self._stored_bytes} bytes in each stored position, and only "
-                f"{_MAX_STORED} are possible. Send several signals with fewer tables, each when the snapshot before it "
-                "is completed"
+                f"{_MAX_STORED} are possible. Send several signals with fewer tables or keys, each when the snapshot "
+                "before it is completed"
             )
 
     @property

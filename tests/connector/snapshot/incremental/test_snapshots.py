@@ -16,7 +16,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.signals.signal import Signal
-from rowtide.connector.signals.snapshot_requests import snapshot_request, stop_request
+from rowtide.connector.signals.snapshot_requests import rows_request, snapshot_request, stop_request
 from rowtide.connector.snapshot.incremental.read_chunks.chunk_records import ClosedWindows
 from rowtide.connector.snapshot.incremental.reading.chunk_reader import Found, Ready
 from rowtide.connector.snapshot.incremental.scan import Block, Chunk, Failed, Mark, ReadChunk, Scan
@@ -98,6 +98,8 @@ class Run:
         match kind:
             case "execute-snapshot":
                 list(self.snapshots.execute(snapshot_request(signal), AT))
+            case "rowtide-reread-rows":
+                list(self.snapshots.reread(rows_request(signal), AT))
             case "stop-snapshot":
                 list(self.snapshots.stop(stop_request(signal), AT))
             case "pause-snapshot":
@@ -349,3 +351,19 @@ def test_a_name_that_matches_no_table_is_reported_with_the_nearest_one() -> None
     values = [str(message[1]) for batch in records for message in batch.messages]
     assert any("UNKNOWN_SCHEMA" in value for value in values)
     assert not any("Did you mean" in value for value in values)
+
+
+def test_many_requested_rows_are_read_by_several_queries() -> None:
+    """Servers compare each row of a table with all of 30,000 keys, which took minutes."""
+    run = Run(topic="notices")
+    run.signal("stop-snapshot")
+    keys = [[str(number)] for number in range(4500)]
+    run.signal("rowtide-reread-rows", **{"data-collection": "d.t", "key-columns": ["id"], "keys": keys})
+    assert [len(table.keys) for table in run.snapshots.tables] == [2000, 2000, 500]
+    assert [[*key] for table in run.snapshots.tables for key in table.keys] == keys
+    assert run.notifications[-1]["additional_data"]["data_collections"] == "d.t"
+    run.statement("ALTER TABLE d.t CHANGE id renamed INT")
+    list(run.snapshots.run(run.pipeline))
+    assert [one["type"] for one in run.notifications[-4:]] == [*["TABLE_SCAN_COMPLETED"] * 3, "COMPLETED"]
+    assert run.notifications[-2]["additional_data"]["status"] == "NO_PRIMARY_KEY"
+    assert run.notifications[-2]["error"].endswith("each key must have a value of renamed")
