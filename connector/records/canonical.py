@@ -34,7 +34,7 @@ def canonical_values(kinds: Sequence[str], *, exact: bool) -> list[Canonical]:
     Args:
         kinds: the data types of the columns, such as ``varchar``; ``""`` for an unknown one.
         exact: whether values are exact. With Debezium's values, a FLOAT of a snapshot has six digits, and documents of
-            MySQL with values of SQL, such as TIME and BINARY, have two spellings.
+            MySQL with values of SQL, such as TIME and BINARY, and labels with backslashes have two spellings.
     """
     return [_canonical(kind, exact=exact) for kind in kinds]
 
@@ -43,6 +43,8 @@ def _canonical(kind: str, *, exact: bool) -> Canonical:
     def text(value: Any) -> str:
         if isinstance(value, float) and kind == "float" and not exact:
             return six_digits(value)
+        if kind in ("enum", "set") and isinstance(value, str) and not exact:
+            return "s" + value.replace("\\", "")
         if kind == "json" and isinstance(value, str):
             return "j" + json_text(value, exact=exact)
         if kind == "binary" and isinstance(value, bytes):

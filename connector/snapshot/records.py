@@ -18,7 +18,7 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.rows.messages import message_bytes, message_parts
 from rowtide.connector.rows.text_protocol_decoder import text_rows
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows
-from rowtide.connector.source.server_queries import quoted_table, selected
+from rowtide.connector.source.server_queries import is_rounded, quoted_table, selected
 from rowtide.envelope.converters.json import wrapping
 from rowtide.envelope.source import Snapshot, SourceTemplate
 from rowtide.envelope.table import TableSchema
@@ -74,8 +74,7 @@ class SnapshotTable:
     @property
     def prepared(self) -> bool:
         """Whether only a prepared statement returns exact values: the query is not rowtide's own."""
-        has_float = any(column.data_type == "float" for column in self.columns)
-        return self._custom_query and self._settings.exact_values and has_float
+        return self._custom_query and self._settings.exact_values and any(map(is_rounded, self.columns))
 
     @property
     def schemas(self) -> Schemas:

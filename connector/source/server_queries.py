@@ -75,11 +75,16 @@ def selected(column: Column, *, exact: bool) -> str:
 
     Args:
         column: the column.
-        exact: read FLOAT with all digits: a result set has six of FLOAT, but all of DOUBLE.
+        exact: read all digits of a column that :func:`is_rounded`.
     """
     name = quoted(column.name)
     # A product keeps the sign of -0, which a sum with 0e0 loses. CAST AS DOUBLE needs MySQL 8.0.17.
-    return f"{name} * 1e0 AS {name}" if exact and column.data_type == "float" else name
+    return f"{name} * 1e0 AS {name}" if exact and is_rounded(column) else name
+
+
+def is_rounded(column: Column) -> bool:
+    """Tell whether a result set has fewer digits than the binlog: six of FLOAT, D after the point of DOUBLE(M,D)."""
+    return column.data_type == "float" or (column.data_type == "double" and column.scale is not None)
 
 
 def server(session: Session) -> Server:

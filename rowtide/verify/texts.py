@@ -1,6 +1,7 @@
 """The rows and keys of changes as canonical texts."""
 
 from collections.abc import Collection, Mapping
+from functools import partial
 
 from rowtide.connector.records.canonical import NULL, Canonical, canonical_values
 from rowtide.connector.records.change import Change
@@ -22,22 +23,28 @@ class Texts:
         table: the table.
         chosen: the columns to compare, besides the key; none for all.
         exact: whether values are exact; otherwise a FLOAT is compared with six digits.
-        zero_as_null: whether the zero date in a TIMESTAMP that may be NULL is NULL. With Debezium's values, a snapshot
-            of MariaDB has NULL there, and the stream has 1970-01-01 00:00:00, which no other TIMESTAMP is.
+        two_forms: whether values may be in the forms of a snapshot and of the stream, which differ with Debezium's
+            values: of a DOUBLE(M,D), a snapshot has D digits after the point; and the zero date in a TIMESTAMP that may
+            be NULL is NULL in MariaDB's snapshot, and 1970-01-01 00:00:00 in its stream, which no other TIMESTAMP is.
 
     Attributes:
         kinds: the data types of the columns in the source.
         key_names: the columns of the key of the records.
     """
 
-    def __init__(self, table: SourceTable, chosen: Collection[str], *, exact: bool, zero_as_null: bool = False) -> None:
+    def __init__(self, table: SourceTable, chosen: Collection[str], *, exact: bool, two_forms: bool = False) -> None:
         self._table, self._chosen, self._exact = table, chosen, exact
         self.kinds = {column.name: column.data_type for column in table.structure.columns}
         self.key_names = [column.name for column in table.key_columns]
         self._zeros = {
             column.name
             for column in table.structure.columns
-            if zero_as_null and column.data_type == "timestamp" and column.nullable
+            if two_forms and column.data_type == "timestamp" and column.nullable
+        }
+        self._scales = {
+            column.name: column.scale
+            for column in table.structure.columns
+            if two_forms and column.data_type == "double" and column.scale is not None
         }
         self._forms: dict[tuple[str, ...], list[Canonical]] = {}
 
@@ -89,6 +96,9 @@ class Texts:
         if forms is None:
             kinds = [self.kinds.get(name, "") for name in names]
             forms = self._forms[names] = canonical_values(kinds, exact=self._exact)
+            for place, name in enumerate(names):
+                if (scale := self._scales.get(name)) is not None:
+                    forms[place] = partial(_rounded, forms[place], scale)
         return forms
 
     def refuse_others(self, found: TopicRecord, change: Change) -> None:
@@ -104,6 +114,10 @@ class Texts:
 def _values(row: RowOfChange, kinds: Mapping[str, str]) -> list[object]:
     """The values of a row, with documents as their text."""
     return [_document(row, name) if kinds.get(name) == "json" else row[name] for name in row]
+
+
+def _rounded(form: Canonical, scale: int, value: object) -> str:
+    return form(round(value, scale) if isinstance(value, float) else value)
 
 
 def _document(row: RowOfChange, name: str) -> object:

@@ -169,7 +169,7 @@ class TableVerification:
         self.source, self._table, self._decoder = source, table, decoder
         self._make_topic, self._progress, self._options = topic, progress, options
         self.result = Result(str(table.id))
-        self._texts = Texts(table, options.columns, exact=exact, zero_as_null=not exact)
+        self._texts = Texts(table, options.columns, exact=exact, two_forms=not exact)
         self._topics = {table.form.topic: None}
         self._omitted: set[str] = set()
         self._noted: dict[Key, list[str]] = {}

@@ -86,6 +86,12 @@ def test_debeziums_values_of_sql_in_documents_have_two_spellings(snapshot: str, 
     assert exact(snapshot) != exact(stream)
 
 
+def test_backslashes_in_labels_do_not_count_with_debeziums_values() -> None:
+    (loose,), (exact,) = (canonical_values(["enum"], exact=exact) for exact in (False, True))
+    assert loose("b\\,c") == loose("b,c") != loose("c")
+    assert exact("b\\,c") != exact("b,c")
+
+
 def test_zeros_at_the_end_of_a_binary_do_not_count() -> None:
     binary, varbinary = canonical_values(["binary", "varbinary"], exact=True)
     assert binary(b"a\0\0") == binary(b"a")

@@ -29,9 +29,9 @@ pytestmark = pytest.mark.servers
 
 NUMBERS = (
     "16777216", "16777215", "3.4028235e38", "-3.4028235e38", "1e-45", "1.17549435e-38", "0", "-0e0", "1.1", "0.1",
-    "123456.789", "8388608.5", "1e10", "-2.5e-7", "33554434",
+    "123456.789", "8388608.5", "1e10", "-2.5e-7", "33554434", "46.61693",
 )  # fmt: skip
-TABLE = "f FLOAT, fixed FLOAT(10,3), positive FLOAT UNSIGNED, wide FLOAT(30), d DOUBLE"
+TABLE = "f FLOAT, fixed FLOAT(10,3), positive FLOAT UNSIGNED, wide FLOAT(30), d DOUBLE, cut DOUBLE(20,5)"
 
 
 def exact(config: Configuration) -> Configuration:
@@ -46,7 +46,7 @@ def fill(database: Database, key: str = "n INT PRIMARY KEY") -> None:
             key_value = number if key.startswith("k FLOAT") else str(place)
             cursor.execute(
                 f"INSERT IGNORE INTO t VALUES ({key_value}, {number}, {number}, abs({number}), {number}, {number}, "
-                f"'2024-02-29 10:11:12.34', '-100:01:02.5', 'é')"
+                f"{number}, '2024-02-29 10:11:12.34', '-100:01:02.5', 'é')"
             )
         connection.commit()
 
