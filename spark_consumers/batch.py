@@ -48,8 +48,9 @@ from rowtide.spark_consumers.rows.multiset import (
     without_repetitions,
 )
 from rowtide.spark_consumers.rows.one_pass import OnePass
+from rowtide.spark_consumers.rows.policy import changes_of, dropped, required, without_ignored
 from rowtide.spark_consumers.rows.renames import NO_RENAMES, proven_names, renamed, table_renames
-from rowtide.spark_consumers.settings import CHANGE_COLUMNS, Keyless, Settings
+from rowtide.spark_consumers.settings import CHANGE_COLUMNS, ChangeKind, Keyless, SchemaChange, Settings
 from rowtide.spark_consumers.state import RENAMES, STRUCTURE, Batch, Commit, TableNames, Truncation
 
 _OPERATIONS = {"r", "c", "u", "d", "t"}
@@ -98,20 +99,37 @@ class TableBatch:
             again = earlier.following(batch.ranges) if self.partitions > 1 else {}
         if known.is_single and not again and (applied := self._apply_in_one_pass(raw, known, batch)) is not None:
             return applied
-        records = split_messages(raw, known).persist()
+        split = split_messages(raw, known).persist()
         try:
-            groups = summarize(records, known, self.settings.unavailable_placeholder)
-            self._count(groups)
+            found = summarize(split, known, self.settings.unavailable_placeholder)
+            self._count(found)
+            records, groups = self._without_ignored(split, found)
             if groups and earlier.ranges and self._begins_log(groups):
-                records.unpersist()
-                records = split_messages(raw.unionAll(earlier.read(earlier.ranges)), known).persist()
-                groups = summarize(records, known, self.settings.unavailable_placeholder)
-                return self._apply(records, groups, batch)
+                split.unpersist()
+                split = split_messages(raw.unionAll(earlier.read(earlier.ranges)), known).persist()
+                groups = summarize(split, known, self.settings.unavailable_placeholder)
+                return self._apply(split, groups, batch)
             if groups and again:
                 return self._apply_with_earlier(records, groups, earlier, again, known, batch)
             return self._apply(records, groups, batch) if groups else batch
         finally:
-            records.unpersist()
+            split.unpersist()
+
+    def _without_ignored(
+        self, records: DataFrame, groups: Sequence[RecordGroup]
+    ) -> tuple[DataFrame, Sequence[RecordGroup]]:
+        """Return the records and groups without TRUNCATEs that are ignored.
+
+        Raises:
+            SchemaChangeError: there is one, and it stops the table.
+        """
+        if not any(group.op == "t" for group in groups) or self._is_log(groups):
+            return records, groups
+        policy, what = self.settings.changes, "TRUNCATE, DROP TABLE, or a new name"
+        required(str(self.outcome.name), policy, [(ChangeKind.TRUNCATE_TABLE, what)])
+        if policy.applies(ChangeKind.TRUNCATE_TABLE):
+            return records, groups
+        return records.where("op IS NULL OR op <> 't'"), [group for group in groups if group.op != "t"]
 
     def _apply_in_one_pass(self, raw: DataFrame, known: KnownSchemas, batch: Batch) -> Batch | None:
         """Apply a batch whose messages all have the same two schemas, and return ``None`` for another one."""
@@ -187,7 +205,7 @@ class TableBatch:
         more = split_messages(earlier.read(again), known).persist()
         try:
             placeholder = self.settings.unavailable_placeholder
-            both, found = records.unionAll(more), [*groups, *summarize(more, known, placeholder)]
+            both, found = self._without_ignored(records.unionAll(more), [*groups, *summarize(more, known, placeholder)])
             is_log = self._is_log(found)
             newest = None if is_log else truncations(found, both)
             if newest is not None and (batch.truncation is None or newest.newest > batch.truncation):
@@ -356,8 +374,14 @@ class TableBatch:
                 kept = [(i, new) for i, column in enumerate(last) if (new := names.of[0].get(column.lower()))]
                 last, types = tuple(new for _, new in kept), types and tuple(types[i] for i, _ in kept)
                 renames = table_renames([column for column, _ in before or ()], names.of[0])
-            if renames and batch.commit(RENAMES).is_applied(self.table.newest_commit(self.path, batch.app_id)):
-                renames = NO_RENAMES
+        policy, newest_names = self.settings.changes, last or () if newest is None else [one.name for one in newest]
+        structures = [last or (), *([column.name for column in version.columns] for version in values)]
+        key_names = {column.name.lower() for key in keys.values() for column in key.columns}
+        gone = dropped(structures, newest_names, key_names) if names is not None or self.partitions == 1 else set()
+        going = gone if names is not None and policy.applies(ChangeKind.DROP_COLUMN) else set()
+        renames = renames.without([column for column, _ in before or ()], going)
+        if renames and batch.commit(RENAMES).is_applied(self.table.newest_commit(self.path, batch.app_id)):
+            renames = NO_RENAMES
         evolution = evolve(
             name,
             before,
@@ -369,7 +393,11 @@ class TableBatch:
             uneven=self.partitions > 1,
             renames=renames,
             unproven=unproven,
+            fixed_types=policy.ignores(ChangeKind.ALTER_COLUMN_TYPE),
+            tolerant=policy.behavior is SchemaChange.TRY_EVOLVE,
         )
+        required(name, policy, changes_of(evolution, gone))
+        evolution = without_ignored(name, evolution, policy, key_names, going)
         return BatchSchemas(evolution, keys, values, last, newest, names)
 
     def _names(self, values: Sequence[ValueVersion], batch: Batch) -> tuple[TableNames | None, str | None]:
@@ -385,6 +413,9 @@ class TableBatch:
             return batch.names, None
         if any(version.id is None for version in values):
             return None, ""
+        policy = self.settings.changes
+        if policy.ignores(ChangeKind.RENAME_COLUMN):
+            return None, f"; the table does not follow them (--schema-change {policy.behavior}, --exclude-changes)"
         if self.settings.structures is None:
             return None, "; with --config, the schema history does"
         try:
@@ -400,6 +431,7 @@ class TableBatch:
 
     def _note(self, evolution: Evolution) -> None:
         self.outcome.renamed += tuple(evolution.renames.names.items())
+        self.outcome.dropped += evolution.renames.dropped
         self.outcome.added += evolution.added
         self.outcome.widened += evolution.widened
         self.outcome.notes.extend(evolution.notes)

@@ -53,6 +53,17 @@ class DependentColumnError(StateError):
         )
 
 
+class SchemaChangeError(TablesError):
+    """A change of structure that ``--schema-change`` does not allow, or that cannot be ignored."""
+
+    def __init__(self, table: str, changes: str, kind: str | None) -> None:
+        way_out = "" if kind is None else f", or with --exclude-changes {kind} to ignore it"
+        super().__init__(
+            f"table {table}: its structure changed: {changes}. The table is as it was, and nothing is lost: run the "
+            f"command again with --schema-change evolve to apply the change{way_out}"
+        )
+
+
 class NotAnEnvelopeError(TablesError):
     """The records of a topic are not change events of a table."""
 

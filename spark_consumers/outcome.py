@@ -22,6 +22,7 @@ class Outcome:
         added: columns added to the table.
         widened: name, old and new type of columns that got a wider type.
         renamed: old and new name of columns that were renamed, in the order of the renames.
+        dropped: columns that were dropped.
         unmatched: deletions in a table without a key that matched no row.
         reread: snapshot records (op ``r``) that were added to a table without a key that had rows before the run.
         skipped: whether the topic is that of another connector.
@@ -37,6 +38,7 @@ class Outcome:
     added: Columns = ()
     widened: tuple[tuple[str, str, str], ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    dropped: tuple[str, ...] = ()
     unmatched: int = 0
     reread: int = 0
     skipped: bool = False
@@ -69,6 +71,7 @@ class Outcome:
             "new_columns": dict(self.added),
             "widened_columns": {name: [old, new] for name, old, new in self.widened},
             "renamed_columns": [list(names) for names in self.renamed],
+            "dropped_columns": list(self.dropped),
             "notes": self.notes,
             "seconds": round(self.seconds, 3),
             "error": self.error,

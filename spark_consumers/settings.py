@@ -1,6 +1,6 @@
 """The settings of a run of ``rowtide tables``."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -26,6 +26,70 @@ class Keyless(StrEnum):
 
     APPLY = "apply"
     APPEND = "append"
+
+
+class SchemaChange(StrEnum):
+    """What changes of structure do, with the names of Flink CDC.
+
+    ``evolve``: the table changes as in MySQL; a type that has none in common with the table's stops it. ``try-evolve``:
+    then the column keeps its type, and only a value that does not fit stops the table. ``lenient``: no column is
+    renamed or dropped. ``ignore``: the table keeps its columns. ``exception``: a change stops the table.
+    """
+
+    EVOLVE = "evolve"
+    TRY_EVOLVE = "try-evolve"
+    LENIENT = "lenient"
+    IGNORE = "ignore"
+    EXCEPTION = "exception"
+
+
+class ChangeKind(StrEnum):
+    """Kinds of changes of structure, with the names of Flink CDC."""
+
+    ADD_COLUMN = "add.column"
+    ALTER_COLUMN_TYPE = "alter.column.type"
+    DROP_COLUMN = "drop.column"
+    RENAME_COLUMN = "rename.column"
+    TRUNCATE_TABLE = "truncate.table"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePolicy:
+    """Which changes of structure are applied.
+
+    Attributes:
+        behavior: see :class:`SchemaChange`.
+        include: kinds that are not ignored, or parts of their names (``column``); none means all but ``drop.column``.
+        exclude: kinds that are ignored. A rename that is ignored is a column that is added and one that is dropped.
+    """
+
+    behavior: SchemaChange = SchemaChange.EVOLVE
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def applies(self, kind: ChangeKind) -> bool:
+        """Whether changes of a kind are applied to the table."""
+        if self.behavior in (SchemaChange.IGNORE, SchemaChange.EXCEPTION):
+            return False
+        if self.behavior is SchemaChange.LENIENT and kind in (ChangeKind.RENAME_COLUMN, ChangeKind.DROP_COLUMN):
+            return False
+        return self._is_meant(kind) and (bool(self.include) or kind is not ChangeKind.DROP_COLUMN)
+
+    def refuses(self, kind: ChangeKind) -> bool:
+        """Whether a change of a kind stops the table."""
+        return self.behavior is SchemaChange.EXCEPTION and self._is_meant(kind)
+
+    def ignores(self, kind: ChangeKind) -> bool:
+        """Whether the table stays as it is after a change of a kind."""
+        return not (self.applies(kind) or self.refuses(kind))
+
+    def _is_meant(self, kind: ChangeKind) -> bool:
+        return (not self.include or is_part(kind, self.include)) and not is_part(kind, self.exclude)
+
+
+def is_part(kind: ChangeKind, names: Collection[str]) -> bool:
+    """Whether a kind has one of these names, or its name begins or ends with one of them."""
+    return any(f".{name}." in f".{kind}." for name in names)
 
 
 CHANGE_COLUMNS = (
@@ -58,6 +122,7 @@ class Settings:
         table_properties: properties of new tables (Delta Lake, Iceberg).
         registry: the schema registry of messages in Avro and Protobuf; raises ``RegistryError``. The source must then
             have the headers of records.
+        changes: what changes of structure do.
         structures: the schema history, which proves renames of columns; ``None`` adds columns instead.
     """
 
@@ -76,3 +141,4 @@ class Settings:
     table_properties: Mapping[str, str] = field(default_factory=dict)
     registry: SchemaOf | None = None
     structures: StructuresOf | None = None
+    changes: ChangePolicy = ChangePolicy()

@@ -21,7 +21,15 @@ from rowtide.connector.config.catalogue.values import placeholder_bytes
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
 from rowtide.spark_consumers.errors import SettingsError, TablesError
 from rowtide.spark_consumers.kafka.addresses import require_listener
-from rowtide.spark_consumers.settings import Keyless, Settings, StructuresOf
+from rowtide.spark_consumers.settings import (
+    ChangeKind,
+    ChangePolicy,
+    Keyless,
+    SchemaChange,
+    Settings,
+    StructuresOf,
+    is_part,
+)
 
 if TYPE_CHECKING:
     from rowtide.cli.registries import TableRegistry
@@ -82,6 +90,22 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
     show_default=True,
     help="Tables without a key: apply changes to rows that equal the before image, or append each change as a row.",
 )
+@click.option(
+    "--schema-change",
+    type=click.Choice([str(choice) for choice in SchemaChange]),
+    default=str(SchemaChange.EVOLVE),
+    show_default=True,
+    help="What changes of structure do: evolve the table; evolve it as far as types allow; evolve it without renaming "
+    "or dropping a column; nothing; or stop the table with an error.",
+)
+@click.option(
+    "--include-changes",
+    multiple=True,
+    metavar="KIND",
+    help="Kinds of changes that are not ignored: add.column, alter.column.type, drop.column, rename.column, "
+    "truncate.table, or a part such as column. Repeatable.  [default: all but drop.column]",
+)
+@click.option("--exclude-changes", multiple=True, metavar="KIND", help="Kinds of changes that are ignored. Repeatable.")
 @click.option(
     "--max-records", type=click.IntRange(min=1), help="Read at most this many records of a partition at a time."
 )
@@ -332,7 +356,26 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
         catalog=options["catalog"],
         table_properties=_pairs("--table-property", options["table_properties"]),
         structures=_structures(options["config"]),
+        changes=_changes(options["schema_change"], options["include_changes"], options["exclude_changes"]),
     )
+
+
+def _changes(behavior: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> ChangePolicy:
+    """Return what changes of structure do.
+
+    Raises:
+        SettingsError: a kind is unknown, or columns cannot be dropped.
+    """
+    for option, names in (("--include-changes", include), ("--exclude-changes", exclude)):
+        for name in names:
+            if not any(is_part(kind, [name]) for kind in ChangeKind):
+                raise SettingsError(
+                    f"{option} {name}: unknown kind; there are {', '.join(ChangeKind)}, and their parts"
+                )
+    policy = ChangePolicy(SchemaChange(behavior), include, exclude)
+    if policy.applies(ChangeKind.DROP_COLUMN) and not policy.applies(ChangeKind.RENAME_COLUMN):
+        raise SettingsError("drop.column needs rename.column: a column that was renamed must not be dropped")
+    return policy
 
 
 def _structures(config: Sequence[str]) -> StructuresOf | None:

@@ -113,6 +113,7 @@ def _operations(outcome: Outcome) -> str:
 def _columns(outcome: Outcome) -> list[str]:
     added = [f"{outcome.name}: new column {name} {kind}" for name, kind in outcome.added]
     added += [f"{outcome.name}: column {old} was renamed to {new}" for old, new in outcome.renamed]
+    added += [f"{outcome.name}: column {name} was dropped" for name in outcome.dropped]
     return added + [f"{outcome.name}: column {name} is now {new}, was {old}" for name, old, new in outcome.widened]
 
 

@@ -86,9 +86,22 @@ def _decimal_holding(small: str, precision: int, scale: int) -> str | None:
 
 
 def cast(expression: str, source: str, target: str) -> str:
-    """Return SQL that converts a value of one type to a common type."""
+    """Return SQL that converts a value to another type.
+
+    If it is not a common type of both, as of a column that keeps its type, a value that does not fit ends the query.
+    """
     if source == target:
         return expression
     if source == "boolean":  # 1 and 0, as in MySQL
         return cast(f"CAST({expression} AS tinyint)", "tinyint", target)
-    return f"CAST({expression} AS {target})"
+    if common_type(source, target) == target:
+        return f"CAST({expression} AS {target})"
+    fitting = f"try_cast({expression} AS {target})"
+    message = (
+        f"a value of type {source} does not fit into {target}, the type that the column keeps. Let the type change "
+        f"with --schema-change evolve, or build the table again with --restart"
+    )
+    return (
+        f"IF({expression} IS NULL OR CAST({fitting} AS {source}) <=> {expression}, {fitting}, "
+        f"CAST(raise_error({literal(message)}) AS {target}))"
+    )

@@ -74,6 +74,8 @@ def evolve(
     uneven: bool = False,
     renames: Renames = NO_RENAMES,
     unproven: str | None = "",
+    fixed_types: bool = False,
+    tolerant: bool = False,
 ) -> Evolution:
     """Determine the columns of a table after a batch. All schemas have the names that columns get in the table.
 
@@ -88,6 +90,8 @@ def evolve(
         uneven: whether this batch may have older records than the ones before, as of several partitions.
         renames: of its columns.
         unproven: see :func:`~.alterations.alteration_notes`.
+        fixed_types: whether existing columns keep their types.
+        tolerant: whether a column keeps its type if the new one has none in common with it.
 
     Raises:
         TypeConflictError: the old and the new type of a column have no common type.
@@ -95,12 +99,15 @@ def evolve(
     if before is not None:
         before = tuple((new, kind) for name, kind in before if (new := renames.new_name(name)) is not None)
     types: dict[str, tuple[str, str]] = {name.lower(): (name, kind) for name, kind in before or ()}
+    fixed = {*types} if fixed_types else set()
     # A new table has its columns in the order of the newest schema; dropped ones follow.
     ordered = [*reversed(values)] if before is None else [*values]
     for columns in [version.columns for version in ordered] + [key.columns for key in keys]:
         for column in columns:
             name, old = types.get(column.name.lower(), (column.name, column.type))
-            common = common_type(old, column.type)
+            common = old if column.name.lower() in fixed else common_type(old, column.type)
+            if common is None and (tolerant or fixed_types):
+                common = old
             if common is None:
                 raise TypeConflictError(table, name, old, column.type)
             types[column.name.lower()] = (name, common)

@@ -84,18 +84,28 @@ class Renames:
 
     Attributes:
         names: new names by old names; they may be exchanged.
-        dropped: columns that were dropped in MySQL, and whose names others get.
+        dropped: columns that were dropped in MySQL, and go here, too.
     """
 
     names: Mapping[str, str]
     dropped: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.names)
+        return bool(self.names or self.dropped)
 
     def new_name(self, name: str) -> str | None:
         """Return the name of a column afterwards; ``None`` if it is dropped."""
         return None if name in self.dropped else self.names.get(name, name)
+
+    def without(self, columns: Collection[str], gone: Collection[str]) -> "Renames":
+        """Return the renames if columns are dropped besides.
+
+        Args:
+            columns: of the table.
+            gone: the new names of columns to drop, in lower case.
+        """
+        lost = tuple(name for name in columns if (self.new_name(name) or "").lower() in gone)
+        return Renames({old: new for old, new in self.names.items() if old not in lost}, (*self.dropped, *lost))
 
 
 NO_RENAMES = Renames({})

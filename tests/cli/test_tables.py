@@ -57,6 +57,19 @@ def test_options_of_a_streaming_run_are_checked_first(arguments: list[str], what
 
 
 @pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--exclude-changes", "colum"], "--exclude-changes colum: unknown kind; there are add.column, alter.column"),
+        (["--include-changes", "drop.column"], "drop.column needs rename.column"),
+    ],
+)
+def test_kinds_of_changes_are_checked_first(arguments: list[str], what: str) -> None:
+    status, text = run("--output", "/nowhere", "--topic-prefix", "p", "--bootstrap-servers", "h:1", *arguments)
+    assert status == 1
+    assert what in text
+
+
+@pytest.mark.parametrize(
     ("interval", "expected"),
     [
         (None, "10 seconds"), ("5", "5 seconds"), ("30s", "30 seconds"), ("30 seconds", "30 seconds"),
@@ -92,7 +105,7 @@ def options(file: Path | None = None, **given: object) -> dict[str, object]:
         "kafka_properties": (),
         "output": "/nowhere", "state": None, "table_format": "delta", "keyless": "apply", "max_records": None,
         "numeric_decimals": False, "schemas": None, "unavailable_placeholder": None, "parallel": 2,
-        "claim_checks": None, "catalog": None, "table_properties": (),
+        "claim_checks": None, "catalog": None, "table_properties": (), "schema_change": "evolve", "include_changes": (), "exclude_changes": (),
     }  # fmt: skip
     return {**usual, **given}
 

@@ -154,3 +154,35 @@ def test_without_a_proof_the_column_is_added_and_the_old_one_stays(run, rows_of,
     assert "(a and b)" in note
     assert "in memory only" in note
     same_rows(rows_of(str(tmp_path / "p.d.t")), [row(1, a="old", b=None), row(2, a=None, b="new")])
+
+
+def test_changes_that_are_dropped_ignored_or_refused(run, rows_of, tmp_path) -> None:
+    """Columns that go, as in MySQL; those that are kept out; and an error after which nothing is lost."""
+    from rowtide.spark_consumers.settings import ChangePolicy, SchemaChange
+
+    topic, history, path = Topic("p.d.t", columns("ab"), ["id"]), Structures("ab"), str(tmp_path / "p.d.t")
+
+    def update(behavior: str, include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()) -> Any:
+        policy = ChangePolicy(SchemaChange(behavior), include, exclude)
+        return run(topic.records, structures=history, changes=policy)["p.d.t"]
+
+    topic.change("c", None, row(1, a="a1", b="b1"), 1)
+    assert update("exception").error is None
+    topic.columns, history.texts = columns("c"), ("ab", "c-")
+    topic.change("c", None, row(2, c="a2"), 2)
+    assert "rename.column (a to c), drop.column (b)" in update("exception").error
+    outcome = update("evolve", ("column",))
+    assert (outcome.error, outcome.renamed, outcome.dropped) == (None, (("a", "c"),), ("b",))
+    same_rows(rows_of(path), [row(1, c="a1"), row(2, c="a2")])
+    topic.columns = [{**ID, "type": "int64"}, TEXTS["c"], TEXTS["d"]]
+    topic.change("c", None, row(3, c="a3", d="d3"), 3)
+    topic.change("t", None, None, 4)
+    topic.change("c", None, row(4, c="a4", d="d4"), 5)
+    outcome = update("ignore")
+    assert (outcome.error, outcome.notes) == (None, ["p.d.t: the new column d is ignored"])
+    expected = [row(number, c=f"a{number}") for number in range(1, 5)]
+    same_rows(rows_of(path), expected)
+    topic.change("c", None, row(2**40, c="large", d=None), 6)
+    assert "does not fit into int, the type that the column keeps" in update("ignore").error
+    assert update("lenient").widened == (("id", "int", "bigint"),)
+    same_rows(rows_of(path), [*expected, row(2**40, c="large")])

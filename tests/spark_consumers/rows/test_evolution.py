@@ -72,6 +72,16 @@ def test_types_without_a_common_type_are_an_error() -> None:
         evolve("db.t", (("c", "int"),), [], [_value(_column("c", "binary"))], None)
 
 
+def test_a_column_keeps_its_type_by_choice() -> None:
+    before, versions = (("id", "int"), ("c", "int")), [_value(_column("id", "bigint"), _column("c", "binary"))]
+    fixed = evolve("t", before, [], versions, ("id", "c"), fixed_types=True)
+    assert (fixed.after, fixed.widened) == (before, ())
+    tolerant = evolve("t", before, [], versions, ("id", "c"), tolerant=True)
+    assert tolerant.widened == (("id", "int", "bigint"),)
+    row = row_expression(fixed, versions, 0, Image("after", "false"), {})
+    assert "CAST(try_cast(e.after.`id` AS int) AS bigint) <=> e.after.`id`" in row
+
+
 @pytest.mark.parametrize("order", list(permutations(["int", "bigint", "decimal(20,0)"])))
 def test_all_versions_of_a_batch_count(order: tuple[str, ...]) -> None:
     versions = [_value(_column("c", kind), version=number) for number, kind in enumerate(order)]

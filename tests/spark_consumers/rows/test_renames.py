@@ -68,3 +68,9 @@ def test_renames_of_a_table(columns, names, renames) -> None:
     assert found == renames
     assert bool(found) == bool(renames.names)
     assert [found.new_name(name) for name in found.dropped] == [None] * len(found.dropped)
+
+
+def test_columns_that_are_dropped_besides() -> None:
+    found = Renames({"a": "b", "c": "d"}, ("d",)).without(["a", "c", "d", "e"], {"b", "e"})
+    assert found == Renames({"c": "d"}, ("d", "a", "e"))
+    assert Renames({}, ("a",))
