@@ -246,8 +246,9 @@ class TableBatch:
         creates = schemas.evolution.before is None and truncated is None
         if schemas.names is not None and batch.names is None:
             self.amend(replace(batch, names=schemas.names))
-        if renames := schemas.evolution.renames:
-            self.table.rename(self.path, renames, batch.commit(RENAMES))
+        renames = schemas.evolution.renames
+        if renames and (note := self.table.rename(self.path, renames, batch.commit(RENAMES))):
+            self.outcome.notes.append(note)
         if not creates:
             self.table.evolve(self.path, schemas.evolution, batch.commit(STRUCTURE))
         self._note(schemas.evolution)

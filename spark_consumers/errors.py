@@ -1,5 +1,7 @@
 """Errors of ``rowtide tables``. Each message names the table or topic and says what to do."""
 
+from collections.abc import Collection, Mapping
+
 
 class TablesError(Exception):
     """Base class of all expected errors; the text is meant for the user."""
@@ -50,6 +52,19 @@ class DependentColumnError(StateError):
             f"table {table}: {names} cannot be renamed, because the table has a CHECK constraint or a generated column "
             f"that may use the old name. This run changed nothing: drop the constraint or the column, run it again, "
             f"and add the constraint with the new name"
+        )
+
+
+class UnsupportedRenameError(StateError):
+    """The Delta Lake of the session has other classes than the open one, such as that of a vendor."""
+
+    def __init__(self, table: str, names: Mapping[str, str], dropped: Collection[str]) -> None:
+        renames = [f"RENAME COLUMN {old} TO {new}" for old, new in names.items()]
+        changes = ", ".join([*(f"DROP COLUMN {name}" for name in dropped), *renames])
+        super().__init__(
+            f"table {table}: this Delta Lake is not the open one, so that rowtide cannot rename columns in it. The "
+            f"table is as it was: change it yourself ({changes}) and run the command again, or use --schema-change "
+            f"lenient"
         )
 
 

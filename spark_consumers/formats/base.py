@@ -59,8 +59,8 @@ class TableFormat(Protocol):
     def newest_commit(self, path: str, app_id: str) -> Commit | None:
         """Return the newest commit of a state in the table; ``None`` if there is none."""
 
-    def rename(self, path: str, renames: Renames, commit: Commit) -> None:
-        """Give columns other names, and drop those whose names they get, in one step."""
+    def rename(self, path: str, renames: Renames, commit: Commit) -> str:
+        """Give columns other names and drop columns, in one step; return a note for the user, which may be empty."""
 
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Create the table, or add columns, widen types and fill existing rows."""

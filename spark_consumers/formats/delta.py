@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from rowtide.spark_consumers.columns.spark_types import quote
-from rowtide.spark_consumers.errors import DependentColumnError, OverlappingRunsError
+from rowtide.spark_consumers.errors import DependentColumnError, OverlappingRunsError, UnsupportedRenameError
 from rowtide.spark_consumers.formats.base import DirectoryFormat, RowCounts, no_rows
 from rowtide.spark_consumers.formats.merge import (
     LARGE_TABLE,
@@ -41,6 +42,7 @@ Delta would copy its source, and refuse one that is cached: a cached table may b
 are the same when they are read again, and so is the last one of each key.
 """
 _COLUMN_MAPPING = {"delta.columnMapping.mode": "name"}
+_UPGRADED = "delta.columnMapping.mode=name"
 _CONSTRAINTS, _GENERATED = "delta.constraints.", "delta.generationExpression"
 LOG = "_delta_log"
 """The directory of a table's log, in its own."""
@@ -67,7 +69,7 @@ class DeltaFormat(DirectoryFormat):
         """Return the table's rows."""
         return self.spark.read.format("delta").load(path)
 
-    def rename(self, path: str, renames: Renames, commit: Commit) -> None:
+    def rename(self, path: str, renames: Renames, commit: Commit) -> str:
         """Give columns other names by column mapping, in one commit of the log.
 
         ``ALTER TABLE`` renames one column in a commit. After a crash between two of them it would not be known which
@@ -75,14 +77,18 @@ class DeltaFormat(DirectoryFormat):
 
         Raises:
             DependentColumnError: an expression of the table may use an old name.
+            UnsupportedRenameError: Spark has another Delta Lake than the open one.
         """
-        self._set_missing(path, _COLUMN_MAPPING)
+        logs = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog")
+        if isinstance(logs, JavaPackage):  # Java lacks the class
+            raise UnsupportedRenameError(path, dict(renames.names), renames.dropped)
+        is_new = self._set_missing(path, _COLUMN_MAPPING)
+        note = f"{path} has column mapping now ({_UPGRADED}): readers must know it" if is_new else ""
         activate(self.spark)
         with self._identity(path, commit):
-            log = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog").forTable(java_session(self.spark), path)
-            transaction = log.startTransaction()
+            transaction = logs.forTable(java_session(self.spark), path).startTransaction()
             if transaction.txnVersion(commit.app_id) >= commit.version:
-                return
+                return note
             metadata = transaction.metadata()
             schema, settings = metadata.schemaString(), metadata.configuration()
             if _GENERATED in schema or _CONSTRAINTS in settings.toString():
@@ -103,6 +109,7 @@ class DeltaFormat(DirectoryFormat):
             transaction.commit(
                 scala_sequence(self.spark, ()), operation(*(scala_sequence(self.spark, part) for part in names))
             )
+        return note
 
     def _partitions(self, metadata: Any) -> list[str]:
         converters = java_class(self.spark, "scala.jdk.javaapi.CollectionConverters")
@@ -171,14 +178,15 @@ class DeltaFormat(DirectoryFormat):
             rows.write.format("delta").mode("append").options(**(properties or {})).save(path)
         return RowCounts(inserted=int(metrics.get("numOutputRows", 0)))
 
-    def _set_missing(self, path: str, needed: Mapping[str, str]) -> None:
-        """Set properties that the table lacks."""
+    def _set_missing(self, path: str, needed: Mapping[str, str]) -> bool:
+        """Set properties that the table lacks, and return whether there were some."""
         detail = self.spark.sql(f"DESCRIBE DETAIL {_table(path)}").collect()[0]
         present = {*(detail["tableFeatures"] or ()), *(detail["properties"] or {})}
         missing = {name: value for name, value in needed.items() if name.removeprefix("delta.feature.") not in present}
         if missing:
             properties = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
             self.spark.sql(f"ALTER TABLE {_table(path)} SET TBLPROPERTIES ({properties})")
+        return bool(missing)
 
     def _rewrite(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Rewrite the table with all changes of its columns in one commit.

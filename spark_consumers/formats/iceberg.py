@@ -140,20 +140,20 @@ class IcebergFormat:
         newest = _commit(self._metadata(path)) if self.exists(path) else None
         return newest if newest is not None and newest.app_id == app_id else None
 
-    def rename(self, path: str, renames: Renames, commit: Commit) -> None:
+    def rename(self, path: str, renames: Renames, commit: Commit) -> str:
         """Give fields other names, in one commit of the metadata."""
         for _ in range(_ATTEMPTS):
             table = self._load(path)
             base = table.operations().current()
             if commit.is_applied(_commit(base)):
-                return
+                return ""
             update = table.updateSchema()
             for name in renames.dropped:
                 update = update.deleteColumn(name)
             for old, new in renames.names.items():
                 update = update.renameColumn(old, new)
             if self._commit_metadata(table, base, commit, update.apply()):
-                return
+                return ""
         raise ChangedTableError(path, _ATTEMPTS)
 
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:

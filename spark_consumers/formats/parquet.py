@@ -40,11 +40,12 @@ class ParquetFormat(DirectoryFormat):
         """Return the table's rows."""
         return self.spark.read.parquet(path)
 
-    def rename(self, path: str, renames: Renames, commit: Commit) -> None:
+    def rename(self, path: str, renames: Renames, commit: Commit) -> str:
         """Rewrite the table."""
         rows = self.read(path)
         names = {name: new for name in rows.columns if (new := renames.new_name(name)) is not None}
         self._replace(path, rows.selectExpr(*(f"{quote(old)} AS {quote(new)}" for old, new in names.items())), commit)
+        return ""
 
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Create or rewrite the table."""

@@ -105,7 +105,8 @@ def options(file: Path | None = None, **given: object) -> dict[str, object]:
         "kafka_properties": (),
         "output": "/nowhere", "state": None, "table_format": "delta", "keyless": "apply", "max_records": None,
         "numeric_decimals": False, "schemas": None, "unavailable_placeholder": None, "parallel": 2,
-        "claim_checks": None, "catalog": None, "table_properties": (), "schema_change": "evolve", "include_changes": (), "exclude_changes": (),
+        "claim_checks": None, "catalog": None, "table_properties": (),
+        "schema_change": "evolve", "include_changes": (), "exclude_changes": (),
     }  # fmt: skip
     return {**usual, **given}
 
