@@ -49,13 +49,14 @@ _NEW_SNAPSHOT = (
     "delete the directory of the tables and the schema history file: the next start takes a new snapshot of everything"
 )
 _MARK = "rowtideOffset"
-_GONE = "_rowtide_gone"
 _NEW = "new"
 """How the directories begin of tables that are made in a transaction. At its end they get their names."""
 _COMPACTED_EACH = 100
 """After how many versions the small files of a table are merged, and old ones deleted."""
 _MEASURES = {"values": None, "characters": pc.utf8_length, "bytes": pc.binary_length}
 _EXACT = Context(prec=100)
+_LATER = deltalake.PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+"""Before the position is stored, nothing is deleted that an undo needs."""
 _PROPERTIES = {"delta.deletedFileRetentionDuration": "interval 1 days"}
 
 
@@ -74,12 +75,14 @@ class State(NamedTuple):
         history_bytes: the length of the schema history.
         versions: those of the tables.
         steps: what is left to do with directories.
+        number: that of the transaction, which each of its versions has as Delta's ``txn``.
     """
 
     offset: str | None = None
     history_bytes: int | None = None
     versions: Mapping[TableId, int] = {}
     steps: Sequence[Step] = ()
+    number: int = 0
 
 
 class DeltaOffsets(TableOffsets):
@@ -118,7 +121,7 @@ class DeltaOffsets(TableOffsets):
             connector = stored["name"], stored["prefix"]
             tables = {TableId(database, table): version for database, table, version in stored["versions"]}
             steps = [Step(TableId(*old), None if new is None else TableId(*new)) for old, new in stored["steps"]]
-            state = State(stored["offset"], stored["history_bytes"], tables, steps)
+            state = State(stored["offset"], stored["history_bytes"], tables, steps, stored["number"])
         except (FileNotFoundError, NotADirectoryError):
             return State()
         except OSError as error:
@@ -195,6 +198,7 @@ class DeltaStore:
         self._offset: SourceOffset | None = None
         self._versions: dict[TableId, int] = {}
         self._steps: list[Step] = []
+        self._made = 0  # directories of new tables in this transaction
         self._opened: dict[TableId, deltalake.DeltaTable] = {}
 
     def may_pass(self, error: Exception) -> bool:
@@ -236,16 +240,19 @@ class DeltaStore:
         """Begin a transaction with the position after it."""
         if not self._clean:
             self._recover()
-        self._offset, self._steps, self._versions = offset, [], dict(self._state.versions)
+        self._offset, self._steps, self._made, self._versions = offset, [], 0, dict(self._state.versions)
 
     def commit(self) -> None:
         """Store the transaction and its position."""
         self._clean = False
-        for table, version in self._versions.items():
-            if version // self._compacted_each != self._state.versions.get(table, version) // self._compacted_each:
-                self._compact(table)
-        self._state = self.offsets.write(self._state._replace(versions=self._versions, steps=self._steps), self._offset)
+        former, each = self._state, self._compacted_each
+        state = former._replace(versions=self._versions, steps=self._steps, number=former.number + 1)
+        self._state = self.offsets.write(state, self._offset)
         self._finish()
+        self._steps = []
+        for table, version in self._versions.items():
+            if version // each != former.versions.get(table, version) // each:
+                self._compact(table)
         self._offset, self._clean = None, True
 
     def rollback(self) -> None:
@@ -273,13 +280,13 @@ class DeltaStore:
 
     def truncate(self, table: TableId) -> None:
         """Delete all rows."""
-        self._table(table).delete(commit_properties=self._commit())
+        self._table(table).delete(**self._commit())
         self._written(table)
 
     def insert(self, table: TableId, columns: Sequence[Column], rows: Sequence[Image]) -> None:
         """Add rows."""
         given = arrow_rows(table, columns, rows, _stored_values)
-        deltalake.write_deltalake(self._table(table), given, mode="append", commit_properties=self._commit())
+        deltalake.write_deltalake(self._table(table), given, mode="append", **self._commit())
         self._written(table)
 
     def replace(
@@ -293,11 +300,14 @@ class DeltaStore:
             return
         gone = [self._only_key(columns, keys, key) for key, row in rows.items() if row is None]
         given = arrow_rows(table, columns, new + gone, _stored_values)
-        given = given.append_column(_GONE, pa.array([False] * len(new) + [True] * len(gone)))
+        mark = "gone"
+        while mark in {name.lower() for name in given.column_names}:
+            mark += "_"
+        given = given.append_column(mark, pa.array([False] * len(new) + [True] * len(gone)))
         names = {_name(column.name): f"s.{_name(column.name)}" for column in columns}
         merger = self._merge(table, keys, given)
-        merger.when_matched_delete(f"s.{_GONE}").when_matched_update(names)
-        merger.when_not_matched_insert(names, f"NOT s.{_GONE}").execute()
+        merger.when_matched_delete(f"s.{mark}").when_matched_update(names)
+        merger.when_not_matched_insert(names, f"NOT s.{mark}").execute()
         self._written(table)
 
     def update(self, table: TableId, columns: Sequence[Column], keys: Sequence[Column], rows: Sequence[Image]) -> int:
@@ -328,7 +338,7 @@ class DeltaStore:
                 yield batch.filter(pa.array(keep, pa.bool_()))
 
         rest = pa.RecordBatchReader.from_batches(dataset.schema, kept())
-        deltalake.write_deltalake(self._table(table), rest, mode="overwrite", commit_properties=self._commit())
+        deltalake.write_deltalake(self._table(table), rest, mode="overwrite", **self._commit())
         self._written(table)
         return sum(counts) - wanted.total()
 
@@ -342,7 +352,7 @@ class DeltaStore:
             " AND ".join(f"t.{_name(key.name)} = s.{_name(key.name)}" for key in keys),
             source_alias="s",
             target_alias="t",
-            commit_properties=self._commit(),
+            **self._commit(),
         )
 
     # --- structures -------------------------------------------------------------------------------------------------
@@ -368,19 +378,17 @@ class DeltaStore:
         """Make a table.
 
         Raises:
-            DeliveryError: the directory has something else of this name.
+            DeliveryError: the directory has something else of this name, or it is that of the sink.
         """
-        if table.database == OWN:
-            raise DeliveryError(
-                f"table {table}: the sink keeps its own files in {OWN}. Exclude it (table.exclude.list)"
-            )
+        _require_other(table)
         schema = pa.schema([pa.field(column.name, _stored_type(arrow_type(column))) for column in columns])
         last = next((step for step in reversed(self._steps) if step.table == table), None)
         folder = self._place(table)
         if last is not None and last.new is None:  # dropped in the same transaction: it gets another version
-            self._steps.remove(last)
+            del self._steps[len(self._steps) - 1 - self._steps[::-1].index(last)]
         elif last is not None or not folder.exists() or not any(folder.iterdir()):
-            self._steps.append(Step(TableId(OWN, f"{_NEW}{len(self._steps)}"), table))
+            self._made += 1
+            self._steps.append(Step(TableId(OWN, f"{_NEW}{self._made}"), table))
         elif not _is_ours(folder):
             raise DeliveryError(
                 f"{folder} is not a table of Delta Lake that this sink has made (its description is not {OURS!r}): it "
@@ -398,8 +406,9 @@ class DeltaStore:
         """Rename the directory of a table at the end of the transaction.
 
         Raises:
-            DeliveryError: there is something else of this name.
+            DeliveryError: there is something else of this name, or it is that of the sink.
         """
+        _require_other(table)
         place = self._place(table)
         if place.exists() and not any(step.table == table for step in self._steps):
             raise DeliveryError(
@@ -434,7 +443,7 @@ class DeltaStore:
             table, schema, self._table(table).metadata().configuration
         )  # which has the columns in their order
         rows = pa.RecordBatchReader.from_batches(schema, written())
-        deltalake.write_deltalake(self._table(table), rows, mode="append", commit_properties=self._commit())
+        deltalake.write_deltalake(self._table(table), rows, mode="append", **self._commit())
         self._written(table)
 
     def _new_version(self, table: TableId, schema: pa.Schema, properties: Mapping[str, str]) -> None:
@@ -445,7 +454,7 @@ class DeltaStore:
             mode="overwrite",
             description=OURS,
             configuration=properties,
-            commit_properties=self._commit(),
+            **self._commit(),
         )
         self._written(table)
 
@@ -472,9 +481,12 @@ class DeltaStore:
             self._opened[table] = deltalake.DeltaTable(self._folder(table))
         return self._opened[table]
 
-    def _commit(self) -> "deltalake.CommitProperties":
+    def _commit(self) -> dict[str, Any]:
+        """What all versions of this transaction have."""
         assert self._offset is not None, "no transaction"
-        return deltalake.CommitProperties(custom_metadata={_MARK: self._offset.to_json()})
+        transaction = deltalake.Transaction(OWN, self._state.number + 1)
+        properties = deltalake.CommitProperties({_MARK: self._offset.to_json()}, app_transactions=[transaction])
+        return {"commit_properties": properties, "post_commithook_properties": _LATER}
 
     def _written(self, table: TableId) -> None:
         opened = self._opened[table]
@@ -482,11 +494,13 @@ class DeltaStore:
         self._versions[table] = opened.version()
 
     def _compact(self, table: TableId) -> None:
+        """Merge small files and delete old ones. As with those of other programs, such versions are not undone."""
         opened = self._table(table)
-        opened.optimize.compact(commit_properties=self._commit())
-        self._written(table)
-        opened.vacuum(dry_run=False, commit_properties=self._commit())
-        self._written(table)
+        opened.optimize.compact(post_commithook_properties=_LATER)
+        opened.vacuum(dry_run=False, post_commithook_properties=_LATER)
+        opened.update_incremental()
+        opened.create_checkpoint()
+        opened.cleanup_metadata()
 
     def _finish(self) -> None:
         """Rename and delete directories; a crash leaves the rest to the next start."""
@@ -520,14 +534,19 @@ class DeltaStore:
         self._state = self.offsets.state()
         self._steps = []
         self._finish()
-        for table, version in self._state.versions.items():
-            self._restore(table, version)
+        versions = {table: self._restore(table, version) for table, version in self._state.versions.items()}
+        if versions != self._state.versions:  # or each start would undo what others do from now on
+            self._state = self._state._replace(versions=versions, number=self._state.number + 1)
+            self.offsets.replace(self._state)
         for folder in (self.path / OWN).glob(f"{_NEW}*"):
             shutil.rmtree(folder)
         self._clean = True
 
-    def _restore(self, table: TableId, version: int) -> None:
-        """Undo what this sink has written after a version. What others did, such as OPTIMIZE, keeps the rows."""
+    def _restore(self, table: TableId, version: int) -> int:
+        """Undo what this sink has written after a version. What others did, such as OPTIMIZE, keeps the rows.
+
+        Returns the version that has the rows now.
+        """
         folder = self._place(table)
         try:
             opened = deltalake.DeltaTable(folder)
@@ -539,18 +558,34 @@ class DeltaStore:
                 f"table {table}: {folder} has version {opened.version()}, and version {version} was stored: it is from "
                 f"an older backup. {_WAY_OUT}"
             )
-        if newer:
-            ours = [entry["version"] for entry in opened.history(newer) if _MARK in entry]
-            if ours:
-                opened.restore(min(ours) - 1)
+        if (opened.transaction_version(OWN) or 0) <= self._state.number:
+            return version
+        entries = opened.history(newer)
+        if len(entries) < newer:
+            raise DeliveryError(
+                f"table {table}: the log in {folder} was cleaned after version {version}, so what was written before a "
+                f"crash cannot be undone. {_WAY_OUT}"
+            )
+        opened.restore(
+            min(entry["version"] for entry in entries if _MARK in entry) - 1, post_commithook_properties=_LATER
+        )
+        return int(opened.version())
 
 
 _WAY_OUT = f"Restore the whole directory, or {_NEW_SNAPSHOT}"
 
 
 def directory_name(name: str) -> str:
-    """The directory of a database or table: characters that mean something in URLs and paths are ``~`` and a number."""
-    return re.sub(r"[^\w $-]", lambda found: f"~{ord(found[0]):02x}", name)
+    """The directory of a database or table: characters that mean something in URLs and paths are ``~`` and a number.
+
+    The number has two digits, or four after ``u``: names of MySQL have no others.
+    """
+    return re.sub(r"[^\w $-]", lambda found: ("~%02x" if found[0] < "\u0100" else "~u%04x") % ord(found[0]), name)
+
+
+def _require_other(table: TableId) -> None:
+    if table.database == OWN:
+        raise DeliveryError(f"table {table}: the sink keeps its own files in {OWN}. Exclude it (table.exclude.list)")
 
 
 def _is_ours(folder: Path) -> bool:

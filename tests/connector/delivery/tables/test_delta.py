@@ -111,6 +111,84 @@ def test_a_table_that_was_not_stored_is_not_there(source: Source, monkeypatch: p
     assert source.names() == ["more", "t"]
 
 
+def test_an_undone_table_is_not_undone_again(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that another program merges and deletes afterwards would be missed."""
+    keyed(source)
+    source.commit()
+    source.insert("t", (3, "n"))
+    source.commit()
+    source.change("u", "t", (1, "x"), (1, "y"))
+    crash(monkeypatch, source, 1)
+    recover(source)
+    table = deltalake.DeltaTable(source.folder("shop", "t"))
+    table.optimize.compact()
+    table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    source.restart()
+    recover(source)
+    assert source.rows() == [*TWO, (3, "n")]
+    assert deltalake.DeltaTable(source.folder("shop", "t")).version() == table.version()
+
+
+@pytest.mark.parametrize("name", ["delta.deletedFileRetentionDuration", "delta.logRetentionDuration"])
+def test_nothing_is_deleted_before_the_position_is_stored(
+    source: Source, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    keyed(source)
+    source.commit()
+    table = deltalake.DeltaTable(source.folder("shop", "t"))
+    table.alter.set_table_properties({name: "interval 0 seconds", "delta.checkpointInterval": "1"})
+    for _ in range(6):  # the store merges files after five versions
+        source.change("u", "t", (1, "x"), (1, "y"))
+        crash(monkeypatch, source, 1)
+        recover(source)
+        assert source.rows() == TWO
+        source.insert("t", (2, None))
+        source.commit()
+    assert (source.folder("shop", "t") / "_delta_log" / "_last_checkpoint").exists()  # written after a position
+
+
+def test_a_log_that_others_have_cleaned_is_named(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    keyed(source)
+    source.commit()
+    clean(source)  # which does no harm without a crash
+    source.change("u", "t", (1, "x"), (1, "y"))
+    source.commit()
+    source.change("u", "t", (1, "y"), (1, "z"))
+    crash(monkeypatch, source, 1)
+    clean(source)
+    with pytest.raises(DeliveryError, match=r"shop\.t: the log in .* was cleaned after version \d+, so what was"):
+        recover(source)
+
+
+def clean(source: Source) -> None:
+    """Write versions that only the last checkpoint tells of, as other programs do."""
+    table = deltalake.DeltaTable(source.folder("shop", "t"))
+    table.alter.set_table_properties({"delta.randomizeFilePrefixes": "false"})
+    table.create_checkpoint()
+    for file in sorted((source.folder("shop", "t") / "_delta_log").glob("*.json"))[:-1]:
+        file.unlink()
+
+
+def recover(source: Source) -> None:
+    """Commit nothing at the stored position."""
+    stored = source.offsets.load()
+    assert stored is not None
+    source.sink.commit(stored)
+
+
+def test_directories_of_one_transaction_stay_apart(source: Source) -> None:
+    source.run("CREATE TABLE x (id INT)", "CREATE TABLE y (id INT)")
+    source.commit()
+    x, y, columns = TableId("shop", "x"), TableId("shop", "y"), column(source, "x")
+    a, b, new_x = (TableEvent("create", TableId("shop", name), after=columns) for name in "abx")
+    source.table_event(TableEvent("drop", x), a, new_x, b)
+    source.commit()
+    assert source.names() == ["a", "b", "x", "y"]
+    source.table_event(TableEvent("drop", x), TableEvent("rename", x, former=y), TableEvent("drop", x), new_x)
+    source.commit()
+    assert source.names() == ["a", "b", "x"]
+
+
 def column(source: Source, name: str) -> Sequence[Column]:
     table = source.tables.table("shop", name)
     assert table is not None
@@ -195,6 +273,20 @@ def test_names_of_tables_become_directories(source: Source, name: str) -> None:
     assert directory_name(name) not in (".", "..")
 
 
+def test_no_two_tables_have_the_same_directory() -> None:
+    assert [directory_name(name) for name in (".b", "\u02eb", "~2eb")] == ["~2eb", "~u02eb", "~7e2eb"]
+
+
+def test_a_column_may_have_any_name(source: Source) -> None:
+    source.run("CREATE TABLE t (id INT PRIMARY KEY, GONE INT, `gone_` INT, s INT, `T` INT)")
+    source.insert("t", (1, 1, 1, 1, 1), (2, 2, 2, 2, 2))
+    source.commit()
+    source.change("u", "t", (1, 1, 1, 1, 1), (1, 3, 4, 5, 6))
+    source.change("d", "t", (2, 2, 2, 2, 2), None)
+    source.commit()
+    assert source.rows() == [(1, 3, 4, 5, 6)]
+
+
 def test_a_table_of_somebody_else_is_not_replaced(source: Source) -> None:
     folder = source.folder("shop", "t")
     deltalake.DeltaTable.create(folder, deltalake.Schema([deltalake.Field("mine", "long")]))
@@ -212,6 +304,11 @@ def test_a_table_of_somebody_else_is_not_replaced(source: Source) -> None:
 def test_the_directory_of_the_sink_is_no_database(source: Source) -> None:
     source.run("CREATE TABLE _rowtide.t (id INT)")
     with pytest.raises(DeliveryError, match=r"table _rowtide\.t: the sink keeps its own files in _rowtide"):
+        source.commit()
+    source.run("CREATE TABLE t (id INT)")
+    source.commit()
+    source.run("RENAME TABLE t TO _rowtide.new1")
+    with pytest.raises(DeliveryError, match=r"table _rowtide\.new1: the sink keeps its own files in _rowtide"):
         source.commit()
 
 
