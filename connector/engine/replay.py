@@ -109,15 +109,28 @@ def replay_as(
 
 
 def replay_pipeline(
-    form: Form[T], settings: PipelineSettings, clock: Clock, processes: DecoderProcesses | None
+    form: Form[T],
+    settings: PipelineSettings,
+    clock: Clock,
+    processes: DecoderProcesses | None,
+    find_xa: Callable[[str], PreparedXa] | None = None,
 ) -> PipelineFactory[T]:
-    """A factory of pipelines that make records in some form; the arguments are those of :func:`replay_as`."""
+    """A factory of pipelines that make records in some form; the other arguments are those of :func:`replay_as`.
+
+    Args:
+        form: their form.
+        settings: how records are made.
+        clock: for the processing times.
+        processes: the processes that decode rows, if there are any.
+        find_xa: see :class:`~rowtide.connector.pipeline.xa_transactions.XaTransactions`.
+    """
 
     def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> ParallelPipeline[T]:
         captured = CapturedTables(settings, tables, clock)
         signals = SignalReceiver(settings, Signals(settings, clock, NoSnapshots()), tables, captured)
         xa = xa_reader(settings, tables, clock, packets, temporary_file)
         pipeline = Pipeline(settings, tables, offset, clock, captured, xa, signals, temporary_file)
+        pipeline.xa.find = find_xa
         return ParallelPipeline(pipeline, captured, settings, processes, form)
 
     return make

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -162,7 +163,6 @@ def replay_table(
     if not database or not name:
         raise EngineError(f"{table!r} is not a table: give database.table, such as shop.orders")
     section = find_section(folder, first, last)
-    prepared = xa_prepared_before(FolderFiles(folder), section.start, section.end)
     settings = _only(settings, database, name)
     seen: list[Tables] = []
     existed = False
@@ -173,31 +173,31 @@ def replay_table(
             position = BinlogPosition(offset.file, offset.pos, offset.gtids)
             return recover(source.store.replay_as(parse_record), server, position)
 
-    make_pipeline = replay_pipeline(form, settings, time.time_ns, None)
+    make_pipeline = replay_pipeline(form, settings, time.time_ns, None, partial(_prepared, folder, section.start))
 
     def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> EventPipeline[T]:
         nonlocal existed
         seen.append(tables)
         existed = tables.table(database, name) is not None
-        return make_pipeline(tables, offset, lambda xa: packets(_in_files(xa, folder)))
+        return make_pipeline(tables, offset, packets)
 
     has_history = config.history.topic is not None or config.history.file is not None
-    start = replace(section.start, prepared=tuple(prepared))
-    yield from replay_through(make, folder, settings, start, section.end, recorded if has_history else None)
+    yield from replay_through(make, folder, settings, section.start, section.end, recorded if has_history else None)
     if seen and not existed and seen[0].table(database, name) is None:
         known = ", ".join(sorted(map(str, seen[0].names()))[:10]) or "no tables"
         raise UnknownTable(f"there was no table {table} (database.table) between the two points; there were {known}")
 
 
-def _in_files(xa: PreparedXa, folder: Path) -> PreparedXa:
-    """A prepared XA transaction. Raises ``ProtocolError`` if the files do not have it."""
-    if not xa.file:
+def _prepared(folder: Path, start: SourceOffset, xid: str) -> PreparedXa:
+    """The XA transaction that was prepared before the start. Raises ``ProtocolError`` if the files do not have it."""
+    found = xa_prepared_before(FolderFiles(folder), xid, start)
+    if found is None:
         raise ProtocolError(
-            f"the rows of XA transaction {xa.xid}, which is committed here, were prepared before the first file in "
+            f"the rows of XA transaction {xid}, which is committed here, were prepared before the first file in "
             f"{folder}. Add the files before it, replay from a later point on, or set "
             "event.processing.failure.handling.mode=warn to continue without these rows"
         )
-    return xa
+    return found
 
 
 def _only(settings: PipelineSettings, database: str, table: str) -> PipelineSettings:

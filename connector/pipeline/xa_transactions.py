@@ -78,7 +78,11 @@ class XaTransactions:
 
     Attributes:
         state: the transactions that have not ended; assign an earlier value to return to it.
+        find: finds a transaction that was prepared before the start, or raises ``ProtocolError``; ``None`` if the start
+            position names all of them.
     """
+
+    find: Callable[[str], PreparedXa] | None = None
 
     def __init__(
         self,
@@ -191,6 +195,12 @@ class XaTransactions:
 
     def _committed(self, xid: str, statement: bytes) -> Iterator[Batch]:
         progress, prepared = self._progress, self.state.prepared.get(xid)
+        if prepared is None and self.find is not None:
+            try:
+                prepared = self.find(xid)
+            except ProtocolError as problem:
+                self._leave_out(problem)
+                return
         if prepared is None:
             log.warning(
                 "%s: the transaction was prepared before the start position of the stream; its changes are in no "

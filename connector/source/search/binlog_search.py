@@ -191,50 +191,27 @@ class BinlogSearch:
                     raise StreamBroken(f"no event of {file} came for {_SILENCE_S:.0f} s")
 
 
-def xa_prepared_before(files: BinlogFiles, start: SourceOffset, end: tuple[str, int] | None) -> list[PreparedXa]:
-    """The XA transactions that end in a section of files, and were prepared before it.
-
-    Args:
-        files: the files.
-        start: where the section begins.
-        end: where it ends; ``None`` for the end of the files.
-
-    Returns:
-        Those that the files do not have are in the file ``""``.
-    """
-    names = list(files.names)
-    first = names.index(start.file)
-    last = len(names) if end is None else names.index(end[0]) + 1
-    within: dict[str, PreparedXa | None] = {}
-    for name in names[first:last]:
-        low = start.pos if name == start.file else 0
-        high = end[1] if end is not None and name == end[0] else None
-        for xid, xa in _xa_in_file(files, name, low, high):
-            within.setdefault(xid, xa)  # identifiers can be used again: the first event in the section decides
-    missing = {xid for xid, xa in within.items() if xa is None}
-    found: list[PreparedXa] = []
-    for name in reversed(names[: first + 1]):
-        if not missing:
-            break
-        latest = dict(_xa_in_file(files, name, 0, start.pos if name == start.file else None))
-        found += [xa for xid, xa in latest.items() if xid in missing and xa is not None]
-        missing -= latest.keys()
-    return [*found, *(PreparedXa(xid, "", 0) for xid in sorted(missing))]
+def xa_prepared_before(files: BinlogFiles, xid: str, start: SourceOffset) -> PreparedXa | None:
+    """The XA transaction of this identifier that is prepared at a position; ``None`` if the files do not have it."""
+    for name in reversed(files.names[: files.names.index(start.file) + 1]):
+        events_of_file = dict(_xa_in_file(files, name, start.pos if name == start.file else None))
+        if xid in events_of_file:  # identifiers can be used again: the last event decides
+            return events_of_file[xid]
+    return None
 
 
-def _xa_in_file(files: BinlogFiles, name: str, low: int, high: int | None) -> Iterator[tuple[str, PreparedXa | None]]:
-    """The XA transactions that are prepared or end between two positions of a file."""
+def _xa_in_file(files: BinlogFiles, name: str, end: int | None) -> Iterator[tuple[str, PreparedXa | None]]:
+    """The XA transactions that are prepared or end in a file, before a position."""
 
     def numbered() -> Iterator[tuple[int, bytes]]:
         position = _FIRST_EVENT
         for packet in files.events(name):
-            if high is not None and position >= high and packet[4] in GTID_TYPES:
+            if end is not None and position >= end:
                 return
-            if position >= low or packet[4] == EventType.FORMAT_DESCRIPTION:
-                yield position, packet
+            yield position, packet
             position += len(packet)
 
-    yield from _xa_parts(numbered(), EventDecoder(name), low)
+    yield from _xa_parts(numbered(), EventDecoder(name), _FIRST_EVENT)
 
 
 def _xa_parts(
