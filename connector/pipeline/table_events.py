@@ -79,8 +79,12 @@ def table_events(
         former = before.get(table if table in swapped else moved.get(table, table))
         earlier = () if former is None else _columns(records(former))
         renamed = [(old, new) for at, old, new in applied.renamed_columns if at == table]
-        known = {column.name for column in earlier} - {old for old, _ in renamed} | {new for _, new in renamed}
+        gone = [old for old, _ in renamed] + [name for at, name in applied.dropped_columns if at == table]
+        known = {column.name.lower() for column in earlier} - {name.lower() for name in gone}
+        known |= {new.lower() for _, new in renamed}
         values = _values(records(now[table] or structure), known, seconds)
+        if table in swapped and not known <= {column.name.lower() for column in columns}:
+            values = dict.fromkeys(values, UNKNOWN)  # one of them may be the column that is missing, renamed
         yield TableEvent("alter", table, before=earlier, after=columns, renamed=renamed, values=values)
 
 
@@ -93,5 +97,5 @@ def _values(schema: TableSchema, known: set[str], seconds: int) -> dict[str, obj
     return {
         one.column.name: UNKNOWN if one.mapper or one.type.is_custom else added_value(one.column, seconds)
         for one in schema.columns
-        if one.in_value and one.column.name not in known
+        if one.in_value and one.column.name.lower() not in known
     }

@@ -37,7 +37,7 @@ class TableEvent(NamedTuple):
         before: the captured columns before an ``alter``.
         after: the captured columns, unless the table is gone.
         renamed: the former and the new name of each renamed column.
-        values: the value of each added column in the rows that exist, or ``UNKNOWN``.
+        values: of an ``alter``: the value of each added column in the rows that exist, or ``UNKNOWN``.
         former: the name before a ``rename``.
         reason: of ``refuse``.
         listed: of ``only``.

@@ -55,6 +55,8 @@ class StatementResult:
         databases_before: all databases before it, if the statement concerns databases.
         temporary: the temporary tables that it created, changed, renamed or dropped.
         renamed_columns: the columns that ALTER TABLE renamed: the table's name after it, and both names of the column.
+        dropped_columns: the columns that it dropped: the table's name after it, and the column's, which another one
+            that it added may have.
     """
 
     statement_class: str
@@ -64,6 +66,7 @@ class StatementResult:
     databases_before: tuple[Database, ...] | None = None
     temporary: tuple[TableId, ...] = ()
     renamed_columns: tuple[tuple[TableId, str, str], ...] = ()
+    dropped_columns: tuple[tuple[TableId, str], ...] = ()
 
     def renamed(self) -> Iterator[tuple[TableId, TableId]]:
         """The tables that RENAME TABLE or ALTER TABLE … RENAME gave another name, each with both names, in order."""

@@ -20,6 +20,7 @@ from rowtide.schema_history.ddl.statements import (
     CreateSequence,
     CreateTable,
     CreateTableLike,
+    DropColumn,
     DropDatabase,
     DropIndex,
     DropKey,
@@ -66,6 +67,7 @@ class StatementExecutor:
         self.staged: dict[TableId, Table | None] = {}
         self.temporary: list[TableId] = []
         self.renamed_columns: list[tuple[TableId, str, str]] = []
+        self.dropped_columns: list[tuple[TableId, str]] = []
         self.changes: list[tuple[ChangeKind, str, str, TableId | None, TableId | None]] = []
 
     def run(self) -> StatementResult:
@@ -99,6 +101,7 @@ class StatementExecutor:
             databases,
             tuple(self.temporary),
             tuple(self.renamed_columns),
+            tuple(self.dropped_columns),
         )
 
     # ------------------------------------------------------------ names
@@ -242,6 +245,7 @@ class StatementExecutor:
             return
         self.staged |= {table_id: None, new_id: altered}
         self.renamed_columns += [(new_id, *names) for names in _renamed_columns(table, body)]
+        self.dropped_columns += [(new_id, one.name) for one in body.actions if isinstance(one, DropColumn)]
         self._report(ChangeKind.ALTER, self.statement.text, new_id)
 
     def _exchange(self, body: AlterTable, table: Table) -> None:

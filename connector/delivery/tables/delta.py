@@ -270,9 +270,10 @@ class DeltaStore:
         """Whether a table has no rows."""
         return bool(self._rows(table).head(1).num_rows == 0)
 
-    def has_nulls(self, table: TableId, column: str) -> bool:
-        """Whether a column has NULL."""
-        return any(batch.column(0).null_count for batch in self._rows(table).to_batches(columns=[column]))
+    def has(self, table: TableId, column: str, value: int | None) -> bool:
+        """Whether a row has a value in a column."""
+        batches = (batch.column(0) for batch in self._rows(table).to_batches(columns=[column]))
+        return any(one.null_count if value is None else value in one.to_pylist() for one in batches)
 
     def all_fit(self, table: TableId, column: str, fitting: Fitting) -> bool:
         """Whether all values of a column but NULL are in a range."""

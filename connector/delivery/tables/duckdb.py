@@ -165,9 +165,10 @@ class DuckDbStore:
         """Whether a table has no rows."""
         return self._execute(f"SELECT 1 FROM {quoted(table)} LIMIT 1") == []
 
-    def has_nulls(self, table: TableId, column: str) -> bool:
-        """Whether a column has NULL."""
-        return self._execute(f"SELECT 1 FROM {quoted(table)} WHERE {name(column)} IS NULL LIMIT 1") != []
+    def has(self, table: TableId, column: str, value: int | None) -> bool:
+        """Whether a row has a value in a column."""
+        condition = f"{name(column)} IS NULL" if value is None else f"{name(column)} = {value}"
+        return self._execute(f"SELECT 1 FROM {quoted(table)} WHERE {condition} LIMIT 1") != []
 
     def all_fit(self, table: TableId, column: str, fitting: Fitting) -> bool:
         """Whether all values of a column but NULL are in a range."""

@@ -252,22 +252,22 @@ class TableSink(SynchronousSink):
             self._store.drop(table)
             self._create(table, event.after)
             return
-        former = {new: old for old, new in event.renamed}
-        before = {column.name: column for column in event.before}
-        left = before.keys() - former.values()  # a name that a column has given up may be that of a new column
-        pairs = [(before.get(former.get(one.name, one.name if one.name in left else "")), one) for one in event.after]
+        values = event.values or {}  # a name that a column has given up may be that of a new column
+        former = {new.lower(): old.lower() for old, new in event.renamed}
+        before = {column.name.lower(): column for column in event.before}
+        names = [(one.name.lower(), one) for one in event.after]
+        pairs = [(None if one.name in values else before.get(former.get(lower, lower)), one) for lower, one in names]
         self._require_same(table, event.before)
-        values = event.values or {}
         for old, new in pairs:
             if old is None and values.get(new.name, UNKNOWN) is UNKNOWN:
                 raise DeliveryError(
                     f"table {table}: the server has set the values of the new column {new.name} in existing rows, and "
                     f"the binlog does not have them. {self._way_out}"
                 )
-            if old is not None and self._fills_nulls(table, old, new):
+            if old is not None and (what := self._replaced(table, old, new)) is not None:
                 raise DeliveryError(
-                    f"table {table}: column {new.name} has become NOT NULL, and existing rows have NULL: the server "
-                    f"has set values that the binlog does not have. {self._way_out}"
+                    f"table {table}: column {new.name} has become {what} in existing rows: the server has set values "
+                    f"that the binlog does not have. {self._way_out}"
                 )
             if old is not None and not keeps_values(old, new):
                 fitting = fitting_values(old, new)
@@ -285,14 +285,16 @@ class TableSink(SynchronousSink):
         if tuple(event.before) != tuple(event.after):
             self._store.alter(table, pairs, values)
 
-    def _fills_nulls(self, table: TableId, old: Column, new: Column) -> bool:
-        """Whether a column has become NOT NULL, and has NULL, which only strict mode refuses.
+    def _replaced(self, table: TableId, old: Column, new: Column) -> str | None:
+        """What a column has become, with the values for which the server has set others; ``None`` if there are none.
 
-        It does not matter for a DATE or DATETIME: the zero date that the server has set is NULL in the table, too.
+        Only strict mode refuses NULL. For a DATE or DATETIME, it does not matter: the zero date that the server has set
+        is NULL in the table, too.
         """
-        if new.nullable or not old.nullable or new.data_type in ("date", "datetime"):
-            return False
-        return self._store.has_nulls(table, old.name)
+        if new.auto_increment and not old.auto_increment and self._store.has(table, old.name, 0):
+            return "AUTO_INCREMENT, with 0"
+        loses_null = old.nullable and not new.nullable and new.data_type not in ("date", "datetime")
+        return "NOT NULL, with NULL" if loses_null and self._store.has(table, old.name, None) else None
 
     def _require_same(self, table: TableId, columns: Sequence[Column]) -> None:
         """Compare the structure of a table with the expected one; a table without rows is made again.

@@ -73,8 +73,8 @@ class TableStore(Protocol):
     def type_of(self, column: Column) -> str:
         """The type that a column has here."""
 
-    def has_nulls(self, table: TableId, column: str) -> bool:
-        """Whether a column has NULL."""
+    def has(self, table: TableId, column: str, value: int | None) -> bool:
+        """Whether a row has a value, a number or NULL, in a column."""
 
     def all_fit(self, table: TableId, column: str, fitting: Fitting) -> bool:
         """Whether all values of a column but NULL are in a range."""

@@ -28,9 +28,9 @@ def keeps_values(old: Column, new: Column) -> bool:
         most = _TEXTS.get(kinds[0], old.length or 0)  # of a character set with one byte for each
         return same and new.data_type in ("varchar", *_TEXTS, kinds[0]) and _characters(new) >= most
     if kinds == ("enum", "enum"):
-        return set(old.labels) <= set(new.labels) and old.charset == new.charset
+        return set(old.labels) <= set(new.labels) and new.charset in (old.charset, "utf8mb4")
     if kinds == ("set", "set"):
-        return new.labels[: len(old.labels)] == old.labels and old.charset == new.charset
+        return new.labels[: len(old.labels)] == old.labels and new.charset in (old.charset, "utf8mb4")
     if kinds[0] in ("varbinary", *_BLOBS):
         return new.data_type in ("varbinary", *_BLOBS) and _bytes(new) >= _bytes(old)
     if kinds == ("binary", "binary"):

@@ -31,6 +31,8 @@ from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
         ("ENUM('a','b')", "ENUM('a')", False),
         ("SET('a','b')", "SET('a','b','c')", True),
         ("SET('a','b')", "SET('b','a')", False),
+        ("SET('a') CHARACTER SET latin1", "SET('a') CHARACTER SET utf8mb4", True),
+        ("ENUM('a') CHARACTER SET latin1", "ENUM('a') CHARACTER SET utf8mb4", True),
         ("VARBINARY(5)", "BLOB", True),
         ("BINARY(5)", "BINARY(6)", False),
         ("DATETIME", "DATETIME(3)", True),
