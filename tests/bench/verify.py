@@ -1,7 +1,7 @@
 """Measures ``rowtide verify --topics``: equal tables and different ones, and the load on the source.
 
 python -m tests.bench.verify [--rows 1000] [--differences 0 --differences 1000] [--per-second 500]
-    [--reladiff COMMAND] [--pt-table-checksum COMMAND]
+    [--mariadb] [--reladiff COMMAND] [--pt-table-checksum COMMAND]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import click
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docker"))
 
-from rowtide_stack import Kafka, MySQL  # noqa: E402
+from rowtide_stack import Kafka, MariaDB, MySQL, SqlServer  # noqa: E402
 
 from tests.bench.connectors import Rowtide  # noqa: E402
 from tests.bench.latency import waited  # noqa: E402
@@ -70,7 +70,7 @@ class Measured:
         )
 
 
-def fill(database: MySQL, rows: int) -> None:
+def fill(database: SqlServer, rows: int) -> None:
     """Create the table, and a copy of it in another schema."""
     database.execute(f"CREATE DATABASE {_SCHEMA}", f"CREATE DATABASE {_COPY}")
     values = ", ".join(f"('item {number}', {number}.50, 'a note {number * 7}')" for number in range(_BATCH))
@@ -87,7 +87,7 @@ def fill(database: MySQL, rows: int) -> None:
 
 
 @contextmanager
-def damaged(database: MySQL, rows: int, number: int) -> Iterator[None]:
+def damaged(database: SqlServer, rows: int, number: int) -> Iterator[None]:
     """Change some rows of the source, evenly spread, without the binlog, and change them back."""
     where = f"id % {rows * 9 // 10 // number} = 0 ORDER BY id LIMIT {number}" if number else "FALSE"
     unlogged = "SET SESSION sql_log_bin = 0"
@@ -99,7 +99,7 @@ def damaged(database: MySQL, rows: int, number: int) -> Iterator[None]:
 
 
 @contextmanager
-def writes(database: MySQL, rows: int, per_second: float) -> Iterator[None]:
+def writes(database: SqlServer, rows: int, per_second: float) -> Iterator[None]:
     """Insert and update rows, in transactions of one row each: those of the last tenth, which is not damaged."""
     stop = threading.Event()
 
@@ -137,6 +137,8 @@ def measured(program: str, command: list[str], made: int) -> tuple[Measured, str
         )
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     servers_cpu = sum(map(cpu_seconds, servers)) - cpu
+    if "ERROR - " in ended.stderr:  # reladiff has the exit code 0 even then
+        raise click.ClickException(f"{program}: {ended.stderr.partition('ERROR - ')[2].strip()}")
     return Measured(program, made, None, seconds, used, servers_cpu, after.ru_maxrss * 1024), ended.stdout
 
 
@@ -151,7 +153,7 @@ def with_rowtide(config: Path, made: int) -> Measured:
     return _found(figures, len(table["differences"]))
 
 
-def with_reladiff(reladiff: str, database: MySQL, made: int) -> Measured:
+def with_reladiff(reladiff: str, database: SqlServer, made: int) -> Measured:
     """Compare the table with its copy, on the same server."""
     at = f"mysql://{database.user}:{database.password}@{database.host}:{database.port}"
     command = [reladiff, f"{at}/{_SCHEMA}", "big", f"{at}/{_COPY}", "big", "-k", "id"]
@@ -160,11 +162,14 @@ def with_reladiff(reladiff: str, database: MySQL, made: int) -> Measured:
     return _found(figures, len({line.split(",")[0].lstrip("+- (") for line in output.splitlines() if line[:1] in "+-"}))
 
 
-def with_checksums(command: str, database: MySQL, made: int) -> Measured:
+def with_checksums(command: str, database: SqlServer, rows: int, made: int) -> Measured:
     """Compute the checksums of the table, as pt-table-checksum does on the primary; replicas compute them, too."""
     account = f"h={database.host},P={database.port},u={database.user},p={database.password}"
     options = ["--tables", f"{_SCHEMA}.big", "--recursion-method=none", "--no-check-binlog-format"]
-    return measured("pt-table-checksum (primary only)", [command, account, *options], made)[0]
+    figures, output = measured("pt-table-checksum (primary only)", [command, account, *options], made)
+    if str(rows) not in output.split():
+        raise click.ClickException(f"pt-table-checksum has not read {rows} rows: {output[-500:]}")
+    return figures
 
 
 def _found(figures: Measured, number: int) -> Measured:
@@ -183,16 +188,23 @@ def _found(figures: Measured, number: int) -> Measured:
 @click.option("--rows", type=click.IntRange(min=5), default=1000, show_default=True, help="Thousands of rows.")
 @click.option("--differences", type=click.IntRange(0, 20_000), multiple=True, default=(0, 1, 10_000), show_default=True)
 @click.option("--per-second", default=0.0, show_default=True, help="Writes in a second while rowtide runs.")
+@click.option("--mariadb", is_flag=True, help="MariaDB as the source, instead of MySQL.")
 @click.option("--reladiff", metavar="COMMAND", help="Also run reladiff, between the table and a copy of it.")
 @click.option("--pt-table-checksum", "checksum", metavar="COMMAND", help="Also run pt-table-checksum.")
 def main(
-    rows: int, differences: tuple[int, ...], per_second: float, reladiff: str | None, checksum: str | None
+    rows: int,
+    differences: tuple[int, ...],
+    per_second: float,
+    *,
+    mariadb: bool,
+    reladiff: str | None,
+    checksum: str | None,
 ) -> None:
     """Measure rowtide verify --topics, by default without other programs. Starts its own MySQL and Kafka."""
     number = rows * 1000 // _BATCH * _BATCH
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowtide-bench-")))
-        database, kafka = stack.enter_context(MySQL()), stack.enter_context(Kafka())
+        database, kafka = stack.enter_context(MariaDB() if mariadb else MySQL()), stack.enter_context(Kafka())
         fill(database, number)
         own = connector_properties("verified", database, _SCHEMA, history_topic(kafka.bootstrap, "verified-history"))
         connector = Rowtide("verified", own | {"offset.flush.interval.ms": "1000"}, kafka.bootstrap)
@@ -207,7 +219,7 @@ def main(
                 if reladiff:
                     click.echo(with_reladiff(reladiff, database, made).line(number))
                 if checksum:
-                    click.echo(with_checksums(checksum, database, made).line(number))
+                    click.echo(with_checksums(checksum, database, number, made).line(number))
         click.echo(f"load of the machine at the end: {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
 
 
