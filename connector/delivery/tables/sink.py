@@ -1,6 +1,7 @@
 """A sink that keeps the tables of the source: folds changes, and applies statements."""
 
 import logging
+import re
 from collections.abc import Iterator, Sequence
 
 from rowtide.connector.delivery.errors import DeliveryError, SinkUnavailable
@@ -319,5 +320,5 @@ class TableSink(SynchronousSink):
 
 
 def shown(error: Exception) -> str:
-    """An error in one line."""
-    return " ".join(str(error).split())
+    """An error in one line, without the colours that deltalake gives it."""
+    return " ".join(re.sub(r"\x1b\[[\d;]*m", "", str(error)).split())

@@ -364,11 +364,13 @@ def test_a_full_disk_loses_nothing(source: Source, monkeypatch: pytest.MonkeyPat
     source.commit()
 
     def full(*_: object, **__: object) -> None:
-        raise deltalake.exceptions.DeltaError("Generic LocalFileSystem error: No space left on device (os error 28)")
+        raise deltalake.exceptions.DeltaError(
+            "Generic LocalFileSystem error \x1b[31m↳\x1b[0m No space left on device (os error 28)"
+        )
 
     source.insert("t", (3, "n"))
     monkeypatch.setattr(DeltaStore, "replace", full)
-    with pytest.raises(SinkUnavailable, match=r"cannot be written: .*No space left"):
+    with pytest.raises(SinkUnavailable, match=r"cannot be written: Generic LocalFileSystem error ↳ No space left"):
         source.commit()
     monkeypatch.undo()
     source.insert("t", (3, "n"))
