@@ -169,7 +169,7 @@ def test_wrong_options_are_refused(options: list[str], reason: str, tmp_path: Pa
 def stored(**changes: Any) -> dict[str, Any]:
     """A file of proofs with one table, of whose topic some fields are others."""
     proofs = Proofs("c", None)
-    proofs.add((result("shop.a"), ()), 5.0)
+    proofs.add((result("shop.a"), ()))
     topic = proofs.tables["shop.a"]["topic"] | changes
     return {"connector": "c", "version": 1, "begun": 1, "ended": None, "error": None, "tables": {"a": {"topic": topic}}}
 
