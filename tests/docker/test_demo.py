@@ -178,7 +178,7 @@ def products(kafka: str) -> list[tuple[bytes, bytes]]:
     [
         (signal.SIGTERM, 0.4),  # during the setup or at the start
         (signal.SIGINT, "1/8"),  # while the first server starts
-        (signal.SIGTERM, "2/8"),  # while rows are loaded
+        pytest.param(signal.SIGTERM, "2/8", marks=pytest.mark.nightly),  # while rows are loaded
         (signal.SIGINT, "4/8"),  # while the worker starts
     ],
 )

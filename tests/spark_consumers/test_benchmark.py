@@ -7,6 +7,7 @@ import pytest
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.nightly
 def test_both_jobs_apply_the_same_changes(spark, rows_of, tmp_path: Path) -> None:
     from tests.bench.tables import Bench
     from tests.support.recordings.recorded_tables import same_rows

@@ -29,7 +29,7 @@ def append(run, rows_of, tmp_path):
     return rows
 
 
-@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.nightly), 2])
 def test_a_truncation_that_is_alone_in_its_batch_is_a_row(append, partitions) -> None:
     topic = Topic("p.d.log", [ID])
     topic.change("c", None, {"id": 1}, 10)
@@ -43,7 +43,7 @@ def test_a_truncation_that_is_alone_in_its_batch_is_a_row(append, partitions) ->
     assert sorted([*rows, ("t", 14, None)]) == append(topic)
 
 
-@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.nightly), 2])
 def test_truncations_in_front_of_the_first_change_are_rows(append, partitions) -> None:
     topic = Topic("p.d.log", [ID])
     topic.change("t", None, None, 20)
@@ -91,7 +91,7 @@ def test_a_truncation_without_a_schema_is_a_row(append) -> None:
     assert append(topic, schemas=schemas) == [("c", 10, 1), ("t", 20, None)]
 
 
-@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.nightly), 2])
 def test_a_truncation_that_is_alone_in_its_batch_empties_a_table_with_a_key(run, rows_of, tmp_path, partitions) -> None:
     from rowtide.spark_consumers.settings import Keyless
 

@@ -129,7 +129,7 @@ def test_a_key_that_moved_does_not_bring_back_old_rows_of_other_keys_from_before
     same_rows(rows_of(str(tmp_path / "p.d.t")), [{"id": 1, "text": "new"}, {"id": 2, "text": "new"}])
 
 
-@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.nightly), 2])
 def test_rows_behind_a_repeated_truncation_are_there_again(run, rows_of, tmp_path, partitions) -> None:
     topic = Topic("p.d.t", [ID])
     topic.change("c", None, {"id": 1}, 10)

@@ -23,7 +23,9 @@ def write(topic: Topic, columns: list, ids: range, pos: int, text: str) -> None:
 
 
 @pytest.mark.parametrize("key", [["id"], pytest.param([], marks=pytest.mark.nightly)], ids=["key", "no key"])
-@pytest.mark.parametrize("built", [True, False], ids=["existing table", "new table"])
+@pytest.mark.parametrize(
+    "built", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["existing table", "new table"]
+)
 def test_a_column_that_is_dropped_and_added_again_loses_its_values(run, rows_of, tmp_path, key, built) -> None:
     topic = Topic("p.d.t", [ID, TEXT, NOTE], key)
     write(topic, [ID, TEXT, NOTE], range(3), 100, "before")

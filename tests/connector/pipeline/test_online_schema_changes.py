@@ -252,7 +252,7 @@ def is_equal(database: Database, outputs: list[Output]) -> None:
     ("statements", "copy"),
     [
         pytest.param(GH_OST_ATOMIC, "_t_gho", id="gh-ost"),
-        pytest.param(GH_OST_TWO_STEP, "_t_gho", id="gh-ost-two-step"),
+        pytest.param(GH_OST_TWO_STEP, "_t_gho", id="gh-ost-two-step", marks=pytest.mark.nightly),
         pytest.param(PT_ONLINE_SCHEMA_CHANGE, None, id="pt-online-schema-change"),
         pytest.param(OF_THE_SERVER, None, id="of-the-server"),
     ],

@@ -189,7 +189,7 @@ def killed_again_and_again(folder: Path, database: Database, sink: str, kills: i
         require_same(run, database)
 
 
-@pytest.mark.parametrize("sink", ["duckdb", "delta"])
+@pytest.mark.parametrize("sink", [pytest.param("duckdb", marks=pytest.mark.nightly), "delta"])
 def test_kills_lose_and_double_nothing(sink: str, tmp_path: Path, mysql_db: Database) -> None:
     killed_again_and_again(tmp_path, mysql_db, sink, 3)
 

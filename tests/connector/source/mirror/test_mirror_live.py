@@ -112,7 +112,7 @@ def restarted(server: SqlServer) -> None:
     server.execute("SET GLOBAL binlog_checksum = CRC32", "INSERT INTO crashes.t (v) VALUES ('with')")
 
 
-@pytest.mark.parametrize("name", ["mysql", "mariadb"])
+@pytest.mark.parametrize("name", ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)])
 def test_a_mirror_follows_crashes_restarts_and_checksums_and_refuses_what_it_cannot_follow(
     name: str, tmp_path: Path
 ) -> None:
