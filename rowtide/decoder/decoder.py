@@ -215,6 +215,8 @@ class Decoder:
     ) -> Change:
         source = document["source"]
         table = source.get("db") or "", source.get("table") or ""
+        if not table[1]:
+            table = _table_of_names(source, topic, "" if schema is None else schema.name or "")
         before, after = document["before"], document["after"]
         plan = self._plan(
             topic,
@@ -382,6 +384,16 @@ def _op(given: Any) -> Op:
     return cast("Op", given)
 
 
+def _table_of_names(source: Mapping[str, Any], topic: str, schema: str) -> tuple[str, str]:
+    """The database and the table that the topic or the schema names: Debezium's first releases did so nowhere else."""
+    prefix = f"{source.get('name')}."
+    for name in (topic, schema.removesuffix(".Envelope")):
+        database, _, table = name.removeprefix(prefix).partition(".")
+        if name.startswith(prefix) and table:
+            return database, table
+    return source.get("db") or "", ""
+
+
 def _position(source: Mapping[str, Any], read_ns: int) -> SourcePosition:
     get = source.get
     micros, snapshot = get("ts_us"), get("snapshot")
@@ -392,9 +404,9 @@ def _position(source: Mapping[str, Any], read_ns: int) -> SourcePosition:
         get("server_id") or 0,
         get("thread"),
         get("query"),
-        int(get("ts_ms") or 0) * 1000 if micros is None else micros,
+        (int(get("ts_ms") or 0) * 1000 or int(get("ts_sec") or 0) * 1_000_000) if micros is None else micros,
         read_ns,
-        None if snapshot in (None, "false", False) else str(snapshot),
+        None if snapshot in (None, "false", False) else str(snapshot).lower(),
     )
 
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from rowtide.connector.config import from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.engine.replay import replay
 from rowtide.connector.records.change import Change, JsonText
 from rowtide.connector.records.settings import LOSSLESS, PipelineSettings, Transforms
 from rowtide.connector.records.unavailable import UNAVAILABLE
@@ -21,7 +24,7 @@ from rowtide.envelope.transforms.chain import TransformChain
 from tests.connector.records.codecs.test_python_changes import outputs, settings_of
 from tests.support.recordings.converted import RecordedRegistry
 from tests.support.recordings.differences import NOT_REPLAYED, PENDING
-from tests.support.recordings.golden import cases
+from tests.support.recordings.golden import Case, cases, written
 
 CASES = [name for name in cases() if name not in NOT_REPLAYED and name not in PENDING]
 PLACEHOLDERS = {"values-in-other-modes": "gone"}
@@ -117,9 +120,9 @@ def test_values_from_avro_are_those_of_the_engine(name: str) -> None:
     settings = settings_of(name)
     registry = RecordedRegistry()
     avro = AvroConverter(registry, AvroFormat(scrub_invalid_names=True))
-    written = replace(settings, keys=LOSSLESS, values=LOSSLESS, transforms=Transforms(TransformChain(), avro, avro))
+    in_avro = replace(settings, keys=LOSSLESS, values=LOSSLESS, transforms=Transforms(TransformChain(), avro, avro))
     placeholder = settings.rules.values.unavailable_value_placeholder.decode()
-    found = decoded(name, written, Decoder(Registered(registry), placeholder=placeholder))
+    found = decoded(name, in_avro, Decoder(Registered(registry), placeholder=placeholder))
     compare(found, expected(name, settings), settings)
 
 
@@ -134,10 +137,10 @@ def test_values_from_protobuf_are_those_of_avro_as_far_as_its_schema_tells(name:
     ):
         registry = RecordedRegistry()
         converter = kind(registry, format_)  # type: ignore[operator]
-        written = replace(
+        in_form = replace(
             settings, keys=LOSSLESS, values=LOSSLESS, transforms=Transforms(TransformChain(), converter, converter)
         )
-        found.append(decoded(name, written, Decoder(Registered(registry), placeholder=placeholder)))
+        found.append(decoded(name, in_form, Decoder(Registered(registry), placeholder=placeholder)))
     for change, wanted in zip(*found, strict=True):
         assert (change.op, change.topic, change.table, change.position) == (
             wanted.op,
@@ -166,3 +169,30 @@ def plain(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, int):
         return isinstance(found, bytes) and int.from_bytes(found, "little") == wanted  # BIT
     return isinstance(found, str) and found.replace("\\", "") == wanted.replace("\\", "")  # a label of ENUM
+
+
+def of_stream(name: str, **more: str) -> list[Change]:
+    case, decoder, changes = Case(name), Decoder(), []
+    settings = pipeline_settings(from_properties(case.properties() | more), "run")
+    for message in written(replay(case.binlog, settings, case.start)):
+        if message.topic.count(".") > 1:  # of a table
+            key, value = (None if text is None else text.encode() for text in (message.key, message.value))
+            changes.append(decoder.decode(message.topic, key, value))
+    return [change for change in changes if change is not None]
+
+
+@pytest.mark.parametrize("schemas", ["true", "false"])
+@pytest.mark.parametrize("name", ["keys", "transactions"])
+def test_the_envelope_of_debeziums_first_releases_has_the_same_changes(name: str, schemas: str) -> None:
+    """It names the table in its topic and schema only, and has seconds."""
+    forms = {f"{side}.converter.schemas.enable": schemas for side in ("key", "value")}
+    forms |= {f"{side}.converter": "org.apache.kafka.connect.json.JsonConverter" for side in ("key", "value")}
+    today, old = of_stream(name, **forms), of_stream(name, **forms, **{"source.struct.version": "v1"})
+    assert len(today) == len(old) > 10
+    for one, other in zip(today, old, strict=True):
+        assert (other.op, other.database, other.table) == (one.op, one.database, one.table)
+        assert (other.key, other.before, other.after, other.row) == (one.key, one.before, one.after, one.row)
+        place, there = one.position, other.position
+        assert (there.file, there.pos, there.gtid) == (place.file, place.pos, place.gtid)
+        assert there.ts_us == place.ts_us // 1_000_000 * 1_000_000 > 0
+        assert other.snapshot == one.snapshot

@@ -425,8 +425,7 @@ class DeltaStore:
         fields = [pa.field(new.name, _stored_type(arrow_type(new))) for _, new in pairs]
         added = [new for old, new in pairs if old is None]
         constants = arrow_rows(table, added, [tuple(values[new.name] for new in added)], _stored_values)
-
-        dataset = self._rows(table)
+        properties, dataset = self._table(table).metadata().configuration, self._rows(table)
 
         def written() -> Iterator[pa.RecordBatch]:
             for batch in dataset.to_batches():
@@ -440,9 +439,7 @@ class DeltaStore:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
         schema = pa.schema(fields)
-        self._new_version(
-            table, schema, self._table(table).metadata().configuration
-        )  # which has the columns in their order
+        self._new_version(table, schema, properties)  # an overwrite would keep the order of columns
         rows = pa.RecordBatchReader.from_batches(schema, written())
         deltalake.write_deltalake(self._table(table), rows, mode="append", **self._commit())
         self._written(table)
