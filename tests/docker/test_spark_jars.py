@@ -39,6 +39,7 @@ spark.stop()
 """
 
 
+@pytest.mark.nightly  # all tests with Spark use the same jars
 @pytest.mark.spark
 def test_spark_can_write_delta_tables_and_read_kafka(tmp_path: Path) -> None:
     # In a process of its own, because a running JVM loads no further jars. The error of Kafka's source about a missing

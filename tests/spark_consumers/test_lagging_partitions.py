@@ -143,6 +143,7 @@ def test_rows_behind_a_repeated_truncation_are_there_again(run, rows_of, tmp_pat
     same_rows(rows_of(str(tmp_path / "p.d.t")), [{"id": 2}, *([{"id": 3}] if partitions == 2 else [])])
 
 
+@pytest.mark.nightly
 def test_no_partition_is_read_far_ahead_of_another_one(run, rows_of, tmp_path, monkeypatch) -> None:
     from rowtide.spark_consumers.state import StateStore
 

@@ -254,7 +254,7 @@ def is_equal(database: Database, outputs: list[Output]) -> None:
         pytest.param(GH_OST_ATOMIC, "_t_gho", id="gh-ost"),
         pytest.param(GH_OST_TWO_STEP, "_t_gho", id="gh-ost-two-step", marks=pytest.mark.nightly),
         pytest.param(PT_ONLINE_SCHEMA_CHANGE, None, id="pt-online-schema-change"),
-        pytest.param(OF_THE_SERVER, None, id="of-the-server"),
+        pytest.param(OF_THE_SERVER, None, id="of-the-server", marks=pytest.mark.nightly),
     ],
 )
 def test_a_changed_table_keeps_its_topic_and_all_its_rows(

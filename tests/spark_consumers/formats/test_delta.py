@@ -26,6 +26,7 @@ def large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delta, "LARGE_TABLE", 0)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("large_tables")
 def test_a_merge_reads_no_files_outside_the_range_of_its_keys(run, rows_of, tmp_path) -> None:
     topic = Topic("p.d.t", [ID, TEXT], ["Id"])

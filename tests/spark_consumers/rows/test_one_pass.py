@@ -123,6 +123,7 @@ def other_form(topic: Topic) -> None:
         topic.change("u", None, {"id": 10 + number, "text": "usual"}, 2001 + number)
 
 
+@pytest.mark.nightly
 def test_a_batch_that_differs_from_its_sample_takes_several_passes(run, rows_of, tmp_path, passes) -> None:
     built, new = (moved_key, new_column), (truncation, other_form)
     topics = {write: snapshot(f"p.d.{write.__name__}") for write in (*built, *new)}
