@@ -43,7 +43,8 @@ def test_a_truncation_that_is_alone_in_its_batch_is_a_row(append, partitions) ->
     assert sorted([*rows, ("t", 14, None)]) == append(topic)
 
 
-@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.nightly), 2])
+@pytest.mark.nightly
+@pytest.mark.parametrize("partitions", [1, 2])
 def test_truncations_in_front_of_the_first_change_are_rows(append, partitions) -> None:
     topic = Topic("p.d.log", [ID])
     topic.change("t", None, None, 20)

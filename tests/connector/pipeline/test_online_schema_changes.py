@@ -272,6 +272,7 @@ def test_a_changed_table_keeps_its_topic_and_all_its_rows(
         assert changes(stopped) == changes(unbroken), name
 
 
+@pytest.mark.parametrize("database", ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)], indirect=True)
 @pytest.mark.parametrize("chosen", LISTS)
 def test_a_snapshot_in_the_middle_of_a_change(database: Database, chosen: str) -> None:
     middle = PT_ONLINE_SCHEMA_CHANGE.index(next(s for s in PT_ONLINE_SCHEMA_CHANGE if s.startswith("INSERT")))

@@ -137,7 +137,11 @@ KINDS: dict[str, tuple[type[SqlServer], dict[str, str]]] = {
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    ["MySQL", "MariaDB, compressed, small events"]
+    + [pytest.param(kind, marks=pytest.mark.nightly) for kind in ("MySQL, without GTIDs, compressed", "MariaDB")],
+)
 def test_a_live_stream_leads_to_the_tables_wherever_it_is_cut(kind: str) -> None:
     made, settings = KINDS[kind]
     with made(settings) as server, server.database() as name:

@@ -182,7 +182,9 @@ def test_a_transaction_that_is_committed_on_another_server_is_found_there(kind: 
 
 @pytest.mark.servers
 @pytest.mark.usefixtures("stay_prepared")
-@pytest.mark.parametrize("database", ["purged_mysql", "purged_mariadb"], indirect=True)
+@pytest.mark.parametrize(
+    "database", [pytest.param("purged_mysql", marks=pytest.mark.nightly), "purged_mariadb"], indirect=True
+)
 def test_a_purged_transaction_is_reported(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     server = database.server
     database.execute("CREATE TABLE t (id INT PRIMARY KEY)")

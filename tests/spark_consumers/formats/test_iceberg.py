@@ -251,6 +251,7 @@ def test_new_values_of_existing_rows_appear_with_their_column(
     assert [field["name"] for field in metadata(path)["schemas"][-1]["fields"]] == ["id", "text", "note"]
 
 
+@pytest.mark.nightly
 def test_tables_of_a_catalog(run, spark, tmp_path) -> None:
     from rowtide.spark_consumers.errors import SettingsError
     from rowtide.spark_consumers.job import TableJob

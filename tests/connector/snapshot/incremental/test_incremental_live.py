@@ -202,6 +202,7 @@ def test_rows_and_structures_change_while_tables_are_read(database: Database) ->
     campaign(database, 1, ddl=True, kills=False, crashes=0, threads=1)
 
 
+@pytest.mark.parametrize("database", ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)], indirect=True)
 def test_connections_are_killed_and_the_connector_crashes(database: Database) -> None:
     campaign(database, 2, ddl=True, kills=True, crashes=3, threads=2)
 

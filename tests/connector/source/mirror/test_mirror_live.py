@@ -80,6 +80,7 @@ def is_settled(server: SqlServer) -> bool:
     return any(kind == "Binlog_checkpoint" and info == newest for _, _, kind, _, _, info in events)
 
 
+@pytest.mark.parametrize("server", ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)], indirect=True)
 def test_files_equal_the_servers_after_kills(server: SqlServer, tmp_path: Path) -> None:
     start = listed(server)[-1]
     chance = random.Random(7)
