@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from rowtide.connector.delivery.errors import ClaimCheckUnavailable, DeliveryError
+from rowtide.connector.delivery.folder_sync import sync_folder
 
 
 class ClaimCheckFolder(Protocol):
@@ -71,8 +72,8 @@ class _LocalFolder:
                 stream.flush()
                 os.fsync(stream.fileno())
             partial.replace(path)
-            _sync(path.parent)
-            _sync(self._path)
+            sync_folder(path.parent)
+            sync_folder(self._path)
         except OSError as error:
             raise ClaimCheckUnavailable(f"a value cannot be stored in {path.parent}: {error}") from error
 
@@ -81,14 +82,6 @@ class _LocalFolder:
             return (self._path / name).read_bytes()
         except OSError as error:
             raise ClaimCheckUnavailable(f"the value of a claim check cannot be read: {error}") from error
-
-
-def _sync(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 class _RemoteFolder:

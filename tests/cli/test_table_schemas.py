@@ -5,13 +5,10 @@ from pathlib import Path
 import pytest
 
 from rowtide.cli.table_schemas import HistorySchemas
-from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
-from rowtide.schema_history.store.file import FileSchemaHistory
-from rowtide.schema_history.store.history_record import history_record
 from rowtide.spark_consumers.columns.conversion import ConverterSettings
 from rowtide.spark_consumers.errors import SchemaMissingError, SettingsError
 from rowtide.spark_consumers.messages.versions import key_version, value_version
+from tests.support.connector_history import connector_with_history
 
 TABLE = "CREATE TABLE t (id INT PRIMARY KEY, price DECIMAL(10,2), day DATE, gone TEXT, kind ENUM('a','b'))"
 SETTINGS = ConverterSettings()
@@ -19,26 +16,7 @@ SETTINGS = ConverterSettings()
 
 def schemas(folder: Path, *statements: str, **properties: str) -> HistorySchemas:
     """Return the schemas of a connector whose history consists of statements."""
-    tables, store = Tables(Server(Flavor.MYSQL)), FileSchemaHistory(folder / "history.jsonl")
-    for number, statement in enumerate(("CREATE DATABASE shop", *statements)):
-        for change in tables.apply(QueryEvent(statement, "shop")).changes:
-            store.append(history_record(change, "p", {"file": "binlog.000001", "pos": number}, 5))
-    store.close()
-    config = {
-        "name": "p",
-        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-        "topic.prefix": "p",
-        "database.hostname": "nowhere.invalid",
-        "database.user": "u",
-        "database.server.id": "4711",
-        "bootstrap.servers": "nowhere.invalid:9092",
-        "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
-        "schema.history.internal.file.filename": str(folder / "history.jsonl"),
-        **{name.replace("_", "."): value for name, value in properties.items()},
-    }
-    file = folder / "p.properties"
-    file.write_text("".join(f"{name}={value}\n" for name, value in config.items()))
-    return HistorySchemas([str(file)])
+    return HistorySchemas([connector_with_history(folder, *statements, **properties)])
 
 
 def columns(found: HistorySchemas, topic: str = "p.shop.t") -> dict[str, tuple[str, str]]:

@@ -5,11 +5,8 @@ from pathlib import Path
 import pytest
 
 from rowtide.cli.table_structures import HistoryStructures
-from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
-from rowtide.schema_history.store.file import FileSchemaHistory
-from rowtide.schema_history.store.history_record import history_record
 from rowtide.spark_consumers.errors import HistoryError, SettingsError
+from tests.support.connector_history import connector_with_history
 
 STATEMENTS = (
     "CREATE TABLE t (id INT PRIMARY KEY, secret TEXT, `a-b` INT)",
@@ -20,27 +17,7 @@ STATEMENTS = (
 
 def structures(folder: Path, **properties: str) -> HistoryStructures:
     """Return the structures of a connector whose history consists of statements."""
-    file = folder / "history.jsonl"
-    tables, store = Tables(Server(Flavor.MYSQL)), FileSchemaHistory(file)
-    for number, statement in enumerate(("CREATE DATABASE shop", *STATEMENTS)):
-        for change in tables.apply(QueryEvent(statement, "shop")).changes:
-            store.append(history_record(change, "p", {"file": "binlog.000001", "pos": number}, 5))
-    store.close()
-    config = {
-        "name": "p",
-        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-        "topic.prefix": "p",
-        "database.hostname": "nowhere.invalid",
-        "database.user": "u",
-        "database.server.id": "4711",
-        "bootstrap.servers": "nowhere.invalid:9092",
-        "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
-        "schema.history.internal.file.filename": str(file),
-        **{name.replace("_", "."): value for name, value in properties.items()},
-    }
-    path = folder / "p.properties"
-    path.write_text("".join(f"{name}={value}\n" for name, value in config.items()))
-    return HistoryStructures([str(path)])
+    return HistoryStructures([connector_with_history(folder, *STATEMENTS, **properties)])
 
 
 def test_the_fields_of_records_have_the_numbers_of_their_columns(tmp_path: Path) -> None:

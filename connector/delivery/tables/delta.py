@@ -7,7 +7,6 @@ restore. Directories are renamed and deleted only after the position is stored; 
 
 import fcntl
 import json
-import logging
 import os
 import re
 import shutil
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from rowtide.connector.delivery.errors import DeliveryError, OffsetStoreError
+from rowtide.connector.delivery.folder_sync import sync_folder
 from rowtide.connector.delivery.tables.offsets import TableOffsets
 from rowtide.connector.delivery.tables.pending import Image
 from rowtide.connector.delivery.tables.sink import shown
@@ -41,13 +41,8 @@ except ModuleNotFoundError as missing:
         f"the sink delta needs the package {missing.name}, which is not installed: pip install 'rowtide[delta]'"
     ) from missing
 
-log = logging.getLogger(__name__)
-
 OWN = "_rowtide"
 """The directory of the sink's own files."""
-_NEW_SNAPSHOT = (
-    "delete the directory of the tables and the schema history file: the next start takes a new snapshot of everything"
-)
 _MARK = "rowtideOffset"
 _NEW = "new"
 """How the directories begin of tables that are made in a transaction. At its end they get their names."""
@@ -86,18 +81,16 @@ class State(NamedTuple):
 
 
 class DeltaOffsets(TableOffsets):
-    """The position of one connector in a directory of tables.
+    """The position of one connector in a directory of tables."""
 
-    Args:
-        path: the directory.
-        name: the connector's name.
-        prefix: its ``topic.prefix``.
-        history: the file of the schema history; ``None`` if it is no file.
-    """
+    anew = (
+        "delete the directory of the tables and the schema history file: the next start takes a new snapshot of "
+        "everything"
+    )
 
-    def __init__(self, path: Path, name: str, prefix: str, history: Path | None = None) -> None:
-        super().__init__(path, name, prefix, history, _NEW_SNAPSHOT)
-        self._file = path / OWN / "state.json"
+    @property
+    def _file(self) -> Path:
+        return self.path / OWN / "state.json"
 
     def save(self, offset: SourceOffset | None) -> None:
         """Store an offset without rows; ``None`` deletes the stored one.
@@ -128,7 +121,7 @@ class DeltaOffsets(TableOffsets):
             raise OffsetStoreError(f"{self._file} cannot be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise OffsetStoreError(
-                f"{self._file} is damaged: {error!r}. Restore the directory, or {self._anew}"
+                f"{self._file} is damaged: {error!r}. Restore the directory, or {self.anew}"
             ) from error
         if connector != self.connector:
             raise OffsetStoreError(
@@ -170,7 +163,7 @@ class DeltaOffsets(TableOffsets):
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self._file)
-        _sync(self._file.parent)
+        sync_folder(self._file.parent)
 
     def _stored(self) -> tuple[str, int | None] | None:
         state = self.state()
@@ -185,7 +178,6 @@ class DeltaStore:
         compacted_each: after how many versions the small files of a table are merged.
     """
 
-    anew = _NEW_SNAPSHOT
     errors: tuple[type[Exception], ...] = (OSError, DeltaError, pa.ArrowException)
 
     def __init__(self, offsets: DeltaOffsets, compacted_each: int = _COMPACTED_EACH) -> None:
@@ -515,7 +507,7 @@ class DeltaStore:
                     place = self._place(step.new)
                     place.parent.mkdir(parents=True, exist_ok=True)
                     folder.rename(place)
-                    _sync(place.parent)
+                    sync_folder(place.parent)
             emptied.add(step.table)
         if steps:
             self._leave(())
@@ -570,7 +562,7 @@ class DeltaStore:
         return int(opened.version())
 
 
-_WAY_OUT = f"Restore the whole directory, or {_NEW_SNAPSHOT}"
+_WAY_OUT = f"Restore the whole directory, or {DeltaOffsets.anew}"
 
 
 def directory_name(name: str) -> str:
@@ -658,11 +650,3 @@ def _like(batch: pa.RecordBatch, gone: pa.Table) -> list[int]:
             chosen = pc.and_(chosen, pc.is_in(batch.column(name), value_set=gone.column(name).combine_chunks()))
     places: list[int] = pc.indices_nonzero(chosen).to_pylist()
     return places
-
-
-def _sync(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -29,23 +29,14 @@ OWN = "_rowtide"
 """The schema of the sink's own tables."""
 _OFFSETS = f'{OWN}.offsets (connector VARCHAR, prefix VARCHAR, "offset" VARCHAR, history_bytes BIGINT)'
 _OWN_TABLES = (f"CREATE SCHEMA IF NOT EXISTS {OWN}", f"CREATE TABLE IF NOT EXISTS {_OFFSETS}")
-_NEW_SNAPSHOT = "delete the DuckDB file and the schema history file: the next start takes a new snapshot of everything"
 _MEASURES = {"values": "{}", "characters": "length({})", "bytes": "octet_length({})"}
 _GIVEN, _NUMBER, _COUNT = "_rowtide_given", "_rowtide_number", "_rowtide_count"
 
 
 class DuckDbOffsets(TableOffsets):
-    """The position of one connector in a DuckDB file.
+    """The position of one connector in a DuckDB file."""
 
-    Args:
-        path: the file.
-        name: the connector's name.
-        prefix: its ``topic.prefix``.
-        history: the file of the schema history; ``None`` if it is no file.
-    """
-
-    def __init__(self, path: Path, name: str, prefix: str, history: Path | None = None) -> None:
-        super().__init__(path, name, prefix, history, _NEW_SNAPSHOT)
+    anew = "delete the DuckDB file and the schema history file: the next start takes a new snapshot of everything"
 
     def save(self, offset: SourceOffset | None) -> None:
         """Store an offset without rows; ``None`` deletes the stored one.
@@ -101,7 +92,6 @@ class DuckDbStore:
         offsets: the position in the file.
     """
 
-    anew = _NEW_SNAPSHOT
     errors: tuple[type[Exception], ...] = (duckdb.Error,)
 
     def __init__(self, offsets: DuckDbOffsets) -> None:

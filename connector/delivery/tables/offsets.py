@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import ClassVar
 
 from rowtide.connector.delivery.errors import OffsetStoreError
 from rowtide.connector.delivery.offset_store import OffsetRecord
@@ -16,14 +17,17 @@ class TableOffsets(ABC):
         name: the connector's name.
         prefix: its ``topic.prefix``.
         history: the file of the schema history, which must not be older than the tables; ``None`` if it is no file.
+
+    Attributes:
         anew: what a user does to have a new snapshot of everything, as the end of an error.
     """
 
-    def __init__(self, path: Path, name: str, prefix: str, history: Path | None, anew: str) -> None:
+    anew: ClassVar[str]
+
+    def __init__(self, path: Path, name: str, prefix: str, history: Path | None = None) -> None:
         self.path = path
         self.connector = (name, prefix)
         self._history = history
-        self._anew = anew
 
     def record(self, _offset: SourceOffset | None) -> OffsetRecord | None:
         """Offsets are not kept in Kafka."""
@@ -43,7 +47,7 @@ class TableOffsets(ABC):
         if length is not None and size is not None and size < length:
             raise OffsetStoreError(
                 f"the schema history {self._history} has {size} bytes, but the tables in {self.path} were written "
-                f"with {length} bytes of it: it is lost or from an older backup. Restore it, or {self._anew}"
+                f"with {length} bytes of it: it is lost or from an older backup. Restore it, or {self.anew}"
             )
         try:
             return SourceOffset.from_json(text)

@@ -31,6 +31,7 @@ class TableSink(SynchronousSink):
 
     def __init__(self, store: TableStore) -> None:
         self._store = store
+        self._path, self._anew = store.offsets.path, store.offsets.anew
         self._batches: list[Batch] = []
         self._pending: dict[TableId, Pending] = {}
         self._structures: dict[TableId, Table] = {}
@@ -57,7 +58,6 @@ class TableSink(SynchronousSink):
             SinkUnavailable: the store cannot be written now; nothing of the transaction is in it.
             DeliveryError: a change cannot be applied exactly.
         """
-        where = self._store.path
         try:
             for batches, position in self._transactions(offset):
                 self._store.begin(position)
@@ -67,8 +67,10 @@ class TableSink(SynchronousSink):
                 self._store.commit()
         except self._store.errors as error:
             if self._store.may_pass(error):
-                raise SinkUnavailable(f"the tables in {where} cannot be written: {shown(error)}") from error
-            raise DeliveryError(f"the tables in {where} refuse a change: {shown(error)}. {self._way_out}") from error
+                raise SinkUnavailable(f"the tables in {self._path} cannot be written: {shown(error)}") from error
+            raise DeliveryError(
+                f"the tables in {self._path} refuse a change: {shown(error)}. {self._way_out}"
+            ) from error
         finally:
             self._discard()
         return True
@@ -90,7 +92,7 @@ class TableSink(SynchronousSink):
 
     @property
     def _way_out(self) -> str:
-        return f"Nothing is lost. To continue, {self._store.anew}"
+        return f"Nothing is lost. To continue, {self._anew}"
 
     def _transactions(self, offset: SourceOffset) -> Iterator[tuple[list[Batch], SourceOffset]]:
         """The batches of each transaction, with the position after it."""
@@ -186,8 +188,8 @@ class TableSink(SynchronousSink):
             columns = [pending.columns[place] for place in places]
             if self._store.update(table, columns, keys, rows) != len(rows):
                 raise DeliveryError(
-                    f"table {table}: the binlog leaves out columns of a row that {self._store.path} does not have. Set "
-                    f"binlog_row_image=FULL in the source, and {self._store.anew}"
+                    f"table {table}: the binlog leaves out columns of a row that {self._path} does not have. Set "
+                    f"binlog_row_image=FULL in the source, and {self._anew}"
                 )
 
     def _delete_counted(self, table: TableId, pending: Pending) -> None:
@@ -199,7 +201,7 @@ class TableSink(SynchronousSink):
         if self._store.delete(table, pending.columns, images, counts) != sum(counts):
             raise DeliveryError(
                 f"table {table} has no primary key, and a row that was deleted in the source is not in "
-                f"{self._store.path}. To continue, {self._store.anew}"
+                f"{self._path}. To continue, {self._anew}"
             )
 
     # --- structures -------------------------------------------------------------------------------------------------
@@ -217,9 +219,9 @@ class TableSink(SynchronousSink):
                     self._reading.add(table)
             case "unread" if exists and not self._store.is_empty(table):
                 raise DeliveryError(
-                    f"table {table} in {self._store.path} has rows from an earlier position, which this snapshot does "
+                    f"table {table} in {self._path} has rows from an earlier position, which this snapshot does "
                     "not read again (snapshot.mode, snapshot.include.collection.list): they would be out of date. Let "
-                    f"the snapshot read them, or {self._store.anew}"
+                    f"the snapshot read them, or {self._anew}"
                 )
             case "known" | "unread" if not exists:
                 self._create(table, event.after)
@@ -313,7 +315,7 @@ class TableSink(SynchronousSink):
             return
         differing = sorted({one for one, _ in found.items() ^ expected.items()})
         raise DeliveryError(
-            f"table {table} in {self._store.path} has other columns than the source at this position: "
+            f"table {table} in {self._path} has other columns than the source at this position: "
             f"{', '.join(differing)}. The captured columns were changed, or statements are missing in the schema "
             f"history. {self._way_out}"
         )

@@ -1,7 +1,6 @@
 """What a sink needs of the place where it keeps tables."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 from rowtide.connector.delivery.tables.offsets import TableOffsets
@@ -20,13 +19,9 @@ class TableStore(Protocol):
     Everything but :meth:`open` and :meth:`close` is called in a transaction, and sees what the transaction has done.
 
     Attributes:
-        path: of the file or the directory.
-        anew: what a user does to have a new snapshot of everything, as the end of an error.
         errors: those of its library and of the disk.
     """
 
-    path: Path
-    anew: str
     errors: tuple[type[Exception], ...]
 
     @property

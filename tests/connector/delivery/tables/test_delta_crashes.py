@@ -46,7 +46,7 @@ class Crashes:
             (deltalake.DeltaTable, "cleanup_metadata"),
             (Path, "rename"),
             (Path, "replace"),
-            (delta, "_sync"),
+            (delta, "sync_folder"),
         ):
             patch.setattr(owner, name, self._ending(getattr(owner, name)))
         patch.setattr(shutil, "rmtree", self._ending(shutil.rmtree, remove_half))
