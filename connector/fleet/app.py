@@ -26,8 +26,8 @@ from rowtide.connector.worker.process import Worker
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.reports.systemd import SystemdNotifier
 from rowtide.connector.worker.standalone_app import App
-from rowtide.connector.worker.web.address import WebAddress
 from rowtide.connector.worker.web.server import WebServer
+from rowtide.connector.worker.web.settings import WebSettings
 
 log = logging.getLogger(__name__)
 
@@ -56,25 +56,18 @@ class FleetApp(App):
 def create_app(
     settings: FleetSettings,
     partitions: int,
-    *,
-    web_bind: str | None = None,
-    web_port: int | None = None,
-    web_token: str | None = None,
+    web: WebSettings,
 ) -> FleetApp:
     """Create the Faust app of a fleet's worker.
 
     Args:
         settings: of the worker.
         partitions: the number of partitions of the fleet's topic.
-        web_bind: as for a standalone worker.
-        web_port: as for a standalone worker.
-        web_token: as for a standalone worker.
+        web: the settings of the web server.
 
     Raises:
-        ConfigurationError: ``WEB_PORT`` of the environment is no port.
         TlsFileError: a certificate or key cannot be used.
     """
-    address = WebAddress.choose(web_bind, web_port)
     app = FleetApp(
         settings.group,
         broker=[f"kafka://{broker}" for broker in settings.connection.bootstrap],
@@ -87,16 +80,16 @@ def create_app(
         topic_allow_declare=False,
         topic_disable_leader=True,
         Worker=Worker,
-        web_bind=address.host,
-        web_port=address.port,
+        web_bind=web.address.host,
+        web_port=web.address.port,
+        web_ssl_context=web.tls,
         env={},  # variables would override what is given here
     )
-    app.any_port = address.any_port
-    app.token = web_token
+    app.web_settings = web
 
     def worker_id() -> str:
         host = settings.advertised_host or socket.gethostname()
-        return f"{host}:{settings.advertised_port or cast('WebServer', app.web).port or address.port}"
+        return f"{host}:{settings.advertised_port or cast('WebServer', app.web).port or web.address.port}"
 
     fleet = app.connectors = Fleet(settings, worker_id, partitions)
     app.reporter = Reporter(list)

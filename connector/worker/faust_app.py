@@ -24,14 +24,13 @@ from rowtide.connector.worker.reload import ConfigurationFiles, read_each
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.reports.systemd import SystemdNotifier
 from rowtide.connector.worker.standalone_app import App
-from rowtide.connector.worker.web.address import WebAddress, require_address
+from rowtide.connector.worker.web.address import require_address
+from rowtide.connector.worker.web.settings import WebSettings
 
 
 def create_app(
     *configs: Configuration,
-    web_bind: str | None = None,
-    web_port: int | None = None,
-    web_token: str | None = None,
+    web: WebSettings | None = None,
     form: MessageForm | None = None,
     files: ConfigurationFiles | None = None,
 ) -> App:
@@ -39,25 +38,23 @@ def create_app(
 
     Args:
         configs: the configurations of the connectors.
-        web_bind: address of the web server; by default ``WEB_BIND`` of the environment, or the loopback address.
-        web_port: its port; by default ``WEB_PORT`` of the environment, or 6066, or a free one if 6066 is in use.
-        web_token: the token of requests that control the connector; by default ``WEB_TOKEN`` of the environment.
+        web: the settings of the web server; by default those of the environment.
         form: what rows and statements become instead of Debezium's messages.
         files: the files of the configurations, which SIGHUP and requests for a restart read again.
 
     Raises:
         ConfigurationError: ``WEB_PORT`` of the environment is no port.
     """
-    address = WebAddress.choose(web_bind, web_port)
+    web = web or WebSettings.choose()
     app = App(
         "-".join(["rowtide", *(config.name for config in configs)]),
         Worker=Worker,
-        web_bind=address.host,
-        web_port=address.port,
+        web_bind=web.address.host,
+        web_port=web.address.port,
+        web_ssl_context=web.tls,
         env={},  # variables would override what is given here
     )
-    app.any_port = address.any_port
-    app.token = web_token or os.environ.get("WEB_TOKEN") or None
+    app.web_settings = web
     app.connectors = Connectors(configs, form, files)
     services = app.connectors.services.values()
     app.reporter = Reporter(lambda: [service.status for service in services])
@@ -91,7 +88,7 @@ def run(
         ConfigurationError: the web server cannot listen at its address, or the log file cannot be written.
     """
     if web:
-        require_address(app.conf.web_bind, app.conf.web_port, any_port=app.any_port)
+        require_address(app.conf.web_bind, app.conf.web_port, any_port=app.web_settings.address.any_port)
     if log_file is not None:
         try:
             Path(log_file).open("a").close()

@@ -11,11 +11,11 @@ from mode import ServiceT
 from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.reports.systemd import SystemdNotifier
-from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.connect_rest import routes
 from rowtide.connector.worker.web.pages import pages
 from rowtide.connector.worker.web.plugins import plugin_routes
 from rowtide.connector.worker.web.server import WebServer
+from rowtide.connector.worker.web.settings import WebSettings
 from rowtide.connector.worker.web.signals import signal_routes
 
 
@@ -44,8 +44,7 @@ class App(faust.App):
         systemd: the service that tells systemd.
         show_progress: whether a live view may be drawn on the terminal.
         log_format: one of ``logs.FORMATS``.
-        token: what requests that control a connector must have; ``None`` if only this machine may send them.
-        any_port: whether the web server takes a free port if its own is in use.
+        web_settings: of the web server.
     """
 
     logger = logging.getLogger("mode.rowtide")
@@ -55,8 +54,7 @@ class App(faust.App):
     systemd: SystemdNotifier
     show_progress = True
     log_format = "text"
-    any_port = False
-    token: str | None = None
+    web_settings: WebSettings
 
     def __init__(self, name: str, **settings: Any) -> None:
         super().__init__(name, **settings)
@@ -74,10 +72,10 @@ class App(faust.App):
         self.finalize()
 
     def _new_web(self) -> WebServer:
-        services, access = self.connectors.services, Access(self.token, self.conf.web_bind)
+        services, access = self.connectors.services, self.web_settings.access()
         controlled = [
             *routes(self.connectors.controlled, access, self.connectors.store),
             *plugin_routes(access, self.connectors.validate, self.connectors.kafka),
         ]
         served = [*pages(services.values()), *controlled, *signal_routes(services, access)]
-        return WebServer(self, served, any_port=self.any_port)
+        return WebServer(self, served, any_port=self.web_settings.address.any_port)

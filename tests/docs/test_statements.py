@@ -29,12 +29,12 @@ from tests.support.source_tree import ROOT
 FIELDS = {
     "source.version", "source.snapshot", "source.gtid", "source.file", "rowtide.writer", "rowtide.testing",
     "header.h.value", "header.h.schema", "value.after.price", "value.before.id", "topic.expression",
-    "group.min.session.timeout.ms",
+    "group.min.session.timeout.ms", "rowtide.audit",
     "rowtide.commit", "rowtide.claim.check.url", "rowtide.claim.check.size", "rowtide.large.record",
     "rowtide.dead.letter.id", "rowtide.dead.letter.topic", "rowtide.dead.letter.stage", "rowtide.dead.letter.position",
     "rowtide.dead.letter.size", "rowtide.dead.letter.part",
 }  # fmt: skip
-"""Fields, headers, options of transforms, modules, and properties of tables and brokers, with names like properties."""
+"""Fields, headers, options of transforms, modules, loggers, properties of tables and brokers: names like properties."""
 FIRST_WORDS = {name.split(".")[0] for name in PROPERTIES if "." in name}
 OTHERS_OPTIONS = {"--help", "--py-files"}
 """Of every command, and of spark-submit."""

@@ -6,8 +6,10 @@ for those of a standalone worker the configuration file does that. A connector h
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -17,7 +19,9 @@ from aiohttp.typedefs import Handler
 from rowtide._version import __version__
 from rowtide.connector.config.errors import ConfigurationError
 from rowtide.connector.worker.web import log_levels
-from rowtide.connector.worker.web.access import Access
+from rowtide.connector.worker.web.access import Access, Refused, Role
+
+audit = logging.getLogger("rowtide.audit")
 
 _OWN_STATES = frozenset({"PAUSED", "STOPPED", "FAILED", "RESTARTING"})
 _OFFSETS = (
@@ -172,51 +176,71 @@ def routes(connectors: Mapping[str, Controlled], access: Access, store: Store | 
         store: creates, changes and deletes connectors, if that can be done here.
     """
     rest = _Rest(connectors, store)
-    guarded = guarded_by(access)
+    read, operate, edit = (guarded_by(access, role) for role in (Role.READ, Role.OPERATE, Role.EDIT))
     connector, task = "/connectors/{name}", "/connectors/{name}/tasks/{task}"
     held = {"pause": rest.pause, "resume": rest.resume, "stop": rest.stop}
     found = [
-        web.get("/connectors", guarded(rest.names)),
-        web.get("/connectors/", guarded(rest.names)),
-        web.get(connector, guarded(rest.info)),
-        web.get(f"{connector}/config", guarded(rest.config)),
-        web.get(f"{connector}/status", guarded(rest.state)),
-        web.get(f"{connector}/tasks", guarded(rest.tasks)),
-        web.get(f"{task}/status", guarded(rest.task_state)),
-        web.post(f"{connector}/restart", guarded(rest.restart)),
-        web.put(f"{connector}/fence", guarded(_internal)),
-        web.post(f"{connector}/tasks", guarded(_internal)),
-        web.post(f"{task}/restart", guarded(rest.restart_task)),
-        web.get(f"{connector}/topics", guarded(rest.topics)),
-        web.put(f"{connector}/topics/reset", guarded(rest.reset_topics)),
-        web.get(f"{connector}/offsets", guarded(rest.offsets)),
-        web.patch(f"{connector}/offsets", guarded(rest.alter_offsets)),
-        web.delete(f"{connector}/offsets", guarded(rest.reset_offsets)),
-        web.get("/admin/loggers", guarded(rest.loggers)),
-        web.get("/admin/loggers/{logger}", guarded(rest.level)),
-        web.put("/admin/loggers/{logger}", guarded(rest.set_level)),
+        web.get("/connectors", read(rest.names)),
+        web.get("/connectors/", read(rest.names)),
+        web.get(connector, read(rest.info)),
+        web.get(f"{connector}/config", read(rest.config)),
+        web.get(f"{connector}/status", read(rest.state)),
+        web.get(f"{connector}/tasks", read(rest.tasks)),
+        web.get(f"{task}/status", read(rest.task_state)),
+        web.post(f"{connector}/restart", operate(rest.restart)),
+        web.put(f"{connector}/fence", operate(_internal)),
+        web.post(f"{connector}/tasks", operate(_internal)),
+        web.post(f"{task}/restart", operate(rest.restart_task)),
+        web.get(f"{connector}/topics", read(rest.topics)),
+        web.put(f"{connector}/topics/reset", operate(rest.reset_topics)),
+        web.get(f"{connector}/offsets", read(rest.offsets)),
+        web.patch(f"{connector}/offsets", edit(rest.alter_offsets)),
+        web.delete(f"{connector}/offsets", edit(rest.reset_offsets)),
+        web.get("/admin/loggers", read(rest.loggers)),
+        web.get("/admin/loggers/{logger}", read(rest.level)),
+        web.put("/admin/loggers/{logger}", operate(rest.set_level)),
     ]
     if store is not None:
         editor = _Editor(connectors, store)
         found += [
-            web.post("/connectors", guarded(editor.create)),
-            web.put(f"{connector}/config", guarded(editor.put)),
-            web.patch(f"{connector}/config", guarded(editor.patch)),
-            web.delete(connector, guarded(editor.delete)),
+            web.post("/connectors", edit(editor.create)),
+            web.put(f"{connector}/config", edit(editor.put)),
+            web.patch(f"{connector}/config", edit(editor.patch)),
+            web.delete(connector, edit(editor.delete)),
         ]
     for word, handler in held.items():
-        found.append(web.put(f"{connector}/{word}", guarded(handler)))
+        found.append(web.put(f"{connector}/{word}", operate(handler)))
     return found
 
 
-def guarded_by(access: Access) -> Callable[[Handler], Handler]:
-    """Lets only requests that may control a connector through to a handler."""
+def guarded_by(access: Access, needed: Role) -> Callable[[Handler], Handler]:
+    """Lets only requests of users who have a role through to a handler, and logs those that change something.
+
+    The log ``rowtide.audit`` has who sent a request from where, and the status of the answer.
+    """
 
     def guarded(handler: Handler) -> Handler:
         async def serve(request: web.Request) -> web.StreamResponse:
-            refusal = access.refusal(_host(request), request.headers)
-            if refusal is not None:
-                return error(*refusal)
+            user, status = "unknown", int(HTTPStatus.INTERNAL_SERVER_ERROR)
+            try:
+                user = access.admitted(_host(request), request.headers, needed).name
+                answer = await answered(request)
+                status = answer.status
+            except Refused as refused:
+                user, status = refused.user or user, refused.status
+                answer = error(status, str(refused))
+                if status == HTTPStatus.UNAUTHORIZED:
+                    answer.headers["WWW-Authenticate"] = access.challenge
+            except web.HTTPException as problem:
+                status = problem.status
+                raise
+            finally:
+                if needed > Role.READ:
+                    path = request.rel_url.raw_path  # without line breaks
+                    audit.info("%s at %s: %s %s: %d", user, request.remote, request.method, path, status)
+            return answer
+
+        async def answered(request: web.Request) -> web.StreamResponse:
             if "/" in request.match_info.get("name", ""):
                 return error(400, "the name of a connector has no slash")
             accepted = request.headers.get("Accept", "*/*")

@@ -15,7 +15,7 @@ from rowtide.connector.config.catalogue.property import Property
 from rowtide.connector.config.choices import ConverterClass
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.secret import Sanitizer
-from rowtide.connector.worker.web.access import Access
+from rowtide.connector.worker.web.access import Access, Role
 from rowtide.connector.worker.web.connect_rest import BadRequest, error, guarded_by, object_of, properties_of
 from rowtide.envelope.transforms.chain import PREDICATES, TRANSFORMS
 from rowtide.topics.admin.topic_admin import TopicAdmin
@@ -40,7 +40,7 @@ def plugin_routes(access: Access, validate: Validate, kafka: Mapping[str, str] |
         validate: finds what is wrong with a configuration.
         kafka: librdkafka's settings of an admin client, to look up the cluster; ``None`` without Kafka.
     """
-    guarded = guarded_by(access)
+    read, edit = guarded_by(access, Role.READ), guarded_by(access, Role.EDIT)
 
     async def worker(_request: web.Request) -> web.Response:
         cluster = "" if kafka is None else await asyncio.to_thread(_cluster_id, kafka)
@@ -73,10 +73,11 @@ def plugin_routes(access: Access, validate: Validate, kafka: Mapping[str, str] |
         return web.json_response(validation(wanted, given, problems))
 
     return [
-        web.get("/", guarded(worker)),
-        web.get("/connector-plugins", guarded(plugins)),
-        web.get("/connector-plugins/{plugin}/config", guarded(properties)),
-        web.put("/connector-plugins/{plugin}/config/validate", guarded(validated)),
+        web.get("/", read(worker)),
+        web.get("/connector-plugins", read(plugins)),
+        web.get("/connector-plugins/{plugin}/config", read(properties)),
+        # It connects to any server, with secrets of this machine.
+        web.put("/connector-plugins/{plugin}/config/validate", edit(validated)),
     ]
 
 

@@ -57,14 +57,16 @@ class WebServer(FaustWeb):
         conf = self.app.conf
         if not self._any_port:
             return super()._new_transport_tcp()
-        return web.SockSite(self._runner, _listen(conf.web_bind, conf.web_port))
+        return web.SockSite(self._runner, _listen(conf.web_bind, conf.web_port), ssl_context=conf.web_ssl_context)
 
     async def start_server(self) -> None:
         """Listen, and log the address."""
         await super().start_server()
         host, port = self._runner.addresses[0][:2]
         self.port = port
-        log.info("the state of the connector is at %s/health", url(host, port))
+        log.info(
+            "the state of the connector is at %s/health", url(host, port, tls=self.app.conf.web_ssl_context is not None)
+        )
 
 
 class _Runner(web.AppRunner):
@@ -118,10 +120,10 @@ async def json_errors(request: web.Request, handler: Handler) -> web.StreamRespo
         return response
 
 
-def url(host: str, port: int) -> str:
+def url(host: str, port: int, *, tls: bool = False) -> str:
     """The URL of a server on this machine; for one that listens on all interfaces, that of the loopback interface."""
     host = _ALL_INTERFACES.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from rowtide.connector.errors import SignalError
 from rowtide.connector.worker.status import Status, tables_of
-from rowtide.connector.worker.web.access import Access
+from rowtide.connector.worker.web.access import Access, Role
 from rowtide.connector.worker.web.connect_rest import error, guarded_by
 
 _IN_MEMORY = (
@@ -69,11 +69,11 @@ def signal_routes(connectors: Mapping[str, Signalled], access: Access) -> list[w
         now = await connector.status_at_once()
         return web.json_response({"connector": now.name, "state": now.state, "tables": tables_of(now)})
 
-    guarded = guarded_by(access)
+    read, operate = guarded_by(access, Role.READ), guarded_by(access, Role.OPERATE)
     return [
-        web.post("/connectors/{name}/signals", guarded(send)),
-        web.get("/connectors/{name}/notifications", guarded(notifications)),
-        web.get("/connectors/{name}/snapshot", guarded(snapshot)),
+        web.post("/connectors/{name}/signals", operate(send)),
+        web.get("/connectors/{name}/notifications", read(notifications)),
+        web.get("/connectors/{name}/snapshot", read(snapshot)),
     ]
 
 

@@ -1,5 +1,6 @@
 """The commands of running connectors, and how all commands read configurations."""
 
+import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
@@ -11,6 +12,7 @@ from rowtide.connector.config.conflicts import conflicts
 from rowtide.connector.config.files.files import SUFFIXES
 from rowtide.connector.worker import logs
 from rowtide.connector.worker.reload import read_each
+from rowtide.connector.worker.web.settings import WebSettings
 
 __all__ = [
     "CONFIG",
@@ -123,18 +125,57 @@ _WEB_OPTIONS = (
         "--web-token-file",
         type=click.File(encoding="utf-8"),
         help="A file with the token of requests that control the connector. Without one (or WEB_TOKEN in the "
-        "environment), only programs on this machine may send them, if the web server listens on the loopback "
-        "interface.",
+        "environment, or users), only programs on this machine may send them, if the web server listens on the "
+        "loopback interface.",
+    ),
+    click.option(
+        "--web-users-file",
+        type=click.Path(),
+        help="A file of properties with the users of the web server, their passwords or tokens, and their roles: "
+        "USER.password, USER.token, USER.role (read, operate or edit). It is read again when it changes.",
+    ),
+    click.option(
+        "--web-tls-certificate",
+        type=click.Path(),
+        help="Serve HTTPS with the certificate in this PEM file. It is read again when it changes.",
+    ),
+    click.option(
+        "--web-tls-key", type=click.Path(), help="The PEM file of its key.  [default: that of the certificate]"
     ),
     click.option("--no-web", is_flag=True, help="Do not start the web server."),
 )
 
 
-def web_options(function: F) -> F:
-    """The options --web-port, --web-bind, --web-token-file and --no-web."""
+def web_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of the web server, which a command gets as ``web_settings`` and ``no_web``."""
+
+    @functools.wraps(function)
+    def command(
+        *arguments: Any,
+        web_port: int | None,
+        web_bind: str | None,
+        web_token_file: TextIO | None,
+        web_users_file: str | None,
+        web_tls_certificate: str | None,
+        web_tls_key: str | None,
+        **others: Any,
+    ) -> Any:
+        try:
+            settings = WebSettings.choose(
+                web_bind,
+                web_port,
+                token=token_of(web_token_file),
+                users=web_users_file,
+                certificate=web_tls_certificate,
+                key=web_tls_key,
+            )
+        except ConfigurationError as error:
+            raise click.ClickException(str(error)) from None
+        return function(*arguments, web_settings=settings, **others)
+
     for option in reversed(_WEB_OPTIONS):
-        function = option(function)
-    return function
+        command = option(command)
+    return command
 
 
 def token_of(file: TextIO | None) -> str | None:

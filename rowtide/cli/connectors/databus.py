@@ -1,7 +1,5 @@
 """``rowtide databus``: publishes changes in the form of mysql-databus."""
 
-from typing import TextIO
-
 import click
 
 from rowtide.cli.connectors import (
@@ -9,11 +7,11 @@ from rowtide.cli.connectors import (
     from_mirror_option,
     from_options,
     log_options,
-    token_of,
     web_options,
 )
 from rowtide.connector.config import ConfigurationError
 from rowtide.connector.worker import faust_app
+from rowtide.connector.worker.web.settings import WebSettings
 from rowtide.databus.server.settings import load_server
 from rowtide.databus.server.worker import create_app
 
@@ -29,9 +27,7 @@ def databus(
     from_mirror: str | None,
     log_level: str,
     log_format: str,
-    web_port: int | None,
-    web_bind: str | None,
-    web_token_file: TextIO | None,
+    web_settings: WebSettings,
     no_web: bool,
 ) -> None:
     """Publish changes in the form of mysql-databus until stopped.
@@ -45,10 +41,9 @@ def databus(
     Examples:
       rowtide databus shop.properties
     """  # noqa: D301 - Click's mark of a paragraph
-    token = token_of(web_token_file)
     try:
         found, problems = load_server(config, from_options(None, from_mirror, ignore_unsupported=False))
-        app = None if problems else create_app(found, web_bind=web_bind, web_port=web_port, web_token=token)
+        app = None if problems else create_app(found, web_settings)
         if app is not None:
             faust_app.run(
                 app,

@@ -1,7 +1,6 @@
 """``rowtide run``: runs connectors until they are stopped."""
 
 from pathlib import Path
-from typing import TextIO
 
 import click
 
@@ -19,13 +18,13 @@ from rowtide.cli.connectors import (
     read_configurations,
     require_files,
     sink_option,
-    token_of,
     web_options,
 )
 from rowtide.connector.config import Configuration, ConfigurationError, Problem
 from rowtide.connector.config.catalogue import databus
 from rowtide.connector.config.catalogue.connect import SINK
 from rowtide.connector.worker.reload import ConfigurationFiles, Found, read_each
+from rowtide.connector.worker.web.settings import WebSettings
 
 
 @click.command()
@@ -66,9 +65,7 @@ def run(
     log_level: str,
     log_format: str,
     log_file: str | None,
-    web_port: int | None,
-    web_bind: str | None,
-    web_token_file: TextIO | None,
+    web_settings: WebSettings,
     no_web: bool,
     summary_interval: float,
     no_progress: bool,
@@ -94,7 +91,6 @@ def run(
       rowtide run connector.json worker.properties
       rowtide run --connector shop.json --connector crm.json worker.properties
     """  # noqa: D301 - Click's mark of a paragraph
-    token = token_of(web_token_file)
     more = from_options(sink, from_mirror, ignore_unsupported=ignore_unsupported)
     configurations = read_configurations(config, connectors, more)
     require_files(configurations, connectors)
@@ -127,9 +123,7 @@ def run(
     try:
         app = faust_app.create_app(
             *configurations.values(),
-            web_bind=web_bind,
-            web_port=web_port,
-            web_token=token,
+            web=web_settings,
             files=ConfigurationFiles(
                 read_again, {file: one.name for file, one in configurations.items()}, several=bool(connectors)
             ),

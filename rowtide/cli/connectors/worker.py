@@ -1,12 +1,11 @@
 """``rowtide worker``: runs connectors as one of a fleet's workers."""
 
-from typing import TextIO
-
 import click
 
 from rowtide.cli import importing
-from rowtide.cli.connectors import config_argument, log_options, token_of, web_options
+from rowtide.cli.connectors import config_argument, log_options, web_options
 from rowtide.connector.config import ConfigurationError
+from rowtide.connector.worker.web.settings import WebSettings
 from rowtide.topics.errors import TopicError
 
 
@@ -25,9 +24,7 @@ def worker(
     log_level: str,
     log_format: str,
     log_file: str | None,
-    web_port: int | None,
-    web_bind: str | None,
-    web_token_file: TextIO | None,
+    web_settings: WebSettings,
     no_web: bool,
 ) -> None:
     """Run connectors as one of a fleet's workers.
@@ -40,7 +37,6 @@ def worker(
     Example:
       rowtide worker fleet.properties
     """  # noqa: D301 - Click's mark of a paragraph
-    token = token_of(web_token_file)
     with importing():  # slow, and not needed to report a wrong configuration
         from rowtide.connector.fleet import app as fleet_app  # noqa: PLC0415
         from rowtide.connector.fleet.settings import fleet_settings  # noqa: PLC0415
@@ -49,9 +45,7 @@ def worker(
 
     try:
         settings = fleet_settings(config)
-        app = fleet_app.create_app(
-            settings, prepare_topics(settings), web_bind=web_bind, web_port=web_port, web_token=token
-        )
+        app = fleet_app.create_app(settings, prepare_topics(settings), web_settings)
         faust_app.run(
             app,
             log_level=log_level,

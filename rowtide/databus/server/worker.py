@@ -20,6 +20,7 @@ from rowtide.connector.signals.signal import Signal
 from rowtide.connector.worker import faust_app
 from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.standalone_app import App
+from rowtide.connector.worker.web.settings import WebSettings
 from rowtide.databus.server.dumps.publication import Reading, reading_of
 from rowtide.databus.server.dumps.snapshot import SnapshotSource
 from rowtide.databus.server.record_form import DatabusForm
@@ -32,23 +33,19 @@ log = logging.getLogger(__name__)
 _WAIT_S = 1.0
 
 
-def create_app(
-    config: Configuration, *, web_bind: str | None = None, web_port: int | None = None, web_token: str | None = None
-) -> App:
+def create_app(config: Configuration, web: WebSettings | None = None) -> App:
     """Create the app that publishes a connector's changes in databus' form.
 
     Args:
         config: the configuration.
-        web_bind: as for :func:`~rowtide.connector.worker.faust_app.create_app`.
-        web_port: likewise.
-        web_token: likewise.
+        web: as for :func:`~rowtide.connector.worker.faust_app.create_app`.
 
     Raises:
         ConfigurationError: ``databus.topic`` is missing, or a property has no counterpart in the messages.
     """
     topic = checked_topic(config)
     form = DatabusForm(topic)
-    app = faust_app.create_app(config, web_bind=web_bind, web_port=web_port, web_token=web_token, form=form)
+    app = faust_app.create_app(config, web=web, form=form)
     connector = app.connectors.services[config.name]
     connector.on_signal("execute-snapshot", _refuse)
     if config.databus.zookeeper:

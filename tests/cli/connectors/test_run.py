@@ -40,7 +40,7 @@ def test_the_token_of_a_file_is_that_of_the_web_server(
     file = tmp_path / "token"
     file.write_text("secret\n")
     tokens: list[str | None] = []
-    monkeypatch.setattr(faust_app, "run", lambda app, **_: tokens.append(app.token))
+    monkeypatch.setattr(faust_app, "run", lambda app, **_: tokens.append(app.web_settings.token))
     assert CliRunner().invoke(main, ["run", config, "--web-token-file", str(file)]).exit_code == 0
     assert tokens == ["secret"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -14,7 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from rowtide import __version__
 from rowtide.connector.config.errors import ConfigurationError, Problem
-from rowtide.connector.worker.web.access import Access
+from rowtide.connector.worker.web.access import Access, Refused, Role, User
 from rowtide.connector.worker.web.connect_rest import (
     ConnectorState,
     StillStopping,
@@ -229,8 +230,104 @@ def test_log_levels(logger: logging.Logger) -> None:
     ],
 )
 def test_access(token: str | None, bind: str, host: str, headers: dict[str, str], code: int | None) -> None:
-    refusal = Access(token, bind).refusal(host, headers)
-    assert (refusal[0] if refusal else None) == code
+    assert refusal(Access(token, bind), host, headers) == code
+
+
+def refusal(access: Access, host: str, headers: dict[str, str], needed: Role = Role.EDIT) -> int | None:
+    try:
+        access.admitted(host, headers, needed)
+    except Refused as refused:
+        return refused.status
+    return None
+
+
+USERS = [
+    User("anna", Role.EDIT, password="päss:wort"),
+    User("ben", Role.READ, password="b", token="ben-token"),
+    User("ci", Role.OPERATE, token="ci-token"),
+]
+
+
+def basic(name: str, password: str) -> dict[str, str]:
+    return {"Authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
+
+
+@pytest.mark.parametrize(
+    ("headers", "codes"),
+    [
+        (basic("anna", "päss:wort"), [None, None, None]),
+        (basic("ben", "b"), [None, 403, 403]),
+        ({"Authorization": "Bearer ben-token"}, [None, 403, 403]),
+        ({"Authorization": "Bearer ci-token"}, [None, None, 403]),
+        ({"Authorization": "Bearer geheim"}, [None, None, None]),
+        (basic("anna", "b"), [401, 401, 401]),
+        (basic("ci", ""), [401, 401, 401]),
+        (basic("ci", "ci-token"), [401, 401, 401]),
+        (basic("nobody", ""), [401, 401, 401]),
+        (basic("token", "geheim"), [401, 401, 401]),
+        ({"Authorization": "Basic ?"}, [401, 401, 401]),
+        ({"Authorization": "Basic " + base64.b64encode(b"\xff:b").decode()}, [401, 401, 401]),
+        ({}, [401, 401, 401]),
+        ({**basic("anna", "päss:wort"), "Origin": "https://elsewhere.example"}, [403, 403, 403]),
+        ({**basic("anna", "päss:wort"), "Origin": "null"}, [403, 403, 403]),
+        ({**basic("anna", "päss:wort"), "Origin": "https://worker.example:6066"}, [None, None, None]),
+    ],
+)
+def test_users_have_roles(headers: dict[str, str], codes: list[int | None]) -> None:
+    access = Access("geheim", "127.0.0.1", lambda: USERS)
+    assert [refusal(access, "worker.example", headers, role) for role in Role] == codes
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "least"),
+    [
+        ("GET", "/connectors/shop/config", Role.READ),
+        ("GET", "/connectors/shop/offsets", Role.READ),
+        ("PUT", "/connectors/shop/pause", Role.OPERATE),
+        ("POST", "/connectors/shop/restart", Role.OPERATE),
+        ("PUT", "/connectors/shop/topics/reset", Role.OPERATE),
+        ("PUT", "/admin/loggers/root", Role.OPERATE),
+        ("PATCH", "/connectors/shop/offsets", Role.EDIT),
+        ("DELETE", "/connectors/shop/offsets", Role.EDIT),
+    ],
+)
+def test_each_request_needs_its_role(method: str, path: str, least: Role) -> None:
+    for user in USERS:
+        code, _body = ask(Fake(), method, path, Access(None, "0.0.0.0", lambda user=user: [user]), headers=of(user))
+        assert (code == 403) == (user.role < least)
+
+
+def of(user: User) -> dict[str, str]:
+    return {"Authorization": f"Bearer {user.token}"} if user.token else basic(user.name, user.password or "")
+
+
+def test_a_browser_asks_for_the_password() -> None:
+    async def challenge(client: Client) -> str:
+        async with client.get("/connectors") as answer:
+            return answer.headers["WWW-Authenticate"]
+
+    users = Access(None, "0.0.0.0", lambda: USERS)
+    assert with_client(Fake(), users, challenge) == 'Basic realm="rowtide", charset="UTF-8"'
+    assert with_client(Fake(), Access("geheim", "0.0.0.0"), challenge) == 'Bearer realm="rowtide"'
+
+
+def test_who_changed_what_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="rowtide.audit")
+    access = Access(None, "0.0.0.0", lambda: USERS)
+    for path, headers in (
+        ("/connectors/shop/pause", basic("anna", "päss:wort")),
+        ("/connectors/shop/pause", basic("ben", "b")),
+        ("/connectors/shop/pause", {}),
+        ("/connectors/a%0Ab/pause", basic("anna", "päss:wort")),
+    ):
+        ask(Fake(), "PUT", path, access, headers=headers)
+    ask(Fake(), "GET", "/connectors", access, headers=basic("ben", "b"))
+    assert [record.message for record in caplog.records if record.name == "rowtide.audit"] == [
+        "anna at 127.0.0.1: PUT /connectors/shop/pause: 202",
+        "ben at 127.0.0.1: PUT /connectors/shop/pause: 403",
+        "unknown at 127.0.0.1: PUT /connectors/shop/pause: 401",
+        "anna at 127.0.0.1: PUT /connectors/a%0Ab/pause: 404",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 
 import aiohttp
@@ -18,6 +19,7 @@ from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.source.stream_reader import ReaderStatus
 from rowtide.connector.worker.faust_app import create_app
 from rowtide.connector.worker.web.server import WebServer, url
+from rowtide.connector.worker.web.settings import WebSettings
 from tests.support.configurations import PROPERTIES
 
 PAGES = {"/health": 200, "/health/live": 200, "/health/ready": 503, "/metrics": 200, "/metrics/debezium": 200}
@@ -32,8 +34,8 @@ def busy() -> Iterator[int]:
 
 
 def server(port: int, *, any_port: bool) -> WebServer:
-    app = create_app(from_properties(PROPERTIES), web_port=port)
-    app.any_port = any_port
+    app = create_app(from_properties(PROPERTIES), web=WebSettings.choose(port=port))
+    app.web_settings = replace(app.web_settings, address=replace(app.web_settings.address, any_port=any_port))
     app.finalize()
     web = app.web
     assert isinstance(web, WebServer)
@@ -152,7 +154,7 @@ def test_an_answer_that_is_not_taken_is_given_up(monkeypatch: pytest.MonkeyPatch
 
 def test_a_worker_without_connectors_is_healthy() -> None:
     """One of a fleet may have none yet, and a directory may be empty."""
-    app = create_app(from_properties(PROPERTIES), web_port=free_port())
+    app = create_app(from_properties(PROPERTIES), web=WebSettings.choose(port=free_port()))
     app.connectors.services.clear()
     app.finalize()
     web = app.web
@@ -168,7 +170,7 @@ def test_probes_do_not_wait_for_the_database(monkeypatch: pytest.MonkeyPatch) ->
         raise AssertionError("a probe waits for the database")
 
     monkeypatch.setattr(BinlogEnd, "behind", query)
-    app = create_app(from_properties(PROPERTIES), web_port=free_port())
+    app = create_app(from_properties(PROPERTIES), web=WebSettings.choose(port=free_port()))
     app.finalize()
     reader = SimpleNamespace(status=ReaderStatus(connected=True))
     monkeypatch.setattr(next(iter(app.connectors.services.values())).connector.current, "reader", reader)
@@ -205,37 +207,36 @@ def test_another_error_than_a_port_in_use_is_not_hidden(monkeypatch: pytest.Monk
 
 
 def test_a_port_of_the_environment_is_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert create_app(from_properties(PROPERTIES)).any_port
-    assert not create_app(from_properties(PROPERTIES), web_port=7000).any_port
+    assert create_app(from_properties(PROPERTIES)).web_settings.address.any_port
+    assert not WebSettings.choose(port=7000).address.any_port
     monkeypatch.setenv("WEB_PORT", "7000")
     app = create_app(from_properties(PROPERTIES))
     app.finalize()
-    assert (app.any_port, app.conf.web_port) == (False, 7000)
+    assert (app.web_settings.address.any_port, app.conf.web_port) == (False, 7000)
 
 
 def test_options_override_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEB_PORT", "7001")
     monkeypatch.setenv("WEB_BIND", "0.0.0.0")
-    app = create_app(from_properties(PROPERTIES), web_bind="127.0.0.1", web_port=7000)
+    app = create_app(from_properties(PROPERTIES), web=WebSettings.choose("127.0.0.1", 7000))
     app.finalize()
     assert (app.conf.web_bind, app.conf.web_port) == ("127.0.0.1", 7000)
 
 
 def test_the_token_is_that_of_the_option_or_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = from_properties(PROPERTIES)
-    assert create_app(config).token is None
+    assert WebSettings.choose().token is None
     monkeypatch.setenv("WEB_TOKEN", "from the environment")
-    assert create_app(config).token == "from the environment"
-    assert create_app(config, web_token="given").token == "given"
+    assert WebSettings.choose().token == "from the environment"
+    assert WebSettings.choose(token="given").token == "given"
     monkeypatch.setenv("WEB_TOKEN", "")
-    assert create_app(config).token is None
+    assert WebSettings.choose().token is None
 
 
 def test_the_service_named_web_of_kubernetes_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEB_PORT", "tcp://10.0.0.1:80")
     app = create_app(from_properties(PROPERTIES))
     app.finalize()
-    assert (app.conf.web_port, app.any_port) == (6066, True)
+    assert (app.conf.web_port, app.web_settings.address.any_port) == (6066, True)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,123 @@
+"""Edge: where the web server listens, who may use it, and its certificate."""
+
+import logging
+import os
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from rowtide.connector.config.errors import ConfigurationError
+from rowtide.connector.worker.web.access import Access
+from rowtide.connector.worker.web.address import WebAddress
+from rowtide.connector.worker.web.users import UsersFile
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WebSettings:
+    """The settings of a web server.
+
+    Attributes:
+        address: where it listens.
+        token: a token with which requests may do everything; ``None`` if there is none.
+        users: the file of its users; ``None`` if there is none.
+        tls: the certificate for HTTPS; ``None`` for HTTP.
+    """
+
+    address: WebAddress
+    token: str | None = None
+    users: UsersFile | None = None
+    tls: ssl.SSLContext | None = None
+
+    @classmethod
+    def choose(
+        cls,
+        bind: str | None = None,
+        port: int | None = None,
+        *,
+        token: str | None = None,
+        users: str | None = None,
+        certificate: str | None = None,
+        key: str | None = None,
+    ) -> "WebSettings":
+        """The settings by the options, or else by the environment.
+
+        Args:
+            bind: an address; by default ``WEB_BIND`` of the environment, or the loopback address.
+            port: by default ``WEB_PORT`` of the environment, or 6066, or a free one if 6066 is in use.
+            token: by default ``WEB_TOKEN`` of the environment.
+            users: the path of the file of users.
+            certificate: the path of a PEM file with a certificate and those of its issuers.
+            key: the path of a PEM file with its key, which may be the same file.
+
+        Raises:
+            ConfigurationError: ``WEB_PORT`` is no port, or a file cannot be used.
+        """
+        if key and not certificate:
+            raise ConfigurationError([("--web-tls-key", "needs --web-tls-certificate")])
+        return cls(
+            WebAddress.choose(bind, port),
+            token or os.environ.get("WEB_TOKEN") or None,
+            None if users is None else UsersFile(users),
+            None if certificate is None else server_context(certificate, key or certificate),
+        )
+
+    def access(self) -> Access:
+        """Who may do what."""
+        return Access(self.token, self.address.host, self.users)
+
+
+def server_context(certificate: str, key: str) -> ssl.SSLContext:
+    """The TLS context of a server. Files that have changed are used from the next connection on.
+
+    Args:
+        certificate: the path of a PEM file.
+        key: the path of a PEM file.
+
+    Raises:
+        ConfigurationError: a file cannot be used.
+    """
+
+    def versions() -> list[tuple[int, int]]:
+        return [(found.st_mtime_ns, found.st_ino) for path in (certificate, key) if (found := _stat(path))]
+
+    read, current = versions(), _loaded(certificate, key)
+
+    def use_current(connection: ssl.SSLObject, *_: object) -> None:
+        nonlocal read, current
+        if (now := versions()) != read:
+            read = now
+            try:
+                current = _loaded(certificate, key)
+                log.info("%s has changed: the web server uses it", certificate)
+            except ConfigurationError as error:
+                log.error("%s has changed and is wrong, so the former one remains: %s", certificate, error)  # noqa: TRY400 - no traceback for users' mistakes
+        connection.context = current
+
+    context = _loaded(certificate, key)
+    context.sni_callback = use_current  # Python calls it for each connection
+    return context
+
+
+def _loaded(certificate: str, key: str) -> ssl.SSLContext:
+    for option, path in (("--web-tls-certificate", certificate), ("--web-tls-key", key)):
+        try:
+            Path(path).read_bytes()
+        except OSError as error:
+            raise ConfigurationError([(option, f"{path} cannot be read: {error.strerror}")]) from None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key, password="")
+    except ssl.SSLError as error:
+        reason = error.reason or str(error)
+        message = f"{certificate} and {key} are no certificate and its key without a password in PEM ({reason})"
+        raise ConfigurationError([("--web-tls-certificate", message)]) from None
+    return context
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return Path(path).stat()
+    except OSError:
+        return None
