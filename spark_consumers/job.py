@@ -26,7 +26,18 @@ from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import SessionOfThread, fit_session, is_small
 from rowtide.spark_consumers.kafka.claim_checks import ClaimCheckSource
 from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_name, table_topics
-from rowtide.spark_consumers.kafka.offsets import Range, Ranges, before, count, ends, new_ranges, require, require_topic
+from rowtide.spark_consumers.kafka.offsets import (
+    LastRecord,
+    Range,
+    Ranges,
+    before,
+    count,
+    ends,
+    new_ranges,
+    require,
+    require_records,
+    require_topic,
+)
 from rowtide.spark_consumers.kafka.source import Message, RecordSource
 from rowtide.spark_consumers.messages.earlier import Earlier, level
 from rowtide.spark_consumers.messages.records import connector_prefix
@@ -259,6 +270,9 @@ class TableJob:
         stored = self.state.load()
         for batch in filter(None, (stored.done, stored.planned)):
             require_topic(self.name.topic, batch.topic_id, self.topic_id)
+        if last := stored.done.last:
+            at = {partition: (record.offset, record.offset + 1) for partition, record in last.items()}
+            require_records(self.name.topic, last, self._last_records(self.bounds, at))
         if self._is_current(stored):
             self._check(stored, self._table(self.spark))
             return
@@ -270,7 +284,7 @@ class TableJob:
             return
         table = self._table(session)
         self._check(stored, table)
-        done = stored.done if self.topic_id is None else replace(stored.done, topic_id=self.topic_id)
+        done = stored.done if self.topic_id is None else replace(stored.done, topic_id=self.topic_id, last={})
         built = done.columns is not None
         step = TableBatch(
             session, table, self.path, self.settings, outcome, self.state.amend, len(bounds), built, done.truncation
@@ -321,9 +335,21 @@ class TableJob:
             topic, partial(self.source.read, step.spark, topic), before(bounds, batch.ranges, batch.offsets)
         )
         done = step.apply(raw, batch, earlier, self._sample(batch))
+        if self.topic_id is None:
+            done = replace(done, last={**batch.last, **self._last_records(bounds, batch.ranges)})
         outcome.add_ranges(batch.ranges)
         self.state.finish(done)
         return done
+
+    def _last_records(self, bounds: Ranges, ranges: Ranges) -> Mapping[int, LastRecord]:
+        """Return the last record of each range, without offsets that the topic does not have."""
+        present = {
+            partition: (max(start, bounds[partition][0]), min(end, bounds[partition][1]))
+            for partition, (start, end) in ranges.items()
+            if partition in bounds
+        }
+        present = {partition: (start, end) for partition, (start, end) in present.items() if start < end}
+        return self.source.last_records(self.name.topic, present) if present else {}
 
     def _sample(self, batch: Batch) -> Iterable[Message] | None:
         """Return some messages of a large batch."""

@@ -15,12 +15,12 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Protocol
 
 from rowtide.spark_consumers.errors import OverlappingRunsError, StateError
 from rowtide.spark_consumers.kafka.naming import join
-from rowtide.spark_consumers.kafka.offsets import Ranges, advanced
+from rowtide.spark_consumers.kafka.offsets import LastRecord, Ranges, advanced
 
 _KEPT_BATCHES = 5
 STEPS_OF_A_BATCH = 1000
@@ -184,6 +184,7 @@ class Batch:
         seen: hashes of the last records without a key, to recognize repetitions.
         plan_id: a new id for every plan.
         topic_id: Kafka's id of the topic; ``None`` if it is not known.
+        last: the last record that was read of each partition, if no id is known.
         names: what the schema history proves about the structures of ``columns`` and of this batch. It is stored before
             a column is renamed, so that a repetition of the batch does the same, whatever the history has then.
     """
@@ -198,6 +199,7 @@ class Batch:
     seen: tuple[int, ...] = ()
     plan_id: str | None = None
     topic_id: str | None = None
+    last: Mapping[int, LastRecord] = field(default_factory=dict)
     names: TableNames | None = None
 
     def next(self, ranges: Ranges) -> "Batch":
@@ -238,6 +240,8 @@ class Batch:
             content["plan"] = self.plan_id
         if self.topic_id is not None:
             content["topic_id"] = self.topic_id
+        if self.last:
+            content["last"] = {str(partition): astuple(record) for partition, record in sorted(self.last.items())}
         if self.names is not None:
             content["names"] = {"of": [dict(found) for found in self.names.of], "newest": self.names.newest}
         return json.dumps(content, ensure_ascii=False)
@@ -265,6 +269,7 @@ class Batch:
             seen=tuple(content.get("seen", ())),
             plan_id=content.get("plan"),
             topic_id=content.get("topic_id"),
+            last={int(partition): LastRecord(*record) for partition, record in content.get("last", {}).items()},
             names=names and TableNames([dict(found) for found in names["of"]], int(names["newest"])),
         )
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.envelope.claim_check import OPENING, ClaimCheck, InvalidClaimCheck
 from rowtide.spark_consumers.errors import ClaimCheckError
-from rowtide.spark_consumers.kafka.offsets import Ranges
+from rowtide.spark_consumers.kafka.offsets import LastRecord, Ranges
 from rowtide.spark_consumers.kafka.source import Message, RecordSource
 
 _IS_CLAIM_CHECK = f"coalesce(startswith(value, X'{OPENING.hex()}'), false)"
@@ -44,6 +44,10 @@ class ClaimCheckSource:
     def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
         """Return the ids of topics."""
         return self.records.topic_ids(topics)
+
+    def last_records(self, topic: str, ranges: Ranges) -> Mapping[int, LastRecord]:
+        """Return the last record of each range, as it is in the topic."""
+        return self.records.last_records(topic, ranges)
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
         """Return the records of the ranges. A value that differs from its hash ends the query.

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
 
 from rowtide.spark_consumers.errors import OffsetsLostError
 
@@ -55,6 +57,43 @@ def require_topic(topic: str, stored: str | None, found: str | None) -> None:
             f"topic {topic} was deleted and made again: its id is {found}, and the stored offsets are those of "
             f"{stored}. The table has rows of the old topic: build it again from the new one (--restart)"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LastRecord:
+    """The last record that was read of a partition. It shows that a topic was made again where brokers have no ids.
+
+    Attributes:
+        offset: of the record.
+        timestamp: Kafka's, in ms since the epoch.
+        digest: of its key and value.
+    """
+
+    offset: int
+    timestamp: int
+    digest: str
+
+    @classmethod
+    def of(cls, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> "LastRecord":
+        """Return the description of a record."""
+        parts = (b"-" if part is None else b"%d:" % len(part) + part for part in (key, value))
+        return cls(offset, timestamp, blake2b(b"".join(parts), digest_size=8).hexdigest())
+
+
+def require_records(topic: str, stored: Mapping[int, LastRecord], found: Mapping[int, LastRecord]) -> None:
+    """Check that the last records that were read are still in the topic.
+
+    One that is missing proves nothing: Kafka deletes old records, and those of a key that has a newer one.
+
+    Raises:
+        OffsetsLostError: another record has the offset: the topic was deleted and made again.
+    """
+    for partition, now in found.items():
+        if now != stored[partition]:
+            raise OffsetsLostError(
+                f"topic {topic} was deleted and made again: partition {partition} has another record at the stored "
+                f"offset {now.offset}. The table has rows of the old topic: build it again from the new one (--restart)"
+            )
 
 
 def require(topic: str, bounds: Ranges, ranges: Ranges) -> None:

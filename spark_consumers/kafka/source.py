@@ -12,7 +12,15 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.errors import KafkaUnreachableError
 from rowtide.spark_consumers.jvm.driver import java_class
-from rowtide.spark_consumers.kafka.offsets import Range, Ranges, assignment, count, ending_offsets, starting_offsets
+from rowtide.spark_consumers.kafka.offsets import (
+    LastRecord,
+    Range,
+    Ranges,
+    assignment,
+    count,
+    ending_offsets,
+    starting_offsets,
+)
 from rowtide.topics.java_regex import compile_java
 
 ANSWER_TIMEOUT_MS = 20_000
@@ -20,6 +28,9 @@ OFFSETS_OF_A_TASK = 20_000
 _POLL_MS = 100
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """What a broker without topic ids says."""
+
+_SEARCHED = (1, 100, 10_000)
+"""How many offsets before the end of a range are searched for its last record, if they are only markers."""
 
 Message = tuple[bytes | None, bytes | None]
 """The key and the value of a record."""
@@ -36,6 +47,9 @@ class RecordSource(Protocol):
 
     def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
         """Return the ids of topics, which differ when a topic is deleted and made again; not all sources have them."""
+
+    def last_records(self, topic: str, ranges: Ranges) -> Mapping[int, LastRecord]:
+        """Return the last record of each range that has one. Sources whose topics cannot be made again have none."""
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
         """Return the columns ``partition`` int, ``offset`` bigint, ``key`` and ``value`` binary."""
@@ -85,6 +99,16 @@ class KafkaSource:
         limit = self.properties.get("default.api.timeout.ms", str(ANSWER_TIMEOUT_MS))
         with _Consumer(self, {"request.timeout.ms": limit}) as consumer:
             return consumer.topic_ids(names)
+
+    def last_records(self, topic: str, ranges: Ranges) -> Mapping[int, LastRecord]:
+        """Return the last record of each range. It ends after 20 seconds, however many ranges are left."""
+        polls = iter(range(ANSWER_TIMEOUT_MS // _POLL_MS))
+        with _Consumer(self) as consumer:
+            found = {
+                partition: consumer.last_record(topic, partition, *range_, polls)
+                for partition, range_ in ranges.items()
+            }
+        return {partition: record for partition, record in found.items() if record is not None}
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
         """Return the records of the ranges."""
@@ -210,18 +234,32 @@ class _Consumer:
 
         Each attempt takes one of ``polls``, which several ranges may share.
         """
+        found = next(self._records(topic, partition, first, end, polls), [])
+        return ((record.key(), record.value()) for record in found)
+
+    def last_record(self, topic: str, partition: int, first: int, end: int, polls: Iterator[int]) -> LastRecord | None:
+        """Return the last record of a range; ``None`` if it has none, or if Kafka is too slow."""
+        starts = dict.fromkeys(max(first, end - offsets) for offsets in _SEARCHED)
+        for start in starts:
+            last = [record for records in self._records(topic, partition, start, end, polls) for record in records[-1:]]
+            if last:
+                return LastRecord.of(last[-1].offset(), last[-1].timestamp(), last[-1].key(), last[-1].value())
+        return None
+
+    def _records(self, topic: str, partition: int, first: int, end: int, polls: Iterator[int]) -> Iterator[list[Any]]:
+        """Yield the Java records of a range, as Kafka's answers have them."""
         place = java_class(self._spark, "org.apache.kafka.common.TopicPartition")(topic, partition)
         places = java_class(self._spark, "java.util.ArrayList")()
         places.add(place)
         self.call("assign", places)
         self.call("seek", place, first)
         wait = java_class(self._spark, "java.time.Duration").ofMillis(_POLL_MS)
-        found: list[Any] = []
         for _ in polls:
-            if found or self.call("position", place) >= end:
+            if self.call("position", place) >= end:
                 break
-            found = list(self.call("poll", wait).records(place))
-        return ((record.key(), record.value()) for record in found if record.offset() < end)
+            found = [record for record in self.call("poll", wait).records(place) if record.offset() < end]
+            if found:
+                yield found
 
     def _unreachable(self, error: Exception) -> KafkaUnreachableError:
         java = getattr(error, "java_exception", None)
@@ -254,6 +292,10 @@ class FrameSource:
 
     def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
         """Return no ids: a DataFrame has none."""
+        return {}
+
+    def last_records(self, topic: str, ranges: Ranges) -> Mapping[int, LastRecord]:
+        """Return none: a DataFrame is no topic that can be made again."""
         return {}
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:

@@ -19,7 +19,7 @@ from rowtide.envelope.protobuf.reader import ProtobufReader, message_indexes
 from rowtide.envelope.transforms.record import Side
 from rowtide.spark_consumers.columns.spark_types import literal
 from rowtide.spark_consumers.errors import RegistryError, SchemaMissingError, UndecodableError
-from rowtide.spark_consumers.kafka.offsets import Ranges
+from rowtide.spark_consumers.kafka.offsets import LastRecord, Ranges
 from rowtide.spark_consumers.kafka.source import Message, RecordSource
 from rowtide.spark_consumers.settings import SchemaOf
 
@@ -67,6 +67,10 @@ class RegisteredSource:
     def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
         """Return the ids of topics."""
         return self._source.topic_ids(topics)
+
+    def last_records(self, topic: str, ranges: Ranges) -> Mapping[int, LastRecord]:
+        """Return the last record of each range, as it is in the topic."""
+        return self._source.last_records(topic, ranges)
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
         """Return the records of the ranges. The schemas that they name are looked up before.

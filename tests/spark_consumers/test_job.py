@@ -450,3 +450,40 @@ def test_a_key_column_that_older_rows_have_no_value_in_stops_the_table(run, rows
     for topic in (emptied, empty):
         assert outcomes[topic.name].error is None
         same_rows(rows_of(str(tmp_path / topic.name)), [{"number": 1, "text": "b"}])
+
+
+def test_a_topic_that_was_made_again_is_noticed_without_topic_ids(spark, frame_of, rows_of, tmp_path) -> None:
+    from rowtide.spark_consumers.job import update_tables
+    from rowtide.spark_consumers.kafka.offsets import LastRecord
+    from rowtide.spark_consumers.kafka.source import FrameSource
+    from rowtide.spark_consumers.settings import Settings
+
+    class OldBroker(FrameSource):
+        """The topics of a broker before Kafka 2.8."""
+
+        def last_records(self, topic, ranges):
+            rows = self.read(spark, topic, ranges).orderBy("offset").collect()
+            return {row.partition: LastRecord.of(row.offset, 1000, row.key, row.value) for row in rows}
+
+    def update(topic: Topic, first: int = 0) -> str | None:
+        kept = [record for record in topic.records if record.offset >= first]
+        settings = Settings(str(tmp_path), str(tmp_path / "_rowtide"))
+        [outcome] = update_tables(spark, OldBroker(frame_of(kept)), settings, ".*")
+        return outcome.error
+
+    def topic(*texts: str) -> Topic:
+        made = Topic("p.d.again", [ID, TEXT], key=["id"])
+        for number, text in enumerate(texts):
+            made.change("c", None, {"id": number, "text": text}, number)
+        return made
+
+    assert update(topic("a", "b")) is None
+    assert update(topic("a", "b")) is None  # nothing new
+    assert update(topic("a", "b", "c")) is None
+    rows = rows_of(str(tmp_path / "p.d.again"))
+    # Its end is the stored offset, or after it: the number alone is valid in both.
+    for again in (topic("a", "b", "x"), topic("a", "b", "x", "y")):
+        assert "topic p.d.again was deleted and made again: partition 0" in str(update(again))
+        assert rows_of(str(tmp_path / "p.d.again")) == rows
+    assert update(topic("a", "b", "c", "d", "e"), first=3) is None  # Kafka has deleted what was read
+    assert {row["text"] for row in rows_of(str(tmp_path / "p.d.again"))} == {"a", "b", "c", "d", "e"}

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from rowtide.spark_consumers.errors import OffsetsLostError
 from rowtide.spark_consumers.kafka.offsets import (
+    LastRecord,
     advanced,
     assignment,
     before,
@@ -13,6 +14,7 @@ from rowtide.spark_consumers.kafka.offsets import (
     ends,
     new_ranges,
     require,
+    require_records,
     require_topic,
     starting_offsets,
 )
@@ -53,6 +55,20 @@ def test_offsets_of_another_topic_with_the_same_name_are_an_error() -> None:
         require_topic("t", stored, found)
     with pytest.raises(OffsetsLostError, match=r"topic t was deleted and made again: its id is b, .* \(--restart\)"):
         require_topic("t", "a", "b")
+
+
+def test_another_record_at_a_stored_offset_is_an_error() -> None:
+    last = LastRecord.of(7, 1000, b"k", b"v")
+    require_records("t", {0: last, 1: last}, {0: last})  # a record that Kafka has deleted proves nothing
+    others = (
+        LastRecord.of(7, 1001, b"k", b"v"),
+        LastRecord.of(7, 1000, b"kv", b""),
+        LastRecord.of(7, 1000, b"k", None),
+        LastRecord.of(7, 1000, None, b"v"),
+    )
+    for other in others:
+        with pytest.raises(OffsetsLostError, match=r"made again: partition 0 has another .* 7\..*\(--restart\)"):
+            require_records("t", {0: last}, {0: other})
 
 
 @pytest.mark.parametrize("bounds", [{0: (3, 10)}, {0: (0, 3)}, {}])

@@ -109,6 +109,22 @@ def test_a_sample_has_the_first_committed_records_of_each_range(kafka, spark) ->
         )
 
 
+def test_the_last_record_of_a_range_is_the_last_committed_one(kafka, spark, monkeypatch) -> None:
+    from rowtide.spark_consumers.kafka import source
+
+    topic = "test-last"
+    create(kafka.bootstrap, topic, 2)
+    last = source.KafkaSource(spark, {"bootstrap.servers": kafka.bootstrap}).last_records
+    found = last(topic, {0: (0, 19), 1: (0, 0)})
+    assert list(found) == [0]
+    assert (found[0].offset, found[0].timestamp > 0) == (13, True)
+    assert last(topic, {0: (13, 14)}) == found
+    assert last(topic, {0: (0, 12)})[0].offset == 4
+    assert last(topic, {0: (5, 12)}) == last(topic, {}) == {}
+    monkeypatch.setattr(source, "_SEARCHED", (1, 2))  # a range that ends in more markers than are searched
+    assert last(topic, {0: (0, 19)}) == {}
+
+
 def test_a_sample_leaves_the_offsets_of_its_group(kafka, spark) -> None:
     from confluent_kafka import Consumer, TopicPartition
 
