@@ -214,15 +214,32 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """What a foreign key references, as its statement says: a later rename of the parent is not followed.
+
+    Attributes:
+        table: the parent.
+        columns: of the parent; ``()`` for its primary key.
+        on_delete, on_update: ``CASCADE``, ``SET NULL``, ``SET DEFAULT``, ``RESTRICT``, ``NO ACTION`` or ``""``.
+    """
+
+    table: TableId
+    columns: tuple[str, ...] = ()
+    on_delete: str = ""
+    on_update: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Constraint:
     """A CHECK, FOREIGN KEY or PERIOD: needed because it can be dropped by name, and because its columns can be renamed.
 
-    ``kind`` is ``check``, ``foreign`` or ``period`` (then ``columns`` are its start and end).
+    ``kind`` is ``check``, ``foreign`` (with its ``reference``) or ``period`` (then ``columns`` are its start and end).
     """
 
     name: str
     kind: str
     columns: tuple[str, ...] = ()
+    reference: Reference | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from rowtide.connector.check.pattern_rules import pattern_findings
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import PROPERTIES, capture, connection, values
 from rowtide.connector.config.catalogue.property import Flavor
-from rowtide.connector.config.choices import LimitAction
+from rowtide.connector.config.choices import CascadedChanges, LimitAction
 from rowtide.connector.config.model import ProtobufConverterConfig
 from rowtide.connector.records.lossy_conversions import (
     ColumnTraits,
@@ -21,7 +21,8 @@ from rowtide.topics.filters import CapturedNames
 from rowtide.topics.naming import TopicNameClashError, TopicNames
 
 _SHOWN = 5
-_CASCADES_LOGGED = (9, 6)
+CASCADES_LOGGED = (9, 6)
+"""The release of MySQL that logs what foreign keys do."""
 
 
 def table_findings(
@@ -100,9 +101,11 @@ def cascade_findings(config: Configuration, facts: ServerFacts) -> Iterator[Find
 
     MySQL makes and logs them above the engine since 9.6 (``innodb_native_foreign_keys``), MariaDB does not.
     """
-    logged = facts.flavor is Flavor.MYSQL and facts.release >= _CASCADES_LOGGED
+    logged = facts.flavor is Flavor.MYSQL and facts.release >= CASCADES_LOGGED
     if logged and not facts.is_on("innodb_native_foreign_keys"):
         return
+    if config.capture.cascaded_changes is CascadedChanges.DERIVE:
+        return  # those that cannot be derived are errors
     captured = {(table.database, table.name) for table in _captured(config, facts.tables or ())}
     lost = [
         f"{one.database}.{one.name} ({' and '.join(one.rules)} of {one.parent})"
@@ -113,8 +116,9 @@ def cascade_findings(config: Configuration, facts: ServerFacts) -> Iterator[Find
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         message = (
             f"the server does not log the rows that foreign keys delete or change, so the topics lack such changes of "
-            f"{', '.join(lost[:_SHOWN])}{more}. Let the application or a trigger change the rows. MySQL logs them "
-            "since 9.6, unless innodb_native_foreign_keys is ON"
+            f"{', '.join(lost[:_SHOWN])}{more}. Let the application or a trigger change the rows, or see "
+            f"{capture.CASCADED_CHANGES.name}; rowtide verify --repair finds what is lost. MySQL logs them since 9.6, "
+            "unless innodb_native_foreign_keys is ON"
         )
         yield Finding(Severity.WARNING, capture.TABLE_INCLUDE.name, message)
 

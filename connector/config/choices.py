@@ -10,6 +10,13 @@ class Values(enum.StrEnum):
     DEBEZIUM = "debezium"
 
 
+class CascadedChanges(enum.StrEnum):
+    """``rowtide.cascaded.changes``, a property of rowtide."""
+
+    IGNORE = "ignore"
+    DERIVE = "derive"
+
+
 class DecimalHandling(enum.StrEnum):
     """``decimal.handling.mode``."""
 

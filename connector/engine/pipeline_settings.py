@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue.values import placeholder_bytes
-from rowtide.connector.config.choices import HeaderConverterClass, SourceStructVersion
+from rowtide.connector.config.choices import CascadedChanges, HeaderConverterClass, SourceStructVersion
 from rowtide.connector.config.model import JsonConverterConfig
 from rowtide.connector.engine.converters import converter, header_converter, json_settings
 from rowtide.connector.engine.reselect_columns import ReselectColumns
@@ -103,6 +103,7 @@ def pipeline_settings(
         exact_values=config.values.exact or form is not None or keeps_tables,
         changes=changes,
         table_events=keeps_tables,
+        derive_cascades=config.capture.cascaded_changes is CascadedChanges.DERIVE and form is None,
         form=form,
     )
     if transforms is None or not config.post_processors:

@@ -90,7 +90,8 @@ def registry_findings(
     if not sides and statement is None:
         return []
     try:
-        tables = _structures(config, list(topics)[:MOST_TABLES])
+        with Session(config.database, mariadb=config.flavor.value == "mariadb") as session:
+            tables = server_queries.structures(session, list(topics)[:MOST_TABLES])
         found = [*_accepted(config, sides, topics, tables)]
         if statement is not None:
             found += _after(config, sides, topics, tables, statement)
@@ -110,16 +111,6 @@ def _sides(config: Configuration) -> Iterator[_Side]:
 
             made: Registering = converter(chosen)  # type: ignore[assignment]  # both classes are
             yield _Side(side, chosen.registry, made, SchemaRegistry(chosen.registry))
-
-
-def _structures(config: Configuration, captured: Sequence[TableId]) -> Tables:
-    """The structures of the captured tables, as the server has them now."""
-    with Session(config.database, mariadb=config.flavor.value == "mariadb") as session:
-        tables = Tables(server_queries.server(session))
-        for table in captured:
-            text = server_queries.create_statement(session, table)
-            tables.apply(QueryEvent(text, database=table.database, sql_mode=0, position=""))
-    return tables
 
 
 def _accepted(

@@ -20,6 +20,7 @@ from rowtide.connector.delivery.kafka.second_writer import SecondWriterWatch, st
 from rowtide.connector.delivery.kafka.writer import Writer
 from rowtide.connector.delivery.offset_store import OffsetStore
 from rowtide.connector.delivery.sinks import RecordSink
+from rowtide.connector.engine.cascade_check import require_derivable
 from rowtide.connector.engine.heartbeat import Heartbeat
 from rowtide.connector.engine.reader import Reader
 from rowtide.connector.engine.start.demanded_position import resume_position
@@ -263,6 +264,7 @@ class ConnectorRun:
         if decision.stream and not self._stop.is_set():
             new_tables = new_tables_at_start(self._config, start, tables, self._captured)
             log_findings((*new_tables.findings, *bool_findings(self._config, tables)))
+            require_derivable(self._config, tables)
             self._streaming(components, tables, new_tables)
 
     def _exclude_second_writer(self, offsets: KafkaOffsetStore) -> None:

@@ -7,9 +7,10 @@ until its structure changes, and those that were used last are kept, also when t
 import logging
 from collections.abc import Callable, Iterator, Mapping, MutableSet
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from rowtide.connector.errors import ProtocolError, RemoteProtocolError, SchemaError
+from rowtide.connector.pipeline.cascades import Cascades
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.structures.lookup import CurrentStructures, RowsPosition, Structures
 from rowtide.connector.protocol.events.classes import Rows
@@ -53,6 +54,20 @@ class CapturedTable:
     source: SourceTemplate
 
 
+class DerivedRows(NamedTuple):
+    """Changes that follow from a row event by a foreign key.
+
+    Attributes:
+        child: their table.
+        event: the changes, as many as in the other event.
+        cause: what has made them.
+    """
+
+    child: CapturedTable
+    event: Rows
+    cause: str
+
+
 class RowObserver(Protocol):
     """Is shown the row events of one table, and what changes tables, for an incremental snapshot."""
 
@@ -91,6 +106,7 @@ class CapturedTables:
     Attributes:
         topics: the owners of topics.
         observer: is shown row events, and which tables change.
+        cascades: what foreign keys do that is not logged, with ``rowtide.cascaded.changes=derive``.
         on_entered: called with a table that was not captured until a statement gave it another name. The swap of an
             online schema change is no such statement: the stream has all rows of its helper table.
     """
@@ -110,6 +126,8 @@ class CapturedTables:
         self._settings = settings
         self._tables = tables
         self._names = CapturedNames(settings.tables, tables.exists)
+        self.cascades = Cascades(tables, self._names) if settings.derive_cascades else None
+        self._children: dict[TableId, CapturedTable] = {}
         self._structures = Structures(settings, tables, clock, current)
         self._codecs = Codecs(settings, self.topics)
         self._found: RecentlyUsed[_Name, CapturedTable] = RecentlyUsed(MAX_COLUMNS)
@@ -170,6 +188,29 @@ class CapturedTables:
             self._problem = error
             return None  # not cached: a later statement may make the table known
 
+    def derived(self, event: Rows, parent: CapturedTable) -> list[DerivedRows]:
+        """The changes that follow from a row event by foreign keys, as row events of other captured tables.
+
+        Raises:
+            SchemaError: they cannot be derived.
+        """
+        found: list[DerivedRows] = []
+        if self.cascades is None:
+            return found
+        for one, structure, rows in self.cascades.derived(event, parent.structure, parent.table):
+            child = self._children.get(one.child.id)
+            if child is None or child.table is not one.child or child.structure != structure:
+                child = self._codec_of(structure, one.child)
+                self._children[one.child.id] = child
+            keyed = {place for place, _ in one.places}
+            if not child.codec.records.key_columns or not keyed.issuperset(child.codec.records.key_columns):
+                raise SchemaError(
+                    f"the deletes of {one.child.id} by {one.cause} cannot be derived: the key of its records is not "
+                    "its primary key (message.key.columns)"
+                )
+            found.append(DerivedRows(child, rows, one.cause))
+        return found
+
     def take_problem(self) -> SchemaError | None:
         """Return why :meth:`find` has skipped rows whose structure is inconsistent, once."""
         problem, self._problem = self._problem, None
@@ -188,10 +229,13 @@ class CapturedTables:
         return self._ignored.get((structure.database, structure.table)) is not None
 
     def _built(self, structure: TableStructure, table: Table) -> CapturedTable:
+        return self._keep((structure.database, structure.table), self._codec_of(structure, table))
+
+    def _codec_of(self, structure: TableStructure, table: Table) -> CapturedTable:
         codec = self._codecs.codec(structure, table)
         settings = self._settings
         source = SourceTemplate(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
-        return self._keep((structure.database, structure.table), CapturedTable(structure, table, codec, source))
+        return CapturedTable(structure, table, codec, source)
 
     def _keep(self, name: "_Name", found: CapturedTable) -> CapturedTable:
         self._unchanged.clear()  # which may have the codecs that are dropped now
@@ -240,6 +284,8 @@ class CapturedTables:
 
     def renamed(self, former: TableId, now: TableId) -> None:
         """Report a table that a statement has renamed."""
+        if self.cascades is not None:
+            self.cascades.renamed(former, now)
         if self.observer is not None:
             self.observer.renamed(former, now)
         if self.on_entered is not None and self._enters((former.database, former.table), (now.database, now.table)):

@@ -455,13 +455,20 @@ class Pipeline:
         captured = self._captured.find(structure, self.progress, self._plain_offset, self._out)
         if captured is None:
             self._left_out = self._captured.take_problem()
+            if self._captured.cascades is not None:
+                self._captured.cascades.refuse_unread(event, structure)
             return None
         if signals is not None:
             self._out += signals.rows(event, captured, skip, self.progress, self._batch_offset, in_xa=self.xa.is_open)
         if skipped:
             return None
-        steps = self._row_writer.write(event, captured, skip)
-        return steps if self.xa.is_open else self._captured.observed(steps, event, captured)
+        derived = self._captured.derived(event, captured)
+        steps = self._row_writer.write(event, captured, skip, derived)
+        if self.xa.is_open:
+            return steps
+        for child, rows, _ in derived:
+            steps = self._captured.observed(steps, rows, child)
+        return self._captured.observed(steps, event, captured)
 
     def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
         size, ts_ms = message_bytes(messages), self.progress.change_micros() // 1000

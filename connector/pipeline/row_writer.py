@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from rowtide.connector.pipeline.captured_tables import CapturedTable
+from rowtide.connector.pipeline.captured_tables import CapturedTable, DerivedRows
+from rowtide.connector.pipeline.cascades import DERIVED_HEADER
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
-from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.batch import Batch, joined
 from rowtide.connector.records.codecs.builder import Codec
 from rowtide.connector.records.codecs.rows import EventContext
 from rowtide.connector.records.offset import SourceOffset
@@ -45,13 +46,16 @@ class RowWriter:
         self._put = put
         self._marker = stream_snapshot_marker(settings.values.json_format, exact=settings.exact_values)
 
-    def write(self, event: Rows, captured: CapturedTable, skip: int) -> Iterator[None] | None:
+    def write(
+        self, event: Rows, captured: CapturedTable, skip: int, derived: Sequence[DerivedRows] = ()
+    ) -> Iterator[None] | None:
         """Write the records of an event.
 
         Args:
             event: the row event.
             captured: its table.
             skip: rows that were written before the start.
+            derived: what follows from its rows. These records are before those of the same rows, and in one batch.
 
         Returns:
             What is left to do, which pauses between two batches; ``None`` if nothing is.
@@ -68,14 +72,38 @@ class RowWriter:
         context = self._context(captured)
         assert context.position is not None
         most = codec.batch_rows(event, total, context.position)
+        children = [(one, one.child.codec.rows(one.event)) for one in derived]
         if total - skip > most:
-            return self._batches(event, codec, rows, skip, context, most)
+            return self._batches(event, codec, rows, skip, context, most, children)
         self._progress.rows(total - 1, total)
-        self._put(codec.batch(event, rows, skip, context, self._offset))
+        self._put_batch(event, codec, rows, skip, context, children)
         return None
 
+    def _put_batch(
+        self, event: Rows, codec: Codec, rows: Sequence[Any], skip: int, context: EventContext, children: "_Children"
+    ) -> None:
+        made = []
+        for one, images in children:
+            child = self._context(one.child)
+            assert child.position is not None
+            child = child._replace(
+                headers=[*child.headers, (DERIVED_HEADER, one.cause.encode())],
+                position=child.position._replace(derived=one.cause),
+            )
+            made.append(one.child.codec.batch(one.event, images[: len(rows)], skip, child, self._offset))
+        made.append(codec.batch(event, rows, skip, context, self._offset))
+        batches = [batch for batch in made if batch is not None]
+        self._put(joined(batches) if batches else None)
+
     def _batches(
-        self, event: Rows, codec: Codec, rows: Sequence[Any], skip: int, context: EventContext, most: int
+        self,
+        event: Rows,
+        codec: Codec,
+        rows: Sequence[Any],
+        skip: int,
+        context: EventContext,
+        most: int,
+        children: "_Children",
     ) -> Iterator[None]:
         """Write at most ``most`` rows in each step."""
         images = 2 if event.kind is RowsKind.UPDATE else 1
@@ -83,7 +111,7 @@ class RowWriter:
         while skip < total:
             stop = min(skip + most, total)
             self._progress.rows(stop - 1, total)
-            self._put(codec.batch(event, rows[: stop * images], skip, context, self._offset))
+            self._put_batch(event, codec, rows[: stop * images], skip, context, children)
             skip = stop
             if skip < total:
                 yield
@@ -101,3 +129,7 @@ class RowWriter:
             partial(monitor.blocks, str(captured.table.id)) if monitor and in_transaction else None,
             progress.source_position(ts_us, now),
         )
+
+
+_Children = Sequence[tuple[DerivedRows, Sequence[Any]]]
+"""What follows from the rows of an event, and its decoded rows."""

@@ -182,6 +182,9 @@ class Statements:
             self._captured.changed(altered, exists=now is not None)
         for former, new in applied.renamed():
             self._captured.renamed(former, new)
+        if self._captured.cascades is not None:
+            for table, _, _ in applied.renamed_columns:
+                self._captured.cascades.column_renamed(table)
         for change in applied.changes:
             if change.kind is ChangeKind.TRUNCATE and change.table_id is not None:
                 self._captured.truncated(change.table_id)

@@ -63,13 +63,14 @@ class Batch(NamedTuple):
 
 
 def joined(batches: Sequence[Batch]) -> Batch:
-    """One batch of the messages that one event has made, with the offset of the last: a commit has all or none."""
+    """One batch of what one event has made, with the offset of the last: a commit has all or none of it."""
     if len(batches) == 1:
         return batches[0]
     pieces = [piece for batch in batches for piece in batch.destinations()]
     messages = [message for piece in pieces for message in piece.messages]
+    changes = [change for piece in pieces for change in piece.changes]
     size, last = sum(piece.size for piece in pieces), batches[-1]
-    return Batch("", -1, messages, last.offset, size, last.ts_ms, pieces=pieces)
+    return Batch("", -1, messages, last.offset, size, last.ts_ms, changes=changes, pieces=pieces)
 
 
 class HistoryEntry(NamedTuple):

@@ -29,6 +29,8 @@ class SourcePosition(NamedTuple):
         snapshot: the snapshot's marker (``first``, ``true``, ``last`` …); ``None`` for changes of the binlog.
         ordinal: for an event without its own position, such as one in a compressed transaction, its number among
             the events that share ``pos``; else 0.
+        derived: what has made a change that the binlog does not have (``rowtide.cascaded.changes=derive``), such as
+            ``ON DELETE CASCADE of shop.orders``; ``None`` for all others.
     """
 
     file: str
@@ -41,6 +43,7 @@ class SourcePosition(NamedTuple):
     read_ns: int
     snapshot: str | None = None
     ordinal: int = 0
+    derived: str | None = None
 
 
 class TransactionOrder(NamedTuple):

@@ -135,6 +135,7 @@ class PipelineSettings:
         changes: rows become :class:`~rowtide.connector.records.change.Change` objects instead of messages.
         table_events: what happens to tables as a whole becomes
             :class:`~rowtide.connector.records.table_events.TableEvent` objects, for sinks that keep tables.
+        derive_cascades: ``rowtide.cascaded.changes=derive``.
         form: what rows and statements become instead of Debezium's messages; ``None`` for these. Heartbeats,
             notifications and the schema history are the same in all forms.
     """
@@ -169,4 +170,5 @@ class PipelineSettings:
     exact_values: bool = True
     changes: bool = False
     table_events: bool = False
+    derive_cascades: bool = False
     form: MessageForm | None = None

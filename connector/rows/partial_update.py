@@ -52,11 +52,12 @@ def expand_images(
     json_columns = [index for index, layout in enumerate(layouts) if layout.type == JSON]
     while reader.remaining():
         at = reader.pos
-        documents = {index: value for index, value in _values(reader, layouts, before) if layouts[index].type == JSON}
+        values = image_values(reader, layouts, before)
+        documents = {index: value for index, value in values if layouts[index].type == JSON}
         out += data[at : reader.pos]
         partial = _partial_columns(reader, json_columns)
         at = reader.pos
-        for index, value in _values(reader, layouts, after):
+        for index, value in image_values(reader, layouts, after):
             if index in partial:
                 document = documents.get(index, None if needs_documents else b"")
                 if document is None:
@@ -83,7 +84,7 @@ def _partial_columns(reader: ByteReader, json_columns: Sequence[int]) -> set[int
     return {index for bit, index in enumerate(json_columns) if bits & 1 << bit}
 
 
-def _values(
+def image_values(
     reader: ByteReader, layouts: Sequence[ColumnLayout], present: Sequence[bool]
 ) -> Iterator[tuple[int, bytes]]:
     """Yield index and bytes of each column of one image that is not NULL; the reader is then after these bytes."""

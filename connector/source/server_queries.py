@@ -1,7 +1,7 @@
 """Edge: queries about the server, its databases, its tables and its binlog."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +12,9 @@ from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.connection import Client
 from rowtide.connector.source.session import Session
+from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Column, TableId
-from rowtide.schema_history.server.query_event import Flavor, Server
+from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 log = logging.getLogger(__name__)
 
@@ -173,6 +174,15 @@ def create_statement(session: Session, table: TableId) -> str:
             f"the structure of table {table} cannot be read: {error.args[-1]}. Grant the user SELECT on it, or leave "
             "other databases out with schema.history.internal.store.only.captured.databases.ddl=true"
         ) from error
+
+
+def structures(session: Session, names: Iterable[TableId]) -> Tables:
+    """The structures of tables, as the server has them now."""
+    found = Tables(server(session))
+    for table in names:
+        text = create_statement(session, table)
+        found.apply(QueryEvent(text, database=table.database, sql_mode=0, position=""))
+    return found
 
 
 def binlog_files(client: Client) -> list[tuple[str, int]]:

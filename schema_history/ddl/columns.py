@@ -12,6 +12,7 @@ from rowtide.schema_history.ddl.statements import (
     ForeignKeyDef,
     Literal,
     Now,
+    ReferenceDef,
 )
 from rowtide.schema_history.ddl.types import parse_type
 from rowtide.schema_history.server.query_event import Flavor
@@ -166,8 +167,7 @@ def _check(c: Cursor) -> Attribute:
 
 
 def _references(c: Cursor) -> Attribute:
-    skip_references(c)
-    return Attribute("REFERENCES", ForeignKeyDef(None, None, ()))
+    return Attribute("REFERENCES", ForeignKeyDef(None, None, (), references(c)))
 
 
 def _versioning(c: Cursor) -> Attribute:
@@ -176,21 +176,40 @@ def _versioning(c: Cursor) -> Attribute:
     return Attribute(f"{kind} SYSTEM VERSIONING")
 
 
-def skip_references(c: Cursor) -> None:
-    """Skip REFERENCES and its clauses."""
+def references(c: Cursor) -> ReferenceDef:
+    """Parse REFERENCES and its clauses."""
     c.expect("REFERENCES")
-    c.table_name()
-    if c.word == "(":
-        c.skip_parentheses()
+    table = c.table_name()
+    columns = _referenced_columns(c) if c.word == "(" else ()
+    actions = {"DELETE": "", "UPDATE": ""}
     while True:
         if c.accept("MATCH"):
             c.advance()
-        elif c.word == "ON" and c.ahead() in ("DELETE", "UPDATE"):
+        elif c.word == "ON" and (event := c.ahead()) in actions:
             c.at += 2
-            if not (c.accept("SET", "NULL") or c.accept("SET", "DEFAULT") or c.accept("NO", "ACTION")):
-                c.accept_one("RESTRICT", "CASCADE") or c.fail("an action")
+            actions[event] = _action(c)
         else:
-            return
+            return ReferenceDef(table, columns, actions["DELETE"], actions["UPDATE"])
+
+
+def _referenced_columns(c: Cursor) -> tuple[str, ...]:
+    c.expect("(")
+    names = []
+    while True:
+        names.append(c.column_name())
+        if c.word == "(":
+            c.skip_parentheses()
+        c.accept_one("ASC", "DESC")
+        if not c.accept(","):
+            c.expect(")")
+            return tuple(names)
+
+
+def _action(c: Cursor) -> str:
+    for words in (("SET", "NULL"), ("SET", "DEFAULT"), ("NO", "ACTION")):
+        if c.accept(*words):
+            return " ".join(words)
+    return c.accept_one("RESTRICT", "CASCADE") or c.fail("an action")
 
 
 _ATTRIBUTES = {

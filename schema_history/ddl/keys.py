@@ -1,6 +1,6 @@
 """Parses indexes and constraints in CREATE TABLE, ALTER TABLE and CREATE INDEX."""
 
-from rowtide.schema_history.ddl.columns import skip_references
+from rowtide.schema_history.ddl.columns import references
 from rowtide.schema_history.ddl.cursor import Cursor
 from rowtide.schema_history.ddl.lexer import OPERATOR, QUOTED, WORD
 from rowtide.schema_history.ddl.statements import CheckDef, ForeignKeyDef, IndexDef, KeyPartDef, PeriodDef
@@ -32,8 +32,7 @@ def parse_key(c: Cursor) -> IndexDef | ForeignKeyDef | CheckDef | PeriodDef:
         if_not_exists = accept_if_not_exists(c) or if_not_exists
         index = None if c.word == "(" else c.name()
         columns = tuple(part.column for part in key_parts(c))
-        skip_references(c)
-        return ForeignKeyDef(name, index, columns, if_not_exists)
+        return ForeignKeyDef(name, index, columns, references(c), if_not_exists)
     if c.accept("CHECK"):
         expression = c.parenthesized().text
         c.accept("NOT", "ENFORCED") or c.accept("ENFORCED")

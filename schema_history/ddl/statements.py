@@ -130,12 +130,22 @@ class IndexDef(NamedTuple):
     hashed: bool = False
 
 
+class ReferenceDef(NamedTuple):
+    """REFERENCES: the parent table, its columns (none: its primary key), and the actions as written (``""``: none)."""
+
+    table: TableName
+    columns: tuple[str, ...] = ()
+    on_delete: str = ""
+    on_update: str = ""
+
+
 class ForeignKeyDef(NamedTuple):
-    """A foreign key: name of the constraint, name of the index, and columns."""
+    """A foreign key: name of the constraint, name of the index, columns, and what it references."""
 
     name: str | None
     index_name: str | None
     columns: tuple[str, ...]
+    reference: ReferenceDef
     if_not_exists: bool = False
 
 

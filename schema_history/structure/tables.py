@@ -11,6 +11,7 @@ from rowtide.schema_history.ddl.statements import (
     ForeignKeyDef,
     IndexDef,
     PeriodDef,
+    ReferenceDef,
     TableOptions,
 )
 from rowtide.schema_history.model import (
@@ -21,6 +22,7 @@ from rowtide.schema_history.model import (
     Extra,
     Index,
     KeyPart,
+    Reference,
     Table,
     TableId,
 )
@@ -91,7 +93,7 @@ def build_table(statement: CreateTable, table_id: TableId, database: Database | 
     charset, collation = charset_and_collation(statement.options, ctx, *inherited)
     columns = [build_column(e, ctx, charset, collation) for e in statement.elements if isinstance(e, ColumnDef)]
     indexes = indexes_of(statement.elements, ctx)
-    constraints = constraints_of(statement.elements, table_id.table)
+    constraints = constraints_of(statement.elements, table_id)
     if not ctx.explicit_timestamp:
         new = {c.name.lower() for c in columns}
         columns = promote_first_timestamp(columns, ctx, new, primary_names(indexes), period_names(constraints))
@@ -151,13 +153,15 @@ def indexes_of_column(column: ColumnDef, ctx: Context) -> list[Index]:
     return indexes
 
 
-def constraints_of(elements: Sequence[Element], table: str, known: Sequence[Constraint] = ()) -> tuple[Constraint, ...]:
+def constraints_of(
+    elements: Sequence[Element], table_id: TableId, known: Sequence[Constraint] = ()
+) -> tuple[Constraint, ...]:
     """The constraints of a list of elements; those without a name get the server's names."""
-    result = list(known)
+    result, table = list(known), table_id.table
     for element in elements:
         if isinstance(element, ForeignKeyDef):
             name = element.name or _next_name(table, "ibfk", result)
-            result.append(Constraint(name, "foreign", element.columns))
+            result.append(Constraint(name, "foreign", element.columns, _reference(element.reference, table_id)))
         elif isinstance(element, CheckDef):
             name = element.name or _next_name(table, "chk", result)
             result.append(Constraint(name, "check"))
@@ -165,12 +169,22 @@ def constraints_of(elements: Sequence[Element], table: str, known: Sequence[Cons
             result.append(Constraint(element.name, "period", (element.start, element.end)))
         elif isinstance(element, ColumnDef):
             for attribute in element.attributes:
-                if attribute.kind == "REFERENCES":
-                    result.append(Constraint(_next_name(table, "ibfk", result), "foreign", (element.name,)))
+                if isinstance(attribute.value, ForeignKeyDef):
+                    name, referenced = (
+                        _next_name(table, "ibfk", result),
+                        _reference(attribute.value.reference, table_id),
+                    )
+                    result.append(Constraint(name, "foreign", (element.name,), referenced))
                 elif attribute.kind == "CHECK" and isinstance(attribute.value, CheckDef):
                     name = attribute.value.name or _next_name(table, "chk", result)
                     result.append(Constraint(name, "check", (element.name,)))
     return tuple(result)
+
+
+def _reference(definition: ReferenceDef, child: TableId) -> Reference:
+    """What a foreign key references. A parent without a database is in that of the child, whatever the session's is."""
+    (database, table), columns, on_delete, on_update = definition
+    return Reference(TableId(database or child.database, table), columns, on_delete, on_update)
 
 
 def _next_name(table: str, kind: str, known: Sequence[Constraint]) -> str:

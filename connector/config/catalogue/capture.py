@@ -1,7 +1,8 @@
 """Properties: captured databases, tables and columns, keys, operations, GTID sources."""
 
-from rowtide.connector.config.catalogue.kinds import boolean, escaped_names, helper_names, names, patterns, text
+from rowtide.connector.config.catalogue.kinds import boolean, choice, escaped_names, helper_names, names, patterns, text
 from rowtide.connector.config.catalogue.property import Family, Property
+from rowtide.connector.config.choices import CascadedChanges
 from rowtide.topics.online_schema_change import WELL_KNOWN_HELPERS
 
 TITLE = "What to capture"
@@ -69,6 +70,15 @@ SKIP_UNCHANGED = Property(
     boolean(),
     False,
     "Publish no record for an update that changes no published column.",
+)
+CASCADED_CHANGES = Property(
+    "rowtide.cascaded.changes",
+    choice(CascadedChanges),
+    CascadedChanges.IGNORE,
+    "What to do about rows that foreign keys delete or change and that the server does not log (MySQL before 9.6, "
+    "MariaDB): ignore, or derive: ON DELETE CASCADE gives deletes with the header `rowtide.derived` where the foreign "
+    "key is the child's primary key; all other such foreign keys are refused. Needs "
+    "`binlog.row.image.minimal.allowed=true`, because derived deletes have the key only.",
 )
 GTID_INCLUDES = Property(
     "gtid.source.includes",

@@ -12,6 +12,7 @@ from rowtide.connector.config.choices import (
     BigintUnsignedHandling,
     BinaryHandling,
     BoolHandling,
+    CascadedChanges,
     ConverterClass,
     DecimalFormat,
     DecimalHandling,
@@ -98,6 +99,7 @@ class CaptureConfig:
     gtid_sources: Selection
     gtid_filter_dml: bool
     gtid_ignore_on_recovery: bool
+    cascaded_changes: CascadedChanges
 
     @property
     def counted_sources(self) -> Selection | None:

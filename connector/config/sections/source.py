@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from rowtide.connector.config.catalogue import capture, connect, connection, running, snapshot, values
 from rowtide.connector.config.catalogue.property import Flavor, Property
-from rowtide.connector.config.choices import FailureHandling, MirrorRead, SslMode
+from rowtide.connector.config.choices import CascadedChanges, FailureHandling, MirrorRead, SslMode
 from rowtide.connector.config.model import (
     CaptureConfig,
     FailureConfig,
@@ -122,6 +122,7 @@ def capture_config(reader: PropertyReader) -> CaptureConfig:
         gtid_sources=_selection(reader, capture.GTID_INCLUDES, capture.GTID_EXCLUDES),
         gtid_filter_dml=reader[capture.GTID_FILTER_DML],
         gtid_ignore_on_recovery=reader[capture.GTID_IGNORE_ON_RECOVERY],
+        cascaded_changes=_cascaded_changes(reader),
     )
 
 
@@ -140,6 +141,17 @@ def _keys(reader: PropertyReader) -> MessageKeys:
     except ValueError as error:
         reader.problem(capture.MESSAGE_KEY_COLUMNS.name, str(error))
         return MessageKeys()
+
+
+def _cascaded_changes(reader: PropertyReader) -> CascadedChanges:
+    chosen, name = reader[capture.CASCADED_CHANGES], capture.CASCADED_CHANGES.name
+    if chosen is CascadedChanges.DERIVE:
+        if not reader[values.MINIMAL_ROW_IMAGES]:
+            allowed = values.MINIMAL_ROW_IMAGES.name
+            reader.problem(name, f"derive needs {allowed}=true: derived deletes have the key only")
+        if reader[connect.SINK].startswith(connect.TABLE_SINKS):
+            reader.problem(name, f"derive is not possible with the sink {reader[connect.SINK]}")
+    return chosen
 
 
 def _skipped(reader: PropertyReader) -> frozenset[str]:

@@ -262,6 +262,8 @@ class ParallelPipeline(Generic[T]):
         structure = event.structure
         if (structure.database, structure.table) in self._settings.tables.always:
             return None  # its rows may be signals
+        if self._captured.cascades is not None and self._captured.cascades.concerns(structure):
+            return None  # changes of other tables follow from its rows
         if self._captured.ignores(structure):
             return FoundTable(structure, None)
         found = self._captured.cached(structure)

@@ -106,7 +106,8 @@ def decoder_processes(
     post_processed = settings.transforms is not None and settings.transforms.processors
     if not number or settings.changes or post_processed:
         return None
-    return DecoderProcesses(number, settings, form, clock)
+    # They get no rows of tables on which foreign keys depend, and do not know all tables.
+    return DecoderProcesses(number, replace(settings, derive_cascades=False), form, clock)
 
 
 @contextlib.contextmanager

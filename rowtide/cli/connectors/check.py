@@ -85,6 +85,7 @@ def check(
       rowtide check shop.properties --ddl "ALTER TABLE orders ADD note TEXT"
     """  # noqa: D301 - Click's mark of a paragraph
     from rowtide.connector.check import Finding, Report, Severity, check, ranked  # noqa: PLC0415 - needs the extra
+    from rowtide.connector.engine.cascade_check import cascade_findings  # noqa: PLC0415
     from rowtide.connector.engine.registry_check import registry_findings  # noqa: PLC0415
     from rowtide.connector.engine.start.position import as_signalled, start_findings  # noqa: PLC0415
     from rowtide.connector.worker.web.address import WebAddress, port_findings  # noqa: PLC0415
@@ -112,6 +113,7 @@ def check(
             differences = [report.exact_differences] if report.exact_differences else []
             found += start_findings(configuration, report.tables, *differences)
             found += registry_findings(configuration, report.tables or (), ddl)
+            found += cascade_findings(configuration, report.tables or ())
         if publishes:
             from rowtide.databus.server.check import server_findings  # noqa: PLC0415 - needs the extra
 
