@@ -1,6 +1,7 @@
 """Edge: queries about the server, its databases, its tables and its binlog."""
 
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -32,6 +33,10 @@ GONE = frozenset({ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR, 1932})
 _ENCRYPTION_HEADER = 512
 _ESTIMATED_AT_ONCE = 100
 _KINDS = frozenset({"BASE TABLE", "SYSTEM VERSIONED", "SEQUENCE"})
+_LITERAL = re.compile(rb"`(?:[^`]|``)*`|'(?:[^'\\]|\\.|'')*'", re.DOTALL)
+"""A name or a text of SHOW CREATE TABLE, without ANSI_QUOTES and NO_BACKSLASH_ESCAPES."""
+_ESCAPED = re.compile(rb"\\(.)|'(')", re.DOTALL)
+_ESCAPES = {b"0": b"\0", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"Z": b"\x1a"}
 
 
 class TableGone(SnapshotError):
@@ -166,7 +171,7 @@ def create_statement(session: Session, table: TableId) -> str:
         SnapshotError: the account may not read it.
     """
     try:
-        return str(session.query(f"SHOW CREATE TABLE {quoted_table(table)}")[0][1])
+        return statement_text(session.client.fetch_bytes(f"SHOW CREATE TABLE {quoted_table(table)}")[0][1])
     except pymysql.MySQLError as error:
         if error.args[0] in GONE:
             raise TableGone(f"table {table} does not exist: {error.args[-1]}") from error
@@ -174,6 +179,29 @@ def create_statement(session: Session, table: TableId) -> str:
             f"the structure of table {table} cannot be read: {error.args[-1]}. Grant the user SELECT on it, or leave "
             "other databases out with schema.history.internal.store.only.captured.databases.ddl=true"
         ) from error
+
+
+def statement_text(statement: bytes) -> str:
+    """A statement of SHOW CREATE TABLE as text.
+
+    MariaDB shows the default of a binary column as it is. What is not UTF-8 becomes a hexadecimal literal, as MySQL
+    shows it: the schema history is text.
+    """
+    try:
+        return statement.decode()
+    except UnicodeDecodeError:
+        return _LITERAL.sub(_as_hexadecimal, statement).decode("utf-8", "surrogateescape")
+
+
+def _as_hexadecimal(found: "re.Match[bytes]") -> bytes:
+    text = found[0]
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        if text.startswith(b"'"):
+            data = _ESCAPED.sub(lambda one: _ESCAPES.get(one[1] or one[2], one[1] or one[2]), text[1:-1])
+            return b" x'%s'" % data.hex().encode()
+    return text
 
 
 def structures(session: Session, names: Iterable[TableId]) -> Tables:
