@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from rowtide.connector.errors import UnsupportedEvent
 from rowtide.schema_history.server.charsets import charset_of, collation_name
+from rowtide.schema_history.server.lacking_codecs import LACKING, characters
 from rowtide.schema_history.server.query_event import Flavor
 
 BINARY = 63
@@ -128,12 +129,7 @@ def _ucs2(data: bytes) -> str:
 # --- single-byte character sets --------------------------------------------------------------------------------------
 
 _SINGLE: Mapping[str, tuple[str, Mapping[int, str]]] = {
-    "armscii8": (
-        "latin_1",
-        {
-            0xA1: "❁§։)(»«—.՝,-՟…՜՛՞ԱաԲբԳգԴդԵեԶզԷէԸըԹթԺժԻիԼլԽխԾծԿկՀհՁձՂղՃճՄմՅյՆնՇշՈոՉչՊպՋջՌռՍսՎվՏտՐրՑցՒւՓփՔքՕօՖֆ’'",
-        },
-    ),
+    **LACKING,
     "ascii": ("ascii", {}),
     "cp1250": ("cp1250", {}),
     "cp1251": ("cp1251", {}),
@@ -142,31 +138,9 @@ _SINGLE: Mapping[str, tuple[str, Mapping[int, str]]] = {
     "cp850": ("cp850", {}),
     "cp852": ("cp852", {}),
     "cp866": ("cp866", {0xFC: "ⁿ²"}),
-    "dec8": (
-        "latin_1",
-        {
-            0xA4: "?", 0xA6: "?", 0xA8: "¤", 0xAC: "????", 0xB4: "?", 0xB8: "?", 0xBE: "?", 0xD0: "?", 0xD7: "Œ",
-            0xDD: "Ÿ?", 0xF0: "?", 0xF7: "œ", 0xFD: "ÿ??",
-        },
-    ),
-    "geostd8": (
-        "cp1252",
-        {
-            0x83: "?", 0x88: "?", 0x8A: "?", 0x8C: "?", 0x8E: "?", 0x98: "???", 0x9C: "?", 0x9E: "??",
-            0xC0: "აბგდევზჱთიკლმნჲოპჟრსტჳუფქღყშჩცძწჭხჴჯჰჵ???????????????????????№??",
-        },
-    ),
     "greek": ("iso8859_7", {0xA1: "ʽʼ", 0xA4: "??", 0xAA: "?"}),
     "hebrew": ("iso8859_8", {0xAF: "‾"}),
     "hp8": ("hp_roman8", {}),
-    "keybcs2": (
-        "cp850",
-        {
-            0x80: "Č", 0x83: "ď", 0x85: "ĎŤčěĚĹÍľĺ", 0x8F: "Á", 0x91: "žŽ", 0x95: "ÓůÚý", 0x9B: "ŠĽÝŘť",
-            0xA4: "ňŇŮÔšřŕŔ", 0xB5: "╡╢╖╕", 0xBD: "╜╛", 0xC6: "╞╟", 0xCF: "╧╨╤╥╙╘╒╓╫╪", 0xDD: "▌▐", 0xE0: "α",
-            0xE2: "ΓπΣσ", 0xE7: "τΦΘΩδ∞φε∩≡", 0xF2: "≥≤⌠⌡", 0xF7: "≈", 0xF9: "∙", 0xFB: "√ⁿ",
-        },
-    ),
     "koi8r": ("koi8_r", {}),
     "koi8u": ("koi8_u", {0x95: "•"}),
     "latin1": ("cp1252", {0x81: "\x81", 0x8D: "\x8d", 0x8F: "\x8f\x90", 0x9D: "\x9d"}),
@@ -175,7 +149,6 @@ _SINGLE: Mapping[str, tuple[str, Mapping[int, str]]] = {
     "latin7": ("iso8859_13", {}),
     "macce": ("mac_latin2", {}),
     "macroman": ("mac_roman", {}),
-    "swe7": ("ascii", {0x40: "É", 0x5B: "ÄÖÅÜ", 0x60: "é", 0x7B: "äöåü?"}),
     "tis620": ("tis_620", {0xA0: "\ufffd", 0xDB: "\ufffd" * 4, 0xFC: "\ufffd" * 4}),
 }  # fmt: skip
 """Python's codec, and the runs of characters that differ on the servers, by the first byte of the run."""
@@ -186,10 +159,7 @@ _CHARACTER_TABLES: dict[Decoder, str] = {}
 
 
 def _single(codec: str, differences: Mapping[int, str]) -> Decoder:
-    table = [bytes([byte]).decode(codec, "replace").replace("\ufffd", "?") for byte in range(256)]
-    for first, run in differences.items():
-        table[first : first + len(run)] = run
-    mapping = "".join(table)
+    mapping = characters(codec, differences)
     decode = codecs.charmap_decode
 
     def text(data: bytes) -> str:

@@ -7,6 +7,7 @@ change.
 import re
 from functools import cache
 
+from rowtide.schema_history.server.lacking_codecs import LACKING
 from rowtide.schema_history.server.query_event import Flavor
 
 _BOTH = """
@@ -123,9 +124,9 @@ swe7:swe7_swedish_ci:1  tis620:tis620_thai_ci:1  ucs2:ucs2_general_ci:2  ujis:uj
 utf16:utf16_general_ci:4  utf16le:utf16le_general_ci:4  utf32:utf32_general_ci:4  utf8mb3:utf8mb3_general_ci:3
 utf8mb4:utf8mb4_0900_ai_ci:4
 """
-# Python's names where they differ, and substitutes for sets that Python lacks (they differ only in rare letters).
+# Python's names where they differ, and the codecs of sets that Python lacks.
 _CODECS = {
-    "armscii8": "latin-1",
+    **{charset: f"rowtide_{charset}" for charset in LACKING},
     "ascii": "ascii",
     "big5": "big5",
     "binary": "latin-1",
@@ -133,17 +134,14 @@ _CODECS = {
     "cp852": "cp852",
     "cp866": "cp866",
     "cp932": "cp932",
-    "dec8": "latin-1",
     "eucjpms": "euc_jp",
     "euckr": "euc_kr",
     "gb18030": "gb18030",
     "gb2312": "gb2312",
     "gbk": "gbk",
-    "geostd8": "latin-1",
     "greek": "iso8859_7",
     "hebrew": "iso8859_8",
     "hp8": "hp_roman8",
-    "keybcs2": "cp852",
     "koi8r": "koi8_r",
     "koi8u": "koi8_u",
     "latin1": "cp1252",
@@ -153,7 +151,6 @@ _CODECS = {
     "macce": "mac_latin2",
     "macroman": "mac_roman",
     "sjis": "shift_jis",
-    "swe7": "ascii",
     "tis620": "tis_620",
     "ucs2": "utf_16_be",
     "ujis": "euc_jp",
