@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.conversion import Column, ConverterSettings
+from rowtide.spark_consumers.columns.metadata import CHANGE_FIELDS, MetadataField, metadata_fields, taken
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import HistoryError, KeyWithoutValuesError, NotAnEnvelopeError, SettingsError
 from rowtide.spark_consumers.formats.base import RowCounts, TableFormat
@@ -35,7 +36,14 @@ from rowtide.spark_consumers.messages.segments import Segment, after, ordered_ve
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, key_version, parse_schema, value_version
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.rows.alterations import key_without_values, possibly_renamed
-from rowtide.spark_consumers.rows.changes import DELETED, BatchSchemas, keyed_changes, keyed_rows, keyless_changes
+from rowtide.spark_consumers.rows.changes import (
+    DELETED,
+    BatchSchemas,
+    keyed_changes,
+    keyed_rows,
+    keyless_changes,
+    with_metadata,
+)
 from rowtide.spark_consumers.rows.evolution import Evolution, evolve
 from rowtide.spark_consumers.rows.last import LastChanges
 from rowtide.spark_consumers.rows.multiset import (
@@ -50,7 +58,7 @@ from rowtide.spark_consumers.rows.multiset import (
 from rowtide.spark_consumers.rows.one_pass import OnePass
 from rowtide.spark_consumers.rows.policy import changes_of, dropped, required, without_ignored
 from rowtide.spark_consumers.rows.renames import NO_RENAMES, proven_names, renamed, table_renames
-from rowtide.spark_consumers.settings import CHANGE_COLUMNS, ChangeKind, Keyless, SchemaChange, Settings
+from rowtide.spark_consumers.settings import CHANGE_COLUMNS, ChangeKind, Keyless, Layout, SchemaChange, Settings
 from rowtide.spark_consumers.state import RENAMES, STRUCTURE, Batch, Commit, TableNames, Truncation
 
 _OPERATIONS = {"r", "c", "u", "d", "t"}
@@ -70,6 +78,7 @@ class TableBatch:
         partitions: number of partitions of the topic.
         built: whether earlier runs have applied records to the table.
         truncation: the newest TRUNCATE that earlier runs have read.
+        layout: what the rows of the table are after earlier runs, see :class:`Batch`.
     """
 
     spark: SparkSession
@@ -81,6 +90,7 @@ class TableBatch:
     partitions: int
     built: bool = False
     truncation: Truncation | None = None
+    layout: str | None = None
 
     def apply(self, raw: DataFrame, batch: Batch, earlier: Earlier, sample: Iterable[Message] | None = None) -> Batch:
         """Apply the records of a batch.
@@ -162,7 +172,7 @@ class TableBatch:
         self.outcome.read += one_pass.counts()
         self.outcome.rows += rows
         self._note(evolution)
-        return replace(_with_structure(batch, schemas), truncation=None)
+        return replace(self._with_structure(batch, schemas), truncation=None)
 
     def _key_version(self, number: int | None, schema: str, converter: ConverterSettings) -> KeyVersion:
         topic = self.outcome.name.topic
@@ -258,7 +268,8 @@ class TableBatch:
             replaces = first and truncated is not None
             change = _Step(self, segment, schemas, batch.commit(step), creates=first and creates, replaces=replaces)
             self.outcome.rows += change.apply(segment.within(records), groups)
-        return replace(_with_structure(done, schemas), seen=(*batch.seen, *seen)[-REPETITION_WINDOW:])
+        done = self._with_structure(done, schemas, is_log=is_log)
+        return replace(done, seen=(*batch.seen, *seen)[-REPETITION_WINDOW:])
 
     def _require_keys(self, schemas: BatchSchemas, groups: Sequence[RecordGroup], batch: Batch) -> None:
         """Require that existing rows have values in the columns of the key."""
@@ -294,6 +305,8 @@ class TableBatch:
         if any(group.op != "t" for group in groups):
             return True
         columns = self.table.columns(self.path)
+        if self.layout is not None:
+            return self.layout == Layout.APPEND and columns is not None
         return columns is not None and set(CHANGE_COLUMNS) <= set(columns)
 
     def _begins_log(self, groups: Sequence[RecordGroup]) -> bool:
@@ -358,8 +371,14 @@ class TableBatch:
             is_log: whether all changes are appended.
         """
         keyless = is_log or any(not key.columns for key in keys.values())
-        extra = CHANGE_COLUMNS if keyless and self.settings.keyless is Keyless.APPEND else ()
+        is_appended = keyless and self.settings.keyless is Keyless.APPEND
+        metadata = metadata_fields(
+            field.name for field in (*(metadata_fields(CHANGE_FIELDS) if is_appended else ()), *self.settings.metadata)
+        )
+        self._refuse_taken(metadata, keys.values(), values)
         before, name = self.table.columns(self.path), str(self.outcome.name)
+        is_known = before is not None or bool(keys or values)
+        extra = tuple((field.column, field.type) for field in metadata) if is_known else ()
         names, unproven = self._names(values, batch)
         last, types, renames = batch.columns, batch.types, NO_RENAMES
         newest = values[-1].columns if values else None
@@ -397,9 +416,24 @@ class TableBatch:
             fixed_types=policy.ignores(ChangeKind.ALTER_COLUMN_TYPE),
             tolerant=policy.behavior is SchemaChange.TRY_EVOLVE,
         )
-        required(name, policy, changes_of(evolution, gone))
-        evolution = without_ignored(name, evolution, policy, key_names, going)
-        return BatchSchemas(evolution, keys, values, last, newest, names)
+        own = {column for column, _ in extra}
+        required(name, policy, changes_of(evolution, gone, own))
+        evolution = without_ignored(name, evolution, policy, key_names, going, own)
+        return BatchSchemas(evolution, keys, values, last, newest, names, metadata)
+
+    def _refuse_taken(
+        self, metadata: Sequence[MetadataField], keys: Iterable[KeyVersion], values: Iterable[ValueVersion]
+    ) -> None:
+        """Refuse metadata whose column MySQL's table has, too."""
+        names = {column.field for key in keys for column in key.columns}
+        names |= {column.field for version in values for column in version.columns}
+        for field in taken(metadata, names):
+            way_out = (
+                "which --keyless append needs: use --keyless apply"
+                if field.name in CHANGE_FIELDS and field not in self.settings.metadata
+                else "which is the column of the metadata, too: leave it out of --metadata"
+            )
+            raise SettingsError(f"table {self.outcome.name} has a column {field.column} in MySQL, {way_out}")
 
     def _names(self, values: Sequence[ValueVersion], batch: Batch) -> tuple[TableNames | None, str | None]:
         """Return the names that the schema history proves, or why it does not.
@@ -429,6 +463,19 @@ class TableBatch:
                 raise
             return None, ""
         return names, ", and neither does the schema history" if names is None else None
+
+    def _with_structure(self, batch: Batch, schemas: BatchSchemas, *, is_log: bool = False) -> Batch:
+        """Return the batch with the columns of the table, and the structure of its newest row, if it has one."""
+        if batch.metadata and (left := {*batch.metadata} - {field.column for field in schemas.metadata}):
+            self.outcome.notes.append(
+                f"{self.outcome.name}: --metadata does not name {', '.join(sorted(left))} any more: null in rows that "
+                f"are written without it"
+            )
+        metadata = tuple(dict.fromkeys((*batch.metadata, *(field.column for field in schemas.metadata))))
+        batch = replace(batch, metadata=metadata, layout=Layout.APPEND if is_log else Layout.ROWS)
+        if not (columns := schemas.newest):
+            return batch
+        return replace(batch, columns=tuple(c.name for c in columns), types=tuple(c.type for c in columns))
 
     def _note(self, evolution: Evolution) -> None:
         self.outcome.renamed += tuple(evolution.renames.names.items())
@@ -472,13 +519,6 @@ def _key_columns(
     return renamed(key.columns, {column.field.lower(): column.name for column in key.columns} | dict(names.of[index]))
 
 
-def _with_structure(batch: Batch, schemas: BatchSchemas) -> Batch:
-    """Return the batch with the structure of its newest row, if it has one."""
-    if not (columns := schemas.newest):
-        return batch
-    return replace(batch, columns=tuple(c.name for c in columns), types=tuple(c.type for c in columns))
-
-
 @dataclass(frozen=True, slots=True)
 class _Step:
     """A segment of a batch with the same key columns, which becomes one commit of the table."""
@@ -510,19 +550,15 @@ class _Step:
         return self.batch.table.upsert(self.batch.path, rows, names, replace=self.replaces, commit=self.commit)
 
     def _append(self, records: DataFrame) -> RowCounts:
-        names = {name for name, _ in CHANGE_COLUMNS}
-        image = "coalesce(after, before)"
-        columns = [
-            f"{image}.{quote(name)} AS {quote(name)}" for name, _ in self.schemas.evolution.after if name not in names
-        ]
-        changes = without_repetitions(keyless_changes(records, self.schemas, truncations=True)).selectExpr(
-            *columns, "op AS __op", "ts_ms AS __source_ts_ms", "at.file AS __source_file", "at.pos AS __source_pos",
-            "at.row AS __source_row",
-        )  # fmt: skip
-        return self._replace_rows(None, changes.select(*(quote(name) for name, _ in self.schemas.evolution.after)))
+        changes = without_repetitions(keyless_changes(records, self.schemas, truncations=True))
+        return self._replace_rows(None, changes.selectExpr(*with_metadata(self.schemas, "coalesce(after, before)")))
 
     def _apply_to_multiset(self, records: DataFrame, *, removes: bool) -> RowCounts:
-        changes = without_repetitions(keyless_changes(records, self.schemas)).persist()
+        changes = without_repetitions(keyless_changes(records, self.schemas))
+        if self.schemas.metadata:
+            row = f"IF(after IS NULL, NULL, struct({', '.join(with_metadata(self.schemas, 'after'))}))"
+            changes = changes.withColumn("after", F.expr(row))
+        changes.persist()
         try:
             if not removes:
                 return self._replace_rows(None, changes.select("after.*"))

@@ -287,8 +287,9 @@ class TableJob:
         done = stored.done if self.topic_id is None else replace(stored.done, topic_id=self.topic_id, last={})
         built = done.columns is not None
         step = TableBatch(
-            session, table, self.path, self.settings, outcome, self.state.amend, len(bounds), built, done.truncation
-        )
+            session, table, self.path, self.settings, outcome, self.state.amend, len(bounds), built, done.truncation,
+            done.layout,
+        )  # fmt: skip
         if stored.planned is not None:
             # The previous run ended between plan and completion: repeat the same ranges under the same number.
             require(self.name.topic, bounds, stored.planned.ranges)

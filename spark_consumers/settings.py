@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from rowtide.spark_consumers.columns.metadata import CHANGE_FIELDS, MetadataField, metadata_fields
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
 
 SchemaOf = Callable[[int | bytes], tuple[str, str]]
@@ -25,6 +26,16 @@ class Keyless(StrEnum):
     """
 
     APPLY = "apply"
+    APPEND = "append"
+
+
+class Layout(StrEnum):
+    """What the rows of a table are.
+
+    ``rows``: those of MySQL's table. ``append``: each change is a row, with the columns of :data:`CHANGE_COLUMNS`.
+    """
+
+    ROWS = "rows"
     APPEND = "append"
 
 
@@ -92,13 +103,7 @@ def is_part(kind: ChangeKind, names: Collection[str]) -> bool:
     return any(f".{name}." in f".{kind}." for name in names)
 
 
-CHANGE_COLUMNS = (
-    ("__op", "string"),
-    ("__source_ts_ms", "bigint"),
-    ("__source_file", "bigint"),
-    ("__source_pos", "bigint"),
-    ("__source_row", "int"),
-)
+CHANGE_COLUMNS = tuple((field.column, field.type) for field in metadata_fields(CHANGE_FIELDS))
 """The additional columns of ``append``: operation, time, number of the binlog file, position and row in it."""
 
 
@@ -124,6 +129,7 @@ class Settings:
             have the headers of records.
         changes: what changes of structure do.
         structures: the schema history, which proves renames of columns; ``None`` adds columns instead.
+        metadata: fields of a row's last record that tables have as columns, besides those of MySQL.
     """
 
     output: str
@@ -142,3 +148,4 @@ class Settings:
     registry: SchemaOf | None = None
     structures: StructuresOf | None = None
     changes: ChangePolicy = ChangePolicy()
+    metadata: Sequence[MetadataField] = ()

@@ -187,6 +187,9 @@ class Batch:
         last: the last record that was read of each partition, if no id is known.
         names: what the schema history proves about the structures of ``columns`` and of this batch. It is stored before
             a column is renamed, so that a repetition of the batch does the same, whatever the history has then.
+        metadata: the columns of the table that hold metadata of records (``--metadata``).
+        layout: what the rows of the table are, :class:`rowtide.spark_consumers.settings.Layout`; ``None`` before the
+            first row, and in the state of older releases.
     """
 
     app_id: str
@@ -201,6 +204,8 @@ class Batch:
     topic_id: str | None = None
     last: Mapping[int, LastRecord] = field(default_factory=dict)
     names: TableNames | None = None
+    metadata: tuple[str, ...] = ()
+    layout: str | None = None
 
     def next(self, ranges: Ranges) -> "Batch":
         """Return the batch that follows and reads these ranges."""
@@ -244,6 +249,10 @@ class Batch:
             content["last"] = {str(partition): astuple(record) for partition, record in sorted(self.last.items())}
         if self.names is not None:
             content["names"] = {"of": [dict(found) for found in self.names.of], "newest": self.names.newest}
+        if self.layout is not None:
+            content["layout"] = self.layout
+        if self.metadata:
+            content["metadata"] = list(self.metadata)
         return json.dumps(content, ensure_ascii=False)
 
     @classmethod
@@ -271,6 +280,8 @@ class Batch:
             topic_id=content.get("topic_id"),
             last={int(partition): LastRecord(*record) for partition, record in content.get("last", {}).items()},
             names=names and TableNames([dict(found) for found in names["of"]], int(names["newest"])),
+            metadata=tuple(content.get("metadata", ())),
+            layout=content.get("layout"),
         )
 
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from rowtide.cli.addresses import SERVERS, URL
 from rowtide.connector.config import ConfigurationError, load, read_properties
 from rowtide.connector.config.catalogue.values import placeholder_bytes
+from rowtide.spark_consumers.columns.metadata import MetadataField, metadata_fields
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
 from rowtide.spark_consumers.errors import SettingsError, TablesError
 from rowtide.spark_consumers.kafka.addresses import require_listener
@@ -89,6 +90,13 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
     default=str(Keyless.APPLY),
     show_default=True,
     help="Tables without a key: apply changes to rows that equal the before image, or append each change as a row.",
+)
+@click.option(
+    "--metadata",
+    multiple=True,
+    metavar="FIELD,...",
+    help="Columns with fields of the last record of each row, such as op,source.ts_ms,gtid, with the names of "
+    "Debezium's add.fields. Repeatable.",
 )
 @click.option(
     "--schema-change",
@@ -357,7 +365,20 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
         table_properties=_pairs("--table-property", options["table_properties"]),
         structures=_structures(options["config"]),
         changes=_changes(options["schema_change"], options["include_changes"], options["exclude_changes"]),
+        metadata=_metadata(options["metadata"]),
     )
+
+
+def _metadata(given: Sequence[str]) -> Sequence[MetadataField]:
+    """Return the fields of records that tables have as columns.
+
+    Raises:
+        SettingsError: a field is unknown.
+    """
+    try:
+        return metadata_fields(name.strip() for names in given for name in names.split(","))
+    except ValueError as error:
+        raise SettingsError(f"--metadata: {error}") from error
 
 
 def _changes(behavior: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> ChangePolicy:

@@ -446,7 +446,7 @@ def spark_lines(result: TableResult, limit: int) -> Iterator[str]:
     for other in result.others:
         yield f"    {other} is not of rowtide tables"
     for column, rows in result.not_compared.items():
-        yield f"    column {column} was not compared in {rows:,} rows whose last record does not tell its value"
+        yield f"    column {column} was not compared in {rows:,} rows: the last record, or the table, lacks its value"
     for one in result.differences[:limit]:
         yield from _spark_difference_lines(one)
     if len(result.differences) > limit:

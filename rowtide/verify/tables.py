@@ -10,6 +10,7 @@ is a fault of the job, or a change by somebody else. Together with the compariso
 table. What it merely has not read yet is not a difference, whatever the load.
 """
 
+import datetime as dt
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Protocol
 
-from rowtide.connector.records.canonical import UNKNOWN
+from rowtide.connector.records.canonical import NULL, UNKNOWN, value_text
 from rowtide.connector.records.change import Change
 from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row
@@ -35,6 +36,12 @@ _ROWS = 2_000
 _REPETITIONS = 100_000
 """The last changes of a table without a key by which repeated ones are recognized."""
 _CHANGE_COLUMNS = ("__op", "__source_ts_ms", "__source_file", "__source_pos", "__source_row")
+_METADATA = (
+    *_CHANGE_COLUMNS, "__source_ts", "__source_gtid", "__source_server_id", "__source_db", "__source_table",
+    "__kafka_partition", "__kafka_offset",
+)  # fmt: skip
+"""The metadata columns that are compared."""
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class StoredTable(Protocol):
@@ -54,7 +61,7 @@ class StoredTable(Protocol):
 
     @property
     def batch(self) -> Any:
-        """The last finished batch: ``offsets`` and ``topic_id``."""
+        """The last finished batch: ``offsets``, ``topic_id``, ``metadata`` and ``layout``."""
 
     def columns(self) -> Columns:
         """Return the names and types of the columns."""
@@ -262,12 +269,12 @@ class TableComparison:
                     self._returned[place.partition, name] = place.offset
             self._names[place.partition] = names
 
-    def _compared_columns(self, *, log: bool = False) -> list[tuple[str, str, str]]:
-        """The columns of the table to read: name in the table, type, and name in the records."""
+    def _compared_columns(self, metadata: Collection[str]) -> list[tuple[str, str, str]]:
+        """The columns of the table to read: name in the table, type, and name in the records or of the metadata."""
         known = {name.lower(): name for name in self._types}
         found = []
         for name, kind in self._stored.columns():
-            own = name if log and name in _CHANGE_COLUMNS else known.pop(name.lower(), None)
+            own = name if name in metadata else known.pop(name.lower(), None)
             if own is None:
                 continue
             if self._texts.compares(own):
@@ -302,7 +309,7 @@ class TableComparison:
         try:
             for found in self._records():
                 self._add(fold, found)
-            columns = self._compared_columns()
+            columns = self._compared_columns(self._metadata)
             missing = [name for name in self._key_names if name not in {own for _, _, own in columns}]
             if missing:
                 result.differences = result.differences or [
@@ -320,6 +327,7 @@ class TableComparison:
             _, result.topic_rows = fold.counts()
             types = {own: kind for _, kind, own in columns}
             self._find(fold, types, folder, chosen=chosen is not None)
+            self._note_metadata(self._metadata)
         finally:
             fold.close()
 
@@ -341,7 +349,20 @@ class TableComparison:
         self._key_names, self._truncated = names, False
         for number, text in enumerate(key):
             self._tags.setdefault(number, set()).add(text[0])
-        fold.add(Record(key, record.key or b"", self._texts.row(change, change.after), found.place))
+        fold.add(Record(key, record.key or b"", self._row(found, change), found.place))
+
+    def _row(self, found: TopicRecord, change: Change) -> Row | None:
+        """The row of the table after a change."""
+        row = self._texts.row(change, change.after)
+        if row is None or not self._metadata:
+            return row
+        texts = _metadata_texts(change, found.place)
+        return {**row, **{name: texts[name] for name in self._metadata}}
+
+    @cached_property
+    def _metadata(self) -> Sequence[str]:
+        """The columns of the table with metadata of a row's last record that the decoded record has."""
+        return [name for name in self._stored.batch.metadata if name in _METADATA and self._texts.compares(name)]
 
     def _table_key(self, row: Row) -> Key:
         """The key of a row of the table, with the types that the records have."""
@@ -409,6 +430,10 @@ class TableComparison:
         found = []
         for name, text in table.items():
             other = topic.get(name)
+            if name in self._metadata and text == NULL != other:  # written before --metadata named the column
+                if note:
+                    self.result.not_compared[name] = self.result.not_compared.get(name, 0) + 1
+                continue
             is_older = last is not None and last.offset < self._returned.get((last.partition, name), 0)
             if other is None or other == UNKNOWN or is_older:
                 if note and name in self._texts.kinds:
@@ -434,7 +459,7 @@ class TableComparison:
                 difference = unlike.get(key)
                 if difference is None:
                     continue
-                fold.add(Record(key, one.record.key or b"", self._texts.row(change, change.after), one.place))
+                fold.add(Record(key, one.record.key or b"", self._row(one, change), one.place))
                 row = fold.state(key).row
                 if row is None or difference.table is None:
                     continue
@@ -448,7 +473,9 @@ class TableComparison:
 
     def _counted(self, folder: Path) -> None:
         """Compare the copies of each row, in the columns that all records have."""
-        log = {name for name, _ in self._stored.columns()} >= {*_CHANGE_COLUMNS}
+        log = self._stored.batch.layout == "append"
+        if self._stored.batch.layout is None:  # the state of an older release
+            log = {name for name, _ in self._stored.columns()} >= {*_CHANGE_COLUMNS}
         names, fold = self._common_names(), CountedFold(folder / "rows.sqlite")
         try:
             self._count(fold, names, log=log)
@@ -498,25 +525,45 @@ class TableComparison:
     def _log_row(self, change: Change, names: set[str]) -> list[tuple[Row, int]]:
         """The row of a table of changes (``--keyless append``)."""
         image = self._texts.row(change, change.after if change.after is not None else change.before) or {}
-        at = change.position
-        digits = at.file[len(at.file.rstrip("0123456789")) :]
-        own = {
-            "__op": f"s{change.op}",
-            "__source_ts_ms": f"i{at.ts_us // 1000}",
-            "__source_file": f"i{int(digits)}" if digits else "-",
-            "__source_pos": f"i{at.pos}",
-            "__source_row": f"i{change.row}",
-        }
-        return [({**{name: image.get(name, "-") for name in names}, **own}, 1)]
+        own = _metadata_texts(change, None)
+        return [({name: image.get(name, NULL) for name in names} | {name: own[name] for name in _CHANGE_COLUMNS}, 1)]
 
     def _add_table(self, fold: CountedFold, names: set[str], *, log: bool) -> None:
-        columns = [one for one in self._compared_columns(log=log) if one[2] in names or one[2] in _CHANGE_COLUMNS]
+        metadata = _CHANGE_COLUMNS if log else ()
+        columns = [one for one in self._compared_columns(metadata) if one[2] in names or one[2] in metadata]
         for name in self._types:
             if name not in names and self._texts.compares(name):
                 self.result.not_compared[name] = self.result.topic_rows
         for row in self._table_rows(columns):
             fold.add({name: row[name] for name in sorted(row)}, 1)
             self.result.table_rows += 1
+        self._note_metadata(metadata)
+
+    def _note_metadata(self, compared: Collection[str]) -> None:
+        for name in self._stored.batch.metadata:
+            if name not in compared and self.result.table_rows:
+                self.result.not_compared[name] = self.result.table_rows
+
+
+def _metadata_texts(change: Change, place: Place | None) -> Row:
+    """The texts of the metadata columns of a change whose values are known. Null columns of the table are not here."""
+    at = change.position
+    digits = at.file[len(at.file.rstrip("0123456789")) :]
+    texts = {
+        "__op": f"s{change.op}",
+        "__source_ts_ms": f"i{at.ts_us // 1000}",
+        "__source_ts": value_text(_EPOCH + dt.timedelta(milliseconds=at.ts_us // 1000)),
+        "__source_file": f"i{int(digits)}" if digits else NULL,
+        "__source_pos": f"i{at.pos}",
+        "__source_row": f"i{change.row}",
+        "__source_gtid": NULL if at.gtid is None else f"s{at.gtid}",
+        "__source_server_id": f"i{at.server_id}",
+        "__source_db": f"s{change.database}",
+        "__source_table": f"s{change.table}",
+    }
+    if place is not None:
+        texts |= {"__kafka_partition": f"i{place.partition}", "__kafka_offset": f"i{place.offset}"}
+    return texts
 
 
 def _is_repeated(change: Change, recent: dict[int, None]) -> bool:

@@ -1,7 +1,7 @@
 """The schemas in a batch of records: a version for each different schema of a key or an envelope."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,12 +110,3 @@ def parse_schema(text: str, topic: str) -> Mapping[str, Any]:
 def wire_struct(columns: Iterable[Column]) -> str:
     """Return the DDL with which ``from_json`` reads a row."""
     return f"STRUCT<{', '.join(f'{quote(column.field)}: {column.wire}' for column in columns)}>"
-
-
-def row_schema(columns: Sequence[Column]) -> str:
-    """Return the DDL with which ``from_json`` reads an envelope's payload."""
-    row = wire_struct(columns)
-    source = (
-        "STRUCT<ts_ms: BIGINT, snapshot: STRING, server_id: BIGINT, gtid: STRING, file: STRING, pos: BIGINT, row: INT>"
-    )
-    return f"STRUCT<before: {row}, after: {row}, source: {source}>"

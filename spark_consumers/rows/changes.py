@@ -10,20 +10,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.conversion import Column
+from rowtide.spark_consumers.columns.metadata import FILE_NUMBER, MetadataField, wire_fields
 from rowtide.spark_consumers.columns.spark_types import literal, quote
 from rowtide.spark_consumers.columns.unavailable import is_unavailable
 from rowtide.spark_consumers.messages.records import UNEXPECTED, KeyId, RecordGroup
 from rowtide.spark_consumers.messages.schemaless import FIELD_NAMES
-from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, row_schema, wire_struct
+from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, wire_struct
 from rowtide.spark_consumers.rows.evolution import Evolution, Image, convert, row_expression
 from rowtide.spark_consumers.state import TableNames
 
 DELETED = "_rowtide_deleted"
 """The column that marks rows to delete. Only their key has values."""
 
-FILE_NUMBER = "CAST(regexp_extract({source}.file, '([0-9]+)$', 1) AS bigint)"
 _AT = "struct<file:bigint,pos:bigint,row:int>"
 _STRICT = "map('mode', 'FAILFAST')"
+_SOURCE = {"ts_ms": "bigint", "server_id": "bigint", "gtid": "string", "file": "string", "pos": "bigint", "row": "int"}
 _SOURCE_POSITION = "STRUCT<file: STRING, pos: BIGINT, row: INT>"
 _IS_SNAPSHOT = "op = 'r'"
 _MAY_BE_UNAVAILABLE = {"STRING", "BINARY"}
@@ -41,6 +42,7 @@ class BatchSchemas:
         last_known: the columns of the newest row of earlier batches, with their names in the table.
         newest: the columns of the newest row of this batch, ``None`` if an earlier batch has read a newer one.
         names: what the schema history proves, ``None`` if columns have their names in messages.
+        metadata: the fields of records that the table has as columns.
     """
 
     evolution: Evolution
@@ -49,6 +51,16 @@ class BatchSchemas:
     last_known: Sequence[str] | None = None
     newest: Sequence[Column] | None = None
     names: TableNames | None = None
+    metadata: Sequence[MetadataField] = ()
+
+    @property
+    def metadata_values(self) -> dict[str, str]:
+        """SQL of the metadata by column, from an envelope ``e`` and the columns of its record."""
+        return {field.column: field.sql for field in self.metadata}
+
+    def envelope(self, row: str) -> str:
+        """Return the DDL with which ``from_json`` reads the row after a change, and the metadata."""
+        return f"STRUCT<after: {row}{wire_fields(self.metadata)}>"
 
     def key_types(self, key: KeyVersion) -> dict[str, str]:
         """Return the types of the key's columns in the table, by their names in the key."""
@@ -122,7 +134,9 @@ def changed_rows(messages: DataFrame, schemas: BatchSchemas, key: KeyVersion, pl
         placeholder: of values that the binlog did not have.
     """
     [version] = schemas.values
-    row = row_expression(schemas.evolution, [version], 0, Image("after", _IS_SNAPSHOT), _key_values(schemas, key))
+    given = _key_values(schemas, key) | schemas.metadata_values
+    row = row_expression(schemas.evolution, [version], 0, Image("after", _IS_SNAPSHOT), given)
+    envelope = f"STRUCT<after: {wire_struct(version.columns)}, op: STRING{wire_fields(schemas.metadata)}>"
     lacking = [
         is_unavailable(f"{struct}.{quote(column.field)}", column.wire, placeholder)
         for struct, columns in (("k", key.columns), ("e.after", version.columns))
@@ -136,7 +150,7 @@ def changed_rows(messages: DataFrame, schemas: BatchSchemas, key: KeyVersion, pl
     )
     return (
         messages.select("partition", "offset", F.expr("value IS NULL").alias("tombstone"), _key_fields(key),
-                        _from_json("value", f"STRUCT<after: {wire_struct(version.columns)}, op: STRING>").alias("e"))
+                        _from_json("value", envelope).alias("e"))
         .selectExpr("*", f"CASE WHEN {unavailable} THEN CAST({UNEXPECTED} AS string) "
                          f"WHEN NOT tombstone THEN coalesce(e.op, CAST({UNEXPECTED} AS string)) END AS op")
         .selectExpr("partition", "offset", "op", f"{deleted} AS {DELETED}", f"{row} AS row")
@@ -158,10 +172,11 @@ def _key_values(schemas: BatchSchemas, key: KeyVersion) -> dict[str, str]:
 def _written(records: DataFrame, schemas: BatchSchemas, key: KeyVersion, index: int) -> DataFrame:
     version = schemas.values[index]
     image = Image("after", _IS_SNAPSHOT)
-    row = row_expression(schemas.evolution, schemas.values, index, image, _key_values(schemas, key))
+    given = _key_values(schemas, key) | schemas.metadata_values
+    row = row_expression(schemas.evolution, schemas.values, index, image, given)
     return (
         records.select("partition", "offset", "op", _key_fields(key),
-                       _from_json("value", f"STRUCT<after: {wire_struct(version.columns)}>").alias("e"),
+                       _from_json("value", schemas.envelope(wire_struct(version.columns))).alias("e"),
                        *_field_names(version))
         .selectExpr(f"{row} AS row")
         .selectExpr("row.*", f"false AS {DELETED}")
@@ -179,7 +194,11 @@ def _deleted(records: DataFrame, schemas: BatchSchemas, key: KeyVersion) -> Data
 
 
 def keyless_changes(records: DataFrame, schemas: BatchSchemas, *, truncations: bool = False) -> DataFrame:
-    """Return ``partition``, ``offset``, ``at``, ``op``, ``ts_ms``, ``server_id``, ``gtid``, ``before``, ``after``."""
+    """Return ``op``, ``at``, ``ts_ms``, ``server_id``, ``gtid``, ``before``, ``after`` and ``metadata``.
+
+    The images have the table's columns, of which those of the metadata are null.
+    """
+    metadata = _metadata_struct(schemas.metadata)
     parts = []
     for index, version in enumerate(schemas.values):
         old, new = (
@@ -189,9 +208,9 @@ def keyless_changes(records: DataFrame, schemas: BatchSchemas, *, truncations: b
         parts.append(
             records.where(_has(version) + " AND key IS NULL AND value IS NOT NULL")
             .where("true" if truncations else "op <> 't'")
-            .select("partition", "offset", "op", _from_json("value", row_schema(version.columns)).alias("e"),
+            .select("partition", "offset", "op", _from_json("value", _change(version, schemas.metadata)).alias("e"),
                     *_field_names(version))
-            .selectExpr("partition", "offset", f"{_position('e.source')} AS at", "op", "e.source.ts_ms AS ts_ms",
+            .selectExpr(f"{_position('e.source')} AS at", "op", "e.source.ts_ms AS ts_ms", f"{metadata} AS metadata",
                         "e.source.server_id AS server_id", "e.source.gtid AS gtid",
                         f"IF(e.before IS NULL, NULL, {old}) AS before", f"IF(e.after IS NULL, NULL, {new}) AS after")
         )  # fmt: skip
@@ -201,10 +220,29 @@ def keyless_changes(records: DataFrame, schemas: BatchSchemas, *, truncations: b
 def _no_changes(records: DataFrame, schemas: BatchSchemas) -> DataFrame:
     """Return an empty frame, for a batch of truncations only."""
     row = f"struct<{','.join(f'{quote(name)}:{kind}' for name, kind in schemas.evolution.after)}>"
-    kinds = {"at": _AT, "op": "string", "ts_ms": "bigint", "server_id": "bigint", "gtid": "string", "before": row,
-             "after": row}  # fmt: skip
-    nulls = [f"CAST(NULL AS {kind}) AS {name}" for name, kind in kinds.items()]
-    return records.limit(0).selectExpr("partition", "offset", *nulls)
+    metadata = f"struct<{','.join(f'{field.column}:{field.type}' for field in schemas.metadata) or '_:int'}>"
+    kinds = {"at": _AT, "op": "string", "ts_ms": "bigint", "metadata": metadata, "server_id": "bigint",
+             "gtid": "string", "before": row, "after": row}  # fmt: skip
+    return records.limit(0).selectExpr(*(f"CAST(NULL AS {kind}) AS {name}" for name, kind in kinds.items()))
+
+
+def with_metadata(schemas: BatchSchemas, image: str) -> list[str]:
+    """Return SQL of the columns of a row: an image of :func:`keyless_changes` with the metadata of its record."""
+    own = {field.column for field in schemas.metadata}
+    return [
+        f"{'metadata' if name in own else image}.{quote(name)} AS {quote(name)}" for name, _ in schemas.evolution.after
+    ]
+
+
+def _metadata_struct(metadata: Sequence[MetadataField]) -> str:
+    parts = [f"{literal(field.column)}, CAST({field.sql} AS {field.type})" for field in metadata]
+    return f"named_struct({', '.join(parts) or literal('_') + ', 0'})"
+
+
+def _change(version: ValueVersion, metadata: Sequence[MetadataField]) -> str:
+    """Return the DDL with which ``from_json`` reads a change with both images."""
+    row, source = wire_struct(version.columns), [(f"source.{name}", kind) for name, kind in _SOURCE.items()]
+    return f"STRUCT<before: {row}, after: {row}{wire_fields(metadata, source)}>"
 
 
 def _position(source: str) -> str:

@@ -137,9 +137,9 @@ def _counts(changes: DataFrame, existing: DataFrame | None, normalized: str) -> 
 
 
 def _match_normalized(counts: DataFrame) -> DataFrame:
-    """Match the remaining old images with rows that equal them when they are normalized, one after the other."""
+    """Match the remaining old images with rows that equal them when they are normalized: those of the table first."""
     same = Window.partitionBy("normalized")
-    before = same.orderBy(CONTENT).rowsBetween(Window.unboundedPreceding, -1)
+    before = same.orderBy(F.desc("existing"), CONTENT).rowsBetween(Window.unboundedPreceding, -1)
     free = F.expr("added + existing - matched")
     open_images = F.sum(F.expr("removed - matched")).over(same)
     share = F.greatest(F.lit(0), F.least(free, open_images - F.coalesce(F.sum(free).over(before), F.lit(0))))

@@ -24,20 +24,31 @@ def required(table: str, policy: ChangePolicy, changes: Collection[tuple[ChangeK
         raise SchemaChangeError(table, ", ".join(f"{kind} ({what})" for kind, what in refused), refused[0][0])
 
 
-def changes_of(evolution: Evolution, gone: Collection[str]) -> list[tuple[ChangeKind, str]]:
-    """Return the changes of an existing table's columns; ``gone`` are those that MySQL has dropped."""
+def changes_of(evolution: Evolution, gone: Collection[str], own: Collection[str] = ()) -> list[tuple[ChangeKind, str]]:
+    """Return the changes of an existing table's columns.
+
+    Args:
+        evolution: of the table.
+        gone: the columns that MySQL has dropped.
+        own: the columns that MySQL does not have, such as metadata.
+    """
     if evolution.before is None:
         return []
     return [
         *((ChangeKind.RENAME_COLUMN, f"{old} to {new}") for old, new in evolution.renames.names.items()),
-        *((ChangeKind.ADD_COLUMN, f"{name} {kind}") for name, kind in evolution.added),
+        *((ChangeKind.ADD_COLUMN, f"{name} {kind}") for name, kind in evolution.added if name not in own),
         *((ChangeKind.ALTER_COLUMN_TYPE, f"{name} {old} to {new}") for name, old, new in evolution.widened),
         *((ChangeKind.DROP_COLUMN, name) for name in gone),
     ]
 
 
 def without_ignored(
-    table: str, evolution: Evolution, policy: ChangePolicy, keys: Collection[str], gone: Collection[str]
+    table: str,
+    evolution: Evolution,
+    policy: ChangePolicy,
+    keys: Collection[str],
+    gone: Collection[str],
+    own: Collection[str] = (),
 ) -> Evolution:
     """Return the evolution without new columns that the table must not get, and without dropped ones.
 
@@ -47,13 +58,14 @@ def without_ignored(
         policy: of the run.
         keys: the columns of keys, in lower case.
         gone: the columns that are dropped, in lower case.
+        own: the columns that MySQL does not have, such as metadata.
 
     Raises:
         SchemaChangeError: the key needs a column that would be ignored.
     """
     ignored: list[str] = []
     if policy.ignores(ChangeKind.ADD_COLUMN):
-        ignored = [name for name, _ in evolution.added]
+        ignored = [name for name, _ in evolution.added if name not in own]
         if needed := [name for name in ignored if name.lower() in keys]:
             raise SchemaChangeError(table, f"{ChangeKind.ADD_COLUMN} ({needed[0]}, a column of the key)", None)
         evolution = replace(evolution, fills={})

@@ -26,6 +26,7 @@ def run(*arguments: str) -> tuple[int, str]:
         (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--kafka-property", "x"], "x: expected NAME=VALUE"),
         (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--spark-conf", "x"], "x: expected NAME=VALUE"),
         (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--table-property", "x"], "x: expected NAME=VALUE"),
+        (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--metadata", "op, lsn"], "'lsn' is unknown; there are"),
     ],
 )
 def test_a_missing_or_wrong_option_is_reported_before_spark_starts(arguments: list[str], what: str) -> None:
@@ -105,7 +106,7 @@ def options(file: Path | None = None, **given: object) -> dict[str, object]:
         "kafka_properties": (),
         "output": "/nowhere", "state": None, "table_format": "delta", "keyless": "apply", "max_records": None,
         "numeric_decimals": False, "schemas": None, "unavailable_placeholder": None, "parallel": 2,
-        "claim_checks": None, "catalog": None, "table_properties": (),
+        "claim_checks": None, "catalog": None, "table_properties": (), "metadata": (),
         "schema_change": "evolve", "include_changes": (), "exclude_changes": (),
     }  # fmt: skip
     return {**usual, **given}

@@ -22,11 +22,13 @@ from rowtide.connector.config.files.documents import flattened
 from rowtide.connector.config.files.properties_file import parse_properties
 from rowtide.connector.config.sections.property_reader import family_of
 from rowtide.connector.worker.status import STATES
-from rowtide.spark_consumers.settings import CHANGE_COLUMNS
+from rowtide.spark_consumers.columns.metadata import FIELD_NAMES as METADATA
+from rowtide.spark_consumers.columns.metadata import metadata_fields
 from tests.support.pages import PAGES, TEXTS, blocks, table
 from tests.support.source_tree import ROOT
 
 FIELDS = {
+    *METADATA,
     "source.version", "source.snapshot", "source.gtid", "source.file", "rowtide.writer", "rowtide.testing",
     "header.h.value", "header.h.schema", "value.after.price", "value.before.id", "topic.expression",
     "group.min.session.timeout.ms", "rowtide.audit",
@@ -157,8 +159,8 @@ def test_every_state_is_in_the_table() -> None:
     assert sorted(named) == sorted(STATES)
 
 
-def test_every_column_of_appended_changes_is_named() -> None:
-    assert set(re.findall(r"`(__\w+)`", PAGES["spark"])) == {name for name, _ in CHANGE_COLUMNS}
+def test_every_column_of_metadata_is_named() -> None:
+    assert set(re.findall(r"`(__\w+)`", PAGES["spark"])) == {field.column for field in metadata_fields(METADATA)}
 
 
 def test_the_library_page_names_the_whole_interface() -> None:

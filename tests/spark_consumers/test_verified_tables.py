@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from rowtide.cli import main
 from tests.support.processes.worker_process import Worker, WorkerConfig
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from rowtide_stack import Database, Kafka
 
 pytestmark = [pytest.mark.servers, pytest.mark.spark]
@@ -43,6 +44,7 @@ VALUES = (
     """(3, x'ffffffff', 3.14159274, 1.7976931348623157e308, 99999999.99, 9999999999.0000000001, 1, 1, b'1111111111111',
     NULL, NULL, NULL, '838:59:59', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)""",
 )
+METADATA = ("--metadata", "op,ts,file,pos,gtid,kafka.offset")
 LOOSE = "SET SESSION sql_mode = '', time_zone = '+00:00'"
 
 
@@ -72,6 +74,19 @@ def found(document: dict[str, Any]) -> set[tuple[str, str, str, str]]:
         for name, table in spark_tables(document).items()
         for one in table["differences"]
     }
+
+
+@contextmanager
+def replaced(table: Path, rows: DataFrame) -> Iterator[None]:
+    """A Parquet table with other rows while the context is open."""
+    made, kept = table.with_name("made"), table.with_name("kept")
+    rows.write.parquet(str(made))
+    shutil.copy(table / "_rowtide.json", made)
+    table.rename(kept)
+    made.rename(table)
+    yield
+    shutil.rmtree(table)
+    kept.rename(table)
 
 
 class Damages:
@@ -261,29 +276,34 @@ def test_parquet_and_appended_changes_are_compared(
     with Worker(config).streaming() as worker:
         database.execute("INSERT INTO visits VALUES (1, 'a'), (1, 'a'), (2, NULL)", "UPDATE visits SET n = n + 1")
         assert report(config, output)[0] == 2
-        update(config, output, "--format", "parquet")
-        update(config, log, "--keyless", "append")
+        update(config, output, "--format", "parquet", *METADATA)
+        update(config, log, "--keyless", "append", *METADATA)
         for folder in (output, log):
             status, document = report(config, folder)
             assert status == 0, json.dumps(document)
         assert spark_tables(document)["visits"]["table_rows"] == 6
+        assert spark_tables(document)["visits"]["not_compared"].keys() == {
+            "__source_gtid",
+            "__source_ts",
+            "__kafka_offset",
+        }
         # A table gets what its topic lacked by the records of the repair.
         database.execute(
             "SET sql_log_bin = 0", "DELETE FROM orders WHERE id = 5", "UPDATE orders SET n = -1 WHERE id = 6"
         )
         status, document = report(config, output, "--repair", "--web", f"http://127.0.0.1:{worker.port}")
         assert (status, spark_tables(document)["orders"]["behind"]) == (0, 3), "read, deleted, and a tombstone"
-        update(config, output, "--format", "parquet")
+        update(config, output, "--format", "parquet", *METADATA)
         status, document = report(config, output)
         assert (status, spark_tables(document)["orders"]["table_rows"]) == (0, ROWS - 1)
         assert spark.read.parquet(str(output / database.name / "orders")).where("n = -1").count() == 1
         database.execute("ALTER TABLE orders RENAME COLUMN n TO number", "INSERT INTO orders VALUES (900, 9)")
         database.execute("ALTER TABLE visits CHANGE note remark TEXT AFTER n", "INSERT INTO visits VALUES (9, 'new')")
         report(config, log)  # waits until the topics have all of this
-        update(config, output, "--format", "parquet")
-        update(config, log, "--keyless", "append")
+        update(config, output, "--format", "parquet", *METADATA)
+        update(config, log, "--keyless", "append", *METADATA)
         rows = spark.read.parquet(str(output / database.name / "orders"))
-        assert rows.columns == ["id", "number"]
+        assert rows.columns[:2] == ["id", "number"]
         assert rows.where("number IS NOT NULL").count() == ROWS
         changes = spark.read.format("delta").load(str(log / database.name / "visits"))
         assert changes.columns[:2] == ["n", "remark"]
@@ -295,6 +315,11 @@ def test_parquet_and_appended_changes_are_compared(
         status, document = report(config, log)
         assert (status, found(document)) == (1, {("visits", "lost", "2", "")})
         damaged = output / database.name / "orders"
+        rows = spark.read.parquet(str(damaged))
+        moved = rows.selectExpr("* EXCEPT (__source_pos)", "IF(id = 4, 4L, __source_pos) AS __source_pos")
+        with replaced(damaged, moved.select(*rows.columns)):
+            status, document = report(config, output)
+            assert (status, found(document)) == (1, {("orders", "stale", "4", "__source_pos")})
         rows = spark.read.parquet(str(damaged)).where("id <> 3").localCheckpoint()
         rows.write.mode("append").parquet(str(damaged))
         status, document = report(config, output)
