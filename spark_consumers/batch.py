@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import count, pairwise
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -13,7 +13,14 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rowtide.spark_consumers.columns.conversion import Column, ConverterSettings
 from rowtide.spark_consumers.columns.metadata import CHANGE_FIELDS, MetadataField, metadata_fields, taken
 from rowtide.spark_consumers.columns.spark_types import quote
-from rowtide.spark_consumers.errors import HistoryError, KeyWithoutValuesError, NotAnEnvelopeError, SettingsError
+from rowtide.spark_consumers.errors import (
+    HistoryError,
+    KeylessError,
+    KeyWithoutValuesError,
+    LayoutError,
+    NotAnEnvelopeError,
+    SettingsError,
+)
 from rowtide.spark_consumers.formats.base import RowCounts, TableFormat
 from rowtide.spark_consumers.jvm.session import uncompiled
 from rowtide.spark_consumers.kafka.offsets import Ranges
@@ -58,7 +65,15 @@ from rowtide.spark_consumers.rows.multiset import (
 from rowtide.spark_consumers.rows.one_pass import OnePass
 from rowtide.spark_consumers.rows.policy import changes_of, dropped, required, without_ignored
 from rowtide.spark_consumers.rows.renames import NO_RENAMES, proven_names, renamed, table_renames
-from rowtide.spark_consumers.settings import CHANGE_COLUMNS, ChangeKind, Keyless, Layout, SchemaChange, Settings
+from rowtide.spark_consumers.settings import (
+    CHANGE_COLUMNS,
+    DELETION,
+    ChangeKind,
+    Keyless,
+    Layout,
+    SchemaChange,
+    Settings,
+)
 from rowtide.spark_consumers.state import RENAMES, STRUCTURE, Batch, Commit, TableNames, Truncation
 
 _OPERATIONS = {"r", "c", "u", "d", "t"}
@@ -107,7 +122,8 @@ class TableBatch:
         known = known_schemas(sample or ())
         with uncompiled(self.spark) if sample is not None else nullcontext():
             again = earlier.following(batch.ranges) if self.partitions > 1 else {}
-        if known.is_single and not again and (applied := self._apply_in_one_pass(raw, known, batch)) is not None:
+        in_one_pass = known.is_single and not again and self.settings.layout is Layout.ROWS
+        if in_one_pass and (applied := self._apply_in_one_pass(raw, known, batch)) is not None:
             return applied
         split = split_messages(raw, known).persist()
         try:
@@ -152,6 +168,7 @@ class TableBatch:
             return None
         schemas = self._evolve(keys, values, {}, batch)
         evolution = schemas.evolution
+        self._require_layout(Layout.ROWS, evolution, batch)
         creates = evolution.before is None
         changes_table = not creates and (evolution.added or evolution.widened or evolution.fills)
         names = [name for key in schemas.keys.values() for name in key.names]
@@ -227,10 +244,13 @@ class TableBatch:
             more.unpersist()
 
     def _apply(self, records: DataFrame, groups: Sequence[RecordGroup], batch: Batch) -> Batch:
-        is_log = self._is_log(groups)
+        is_log, is_soft = self._is_log(groups), self.settings.layout is Layout.SOFT_DELETE
         truncated = None if is_log else truncations(groups, records)
         known = batch.truncation if self.partitions > 1 and not is_log else None
+        preceding: DataFrame | None = None
         if truncated is not None and (known is None or truncated.newest > known):
+            if is_soft:
+                preceding = truncated.records_before(records, alone=self.partitions == 1)
             records = truncated.records_after(records, alone=self.partitions == 1)
         elif known is not None:
             truncated, records = None, after(records, known)
@@ -238,12 +258,14 @@ class TableBatch:
             keyless = (group for group in groups if group.op == "r" and group.key_id == (None, None))
             self.outcome.reread += sum(group.count for group in keyless)
         seen: tuple[int, ...] = ()
-        schemas = self._schemas(records, groups, batch, is_log=is_log)
+        structured = records if preceding is None else preceding.unionAll(records)
+        schemas = self._schemas(structured, groups, batch, is_log=is_log)
+        self._require_layout(Layout.APPEND if is_log else self.settings.layout, schemas.evolution, batch)
         streamed = {"c", "u", "d", "t"} if is_log else {"c", "u", "d"}
-        if any(group.key_id == (None, None) and group.op in streamed for group in groups):
-            seen = record_hashes(records, truncations=is_log)
+        if any((is_log or group.key_id == (None, None)) and group.op in streamed for group in groups):
+            seen = record_hashes(records, log=is_log)
             if truncated is None:  # it has removed the rows of earlier records, so they count when they are repeated
-                records = without_earlier(records, batch.seen, truncations=is_log)
+                records = without_earlier(records, batch.seen, log=is_log)
                 if batch.seen and schemas.differ_from(batch.columns):
                     # Repeated records from before an ALTER TABLE would add its columns again and reset their values.
                     groups = remaining_groups(groups, records, self.settings.unavailable_placeholder)
@@ -262,14 +284,47 @@ class TableBatch:
         if not creates:
             self.table.evolve(self.path, schemas.evolution, batch.commit(STRUCTURE))
         self._note(schemas.evolution)
-        parts = segments(groups, records, lambda group: schemas.keys[group.key_id].names) or [Segment(())]
-        for step, segment in enumerate(parts, start=1):
-            first = step == 1
-            replaces = first and truncated is not None
-            change = _Step(self, segment, schemas, batch.commit(step), creates=first and creates, replaces=replaces)
-            self.outcome.rows += change.apply(segment.within(records), groups)
+        steps = count(1)
+
+        def apply(records: DataFrame, *, replaces: bool) -> None:
+            nonlocal creates
+            parts = [Segment(())]
+            if not is_log:
+                parts = segments(groups, records, lambda group: schemas.keys[group.key_id].names) or parts
+            for segment in parts:
+                change = _Step(
+                    self, segment, schemas, batch.commit(next(steps)), creates=creates, replaces=replaces, is_log=is_log
+                )
+                creates = replaces = False
+                self.outcome.rows += change.apply(segment.within(records), groups)
+
+        if preceding is not None:
+            apply(preceding, replaces=False)
+            self.outcome.rows += self._mark_all(schemas, batch.commit(next(steps)))
+        apply(records, replaces=truncated is not None and preceding is None)
         done = self._with_structure(done, schemas, is_log=is_log)
         return replace(done, seen=(*batch.seen, *seen)[-REPETITION_WINDOW:])
+
+    def _mark_all(self, schemas: BatchSchemas, commit: Commit) -> RowCounts:
+        """Mark all rows as deleted, in one step."""
+        rows = self.table.read(self.path)
+        marked = rows.selectExpr(*("true AS " + quote(n) if n == DELETION[0] else quote(n) for n in rows.columns))
+        columns = [quote(name) for name, _ in schemas.evolution.after]
+        counts = self.table.replace_rows(self.path, None, marked.select(*columns), replace=True, commit=commit)
+        return RowCounts(deleted=counts.inserted)
+
+    def _require_layout(self, wanted: Layout, evolution: Evolution, batch: Batch) -> None:
+        """Require that the rows of a table that exists are what this run would write.
+
+        Raises:
+            LayoutError: they are not.
+        """
+        if evolution.before is None:
+            return
+        is_log = batch.layout is None and set(CHANGE_COLUMNS) <= set(evolution.before)
+        stored = batch.layout or (Layout.APPEND if is_log else Layout.ROWS)
+        if stored != wanted:
+            raise LayoutError(str(self.outcome.name), stored, wanted)
 
     def _require_keys(self, schemas: BatchSchemas, groups: Sequence[RecordGroup], batch: Batch) -> None:
         """Require that existing rows have values in the columns of the key."""
@@ -299,6 +354,8 @@ class TableBatch:
 
         TRUNCATEs have no key, whether the table has one or not. Only the columns of the table tell if they are alone.
         """
+        if self.settings.layout is Layout.APPEND:
+            return True
         keyed = any(group.key_schema or group.key_fields for group in groups)
         if self.settings.keyless is not Keyless.APPEND or keyed:
             return False
@@ -370,15 +427,19 @@ class TableBatch:
             batch: the planned batch.
             is_log: whether all changes are appended.
         """
-        keyless = is_log or any(not key.columns for key in keys.values())
-        is_appended = keyless and self.settings.keyless is Keyless.APPEND
-        metadata = metadata_fields(
-            field.name for field in (*(metadata_fields(CHANGE_FIELDS) if is_appended else ()), *self.settings.metadata)
-        )
+        is_soft = self.settings.layout is Layout.SOFT_DELETE and not is_log
+        if any(not key.columns for key in keys.values()) and not is_log:
+            if is_soft:
+                raise KeylessError(str(self.outcome.name), "it has no key, by which --soft-delete finds a deleted row")
+            if self.settings.keyless is Keyless.APPEND:
+                raise KeylessError(str(self.outcome.name), "only a part of its records has a key (--keyless append)")
+        changes = metadata_fields(CHANGE_FIELDS) if is_log else ()
+        metadata = metadata_fields(field.name for field in (*changes, *self.settings.metadata))
         self._refuse_taken(metadata, keys.values(), values)
         before, name = self.table.columns(self.path), str(self.outcome.name)
         is_known = before is not None or bool(keys or values)
         extra = tuple((field.column, field.type) for field in metadata) if is_known else ()
+        extra = (DELETION, *extra) if is_known and is_soft else extra
         names, unproven = self._names(values, batch)
         last, types, renames = batch.columns, batch.types, NO_RENAMES
         newest = values[-1].columns if values else None
@@ -419,7 +480,7 @@ class TableBatch:
         own = {column for column, _ in extra}
         required(name, policy, changes_of(evolution, gone, own))
         evolution = without_ignored(name, evolution, policy, key_names, going, own)
-        return BatchSchemas(evolution, keys, values, last, newest, names, metadata)
+        return BatchSchemas(evolution, keys, values, last, newest, names, metadata, soft=is_soft)
 
     def _refuse_taken(
         self, metadata: Sequence[MetadataField], keys: Iterable[KeyVersion], values: Iterable[ValueVersion]
@@ -429,11 +490,16 @@ class TableBatch:
         names |= {column.field for version in values for column in version.columns}
         for field in taken(metadata, names):
             way_out = (
-                "which --keyless append needs: use --keyless apply"
+                "which a log of changes needs (--append, --keyless append): use neither"
                 if field.name in CHANGE_FIELDS and field not in self.settings.metadata
                 else "which is the column of the metadata, too: leave it out of --metadata"
             )
             raise SettingsError(f"table {self.outcome.name} has a column {field.column} in MySQL, {way_out}")
+        if self.settings.layout is Layout.SOFT_DELETE and DELETION[0] in {name.lower() for name in names}:
+            raise SettingsError(
+                f"table {self.outcome.name} has a column {DELETION[0]} in MySQL, which --soft-delete needs: leave the "
+                f"topic out with --topics"
+            )
 
     def _names(self, values: Sequence[ValueVersion], batch: Batch) -> tuple[TableNames | None, str | None]:
         """Return the names that the schema history proves, or why it does not.
@@ -472,7 +538,7 @@ class TableBatch:
                 f"are written without it"
             )
         metadata = tuple(dict.fromkeys((*batch.metadata, *(field.column for field in schemas.metadata))))
-        batch = replace(batch, metadata=metadata, layout=Layout.APPEND if is_log else Layout.ROWS)
+        batch = replace(batch, metadata=metadata, layout=Layout.APPEND if is_log else self.settings.layout)
         if not (columns := schemas.newest):
             return batch
         return replace(batch, columns=tuple(c.name for c in columns), types=tuple(c.type for c in columns))
@@ -529,17 +595,18 @@ class _Step:
     commit: Commit
     creates: bool
     replaces: bool
+    is_log: bool = False
 
     def apply(self, records: DataFrame, groups: Sequence[RecordGroup]) -> RowCounts:
         if self.segment.key_names:
             return self._by_key(records, groups)
-        if self.batch.settings.keyless is Keyless.APPEND:
+        if self.is_log:
             return self._append(records)
         return self._apply_to_multiset(records, removes=any(group.op in {"u", "d"} for group in groups))
 
     def _by_key(self, records: DataFrame, groups: Sequence[RecordGroup]) -> RowCounts:
         names = self.segment.key_names
-        with LastChanges(keyed_changes(records, self.schemas, names)) as last:
+        with LastChanges(keyed_changes(records, self.schemas, names), soft=self.schemas.soft) as last:
             return self.write(keyed_rows(last.within(records), self.schemas, names, groups))
 
     def write(self, rows: DataFrame) -> RowCounts:
@@ -550,7 +617,7 @@ class _Step:
         return self.batch.table.upsert(self.batch.path, rows, names, replace=self.replaces, commit=self.commit)
 
     def _append(self, records: DataFrame) -> RowCounts:
-        changes = without_repetitions(keyless_changes(records, self.schemas, truncations=True))
+        changes = without_repetitions(keyless_changes(records, self.schemas, log=True))
         return self._replace_rows(None, changes.selectExpr(*with_metadata(self.schemas, "coalesce(after, before)")))
 
     def _apply_to_multiset(self, records: DataFrame, *, removes: bool) -> RowCounts:

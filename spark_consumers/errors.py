@@ -79,6 +79,33 @@ class SchemaChangeError(TablesError):
         )
 
 
+class LayoutError(StateError):
+    """The rows of a table are not what this run would write."""
+
+    def __init__(self, table: str, stored: str, wanted: str) -> None:
+        super().__init__(
+            f"table {table} was built {_LAYOUTS[stored]}, and this run is {_LAYOUTS[wanted]}. The table is as it was: "
+            f"run the command as before, choose another --output, or build the table again with --restart {table}"
+        )
+
+
+_LAYOUTS = {
+    "rows": "without --append and --soft-delete",
+    "append": "with --append, or --keyless append for a table without a key",
+    "soft-delete": "with --soft-delete",
+}
+
+
+class KeylessError(StateError):
+    """A table has no key, which its layout needs, or only a part of its records has one."""
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(
+            f"table {table}: {reason}. The table is as it was: use --append, which keeps the changes of all tables as "
+            f"rows, or leave the topic out with --topics"
+        )
+
+
 class NotAnEnvelopeError(TablesError):
     """The records of a topic are not change events of a table."""
 

@@ -33,10 +33,12 @@ class Layout(StrEnum):
     """What the rows of a table are.
 
     ``rows``: those of MySQL's table. ``append``: each change is a row, with the columns of :data:`CHANGE_COLUMNS`.
+    ``soft-delete``: those of MySQL's table, and the deleted ones, which :data:`DELETION` marks.
     """
 
     ROWS = "rows"
     APPEND = "append"
+    SOFT_DELETE = "soft-delete"
 
 
 class SchemaChange(StrEnum):
@@ -105,6 +107,8 @@ def is_part(kind: ChangeKind, names: Collection[str]) -> bool:
 
 CHANGE_COLUMNS = tuple((field.column, field.type) for field in metadata_fields(CHANGE_FIELDS))
 """The additional columns of ``append``: operation, time, number of the binlog file, position and row in it."""
+DELETION = ("__deleted", "boolean")
+"""The additional column of ``soft-delete``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,7 @@ class Settings:
         state: directory of the stored offsets.
         prefix: the connector's ``topic.prefix``, which table names do not include.
         format: name of a :class:`rowtide.spark_consumers.formats.TableFormat`.
+        layout: what the rows of tables are; tables without a key may have another one, see ``keyless``.
         keyless: see :class:`Keyless`.
         max_records: limit of the records of one partition in a batch; ``None`` reads all in one batch.
         numeric_decimals: ``decimal.format=NUMERIC`` of the connector's JsonConverter.
@@ -136,6 +141,7 @@ class Settings:
     state: str
     prefix: str | None = None
     format: str = "delta"
+    layout: Layout = Layout.ROWS
     keyless: Keyless = Keyless.APPLY
     max_records: int | None = None
     numeric_decimals: bool = False

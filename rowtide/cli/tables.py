@@ -26,6 +26,7 @@ from rowtide.spark_consumers.settings import (
     ChangeKind,
     ChangePolicy,
     Keyless,
+    Layout,
     SchemaChange,
     Settings,
     StructuresOf,
@@ -90,6 +91,16 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
     default=str(Keyless.APPLY),
     show_default=True,
     help="Tables without a key: apply changes to rows that equal the before image, or append each change as a row.",
+)
+@click.option(
+    "--append",
+    is_flag=True,
+    help="Append each change of every table as a row, with its operation, time and place in the binlog.",
+)
+@click.option(
+    "--soft-delete",
+    is_flag=True,
+    help="Keep deleted rows, with __deleted = true. Tables without a key cannot have it: see --keyless append.",
 )
 @click.option(
     "--metadata",
@@ -366,7 +377,19 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
         structures=_structures(options["config"]),
         changes=_changes(options["schema_change"], options["include_changes"], options["exclude_changes"]),
         metadata=_metadata(options["metadata"]),
+        layout=_layout(append=options["append"], soft_delete=options["soft_delete"]),
     )
+
+
+def _layout(*, append: bool, soft_delete: bool) -> Layout:
+    """Return what the rows of tables are.
+
+    Raises:
+        SettingsError: options contradict each other.
+    """
+    if append and soft_delete:
+        raise SettingsError("--append and --soft-delete: choose one of them")
+    return Layout.APPEND if append else Layout.SOFT_DELETE if soft_delete else Layout.ROWS
 
 
 def _metadata(given: Sequence[str]) -> Sequence[MetadataField]:

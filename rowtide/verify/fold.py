@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from rowtide.connector.records.canonical import UNKNOWN
+from rowtide.connector.records.canonical import UNKNOWN, value_text
 from rowtide.verify.positions import Place
 
 Row = Mapping[str, str]
@@ -186,6 +186,12 @@ class KeyedFold:
             self._watched[key].append(self._state(self._pending[key]))
         if len(self._pending) >= _BATCH:
             self._write()
+
+    def is_live(self, raw: bytes, mark: str) -> bool:
+        """Whether the key with these bytes has a row whose column ``mark`` does not say that it is deleted."""
+        key = self._raw_key(blake2b(raw, digest_size=16).digest())
+        row = None if key is None else self.state(tuple(json.loads(key))).row
+        return row is not None and row[mark] != value_text(True)
 
     def truncate(self, place: Place) -> None:
         """Delete all rows, as a record of the topic says."""

@@ -41,6 +41,7 @@ _METADATA = (
     "__kafka_partition", "__kafka_offset",
 )  # fmt: skip
 """The metadata columns that are compared."""
+_DELETED = "__deleted"
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -194,12 +195,16 @@ class TableComparison:
         result.offsets = stored.batch.offsets
         lacking = self._refuse_offsets()
         with TemporaryDirectory(dir=folder) as made:
-            if self._texts.key_names:
+            if self._stored.batch.layout not in (None, "rows", "append", "soft-delete"):
+                raise Undecided(f"tables of layout {self._stored.batch.layout} cannot be compared")
+            if self._texts.key_names and self._stored.batch.layout != "append":
                 self._keyed(Path(made), chosen)
             elif chosen is None:
                 self._counted(Path(made))
             else:
-                raise Undecided("a table without a key can only be compared as a whole: omit --where and --sample")
+                raise Undecided(
+                    "a table without a key, or of changes, can only be compared as a whole: omit --where and --sample"
+                )
         if stored.is_replaced():
             raise Undecided(f"{stored.path} was written anew while it was read: run the command again")
         if lacking and any(one.kind == "extra" for one in result.differences):
@@ -309,7 +314,7 @@ class TableComparison:
         try:
             for found in self._records():
                 self._add(fold, found)
-            columns = self._compared_columns(self._metadata)
+            columns = self._compared_columns([*self._metadata, *([_DELETED] if self._is_soft else [])])
             missing = [name for name in self._key_names if name not in {own for _, _, own in columns}]
             if missing:
                 result.differences = result.differences or [
@@ -334,9 +339,16 @@ class TableComparison:
     def _add(self, fold: KeyedFold, found: TopicRecord) -> None:
         record, change = found.record, found.change
         if change is None:
-            if record.key is not None:
+            if record.key is not None and not self._is_soft:
                 fold.add(Record(None, record.key, None, found.place))
+            elif record.key is not None and fold.is_live(record.key, _DELETED):
+                raise Undecided(
+                    f"topic {found.topic} has a tombstone without a deletion at partition {found.place.partition}, "
+                    f"offset {found.place.offset}: which values the deleted row has is not known"
+                )
             return
+        if change.op == "t" and self._is_soft:
+            raise Undecided(f"topic {found.topic} has a record of TRUNCATE, which marks rows without records of them")
         if change.op == "t":
             fold.truncate(found.place)
             return
@@ -353,11 +365,20 @@ class TableComparison:
 
     def _row(self, found: TopicRecord, change: Change) -> Row | None:
         """The row of the table after a change."""
-        row = self._texts.row(change, change.after)
-        if row is None or not self._metadata:
+        is_deletion = self._is_soft and change.op == "d"
+        row = self._texts.row(change, change.before if is_deletion else change.after)
+        if row is None and is_deletion:
+            raise Undecided(f"a record of topic {change.topic} does not have the row before its deletion")
+        if row is None:
             return row
         texts = _metadata_texts(change, found.place)
-        return {**row, **{name: texts[name] for name in self._metadata}}
+        own = {name: texts[name] for name in self._metadata}
+        return {**row, **own, **({_DELETED: value_text(is_deletion)} if self._is_soft else {})}
+
+    @property
+    def _is_soft(self) -> bool:
+        """Whether the table keeps deleted rows."""
+        return bool(self._stored.batch.layout == "soft-delete")
 
     @cached_property
     def _metadata(self) -> Sequence[str]:
@@ -507,7 +528,7 @@ class TableComparison:
                 fold.clear()
                 result.topic_rows = 0
                 continue
-            if change.key is not None:
+            if change.key is not None and not log:
                 raise Undecided(f"records of topic {found.topic} have a key, but the table has none")
             if change.op != "r" and _is_repeated(change, recent):
                 continue

@@ -143,7 +143,9 @@ class DeltaFormat(DirectoryFormat):
         try:
             ranges = key_ranges(cached, keys) if not replace and self.size(path) >= LARGE_TABLE else []
             with configured(self.spark, _CACHED_SOURCE):
-                return self._merge(path, upsert(_table(path), cached, keys, ranges), cached, replace, commit)
+                return self._merge(
+                    path, upsert(_table(path), cached, keys, ranges, soft=self._is_soft), cached, replace, commit
+                )
         finally:
             cached.unpersist()
 

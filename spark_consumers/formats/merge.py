@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.rows.changes import DELETED
+from rowtide.spark_consumers.settings import DELETION
 
 LARGE_TABLE = 64 << 20
 """Bytes of a table. In a smaller one, skipping files takes longer than it saves."""
@@ -19,7 +20,7 @@ _INTEGER_LITERALS = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 """Suffixes of SQL literals. A column is compared with its files' ranges only if it needs no cast."""
 
 
-def upsert(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[str]) -> str:
+def upsert(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[str], *, soft: bool) -> str:
     """Return the merge of rows with :data:`DELETED` by key.
 
     Args:
@@ -27,12 +28,14 @@ def upsert(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[st
         rows: of :data:`SOURCE`.
         keys: the key's columns. They may be null if they come from ``message.key.columns``.
         ranges: from :func:`key_ranges`.
+        soft: whether deleted rows stay, and are marked.
     """
+    deletion = f"UPDATE SET t.{DELETION[0]} = true" if soft else "DELETE"
     names = [quote(name) for name in rows.columns if name != DELETED]
     same_key = " AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys)
     return (
         f"MERGE INTO {table} t USING {SOURCE} s ON {' AND '.join([same_key, *ranges])} "
-        f"WHEN MATCHED AND s.{DELETED} THEN DELETE "
+        f"WHEN MATCHED AND s.{DELETED} THEN {deletion} "
         f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
         f"WHEN NOT MATCHED AND NOT s.{DELETED} {_insert(names)}"
     )

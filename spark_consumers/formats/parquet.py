@@ -17,6 +17,7 @@ from rowtide.spark_consumers.kafka.naming import join
 from rowtide.spark_consumers.rows.changes import DELETED
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.rows.renames import Renames
+from rowtide.spark_consumers.settings import DELETION
 from rowtide.spark_consumers.state import Commit
 
 COMMIT_FILE = "_rowtide.json"
@@ -77,6 +78,11 @@ class ParquetFormat(DirectoryFormat):
         known = rows.alias("s").join(old.alias("t"), same_key, "left_semi")
         deleted = known.where(DELETED).count()
         new = rows.where(f"NOT {DELETED}")
+        if self._is_soft:
+            gone = old.alias("t").join(rows.where(DELETED).alias("s"), same_key, "left_semi").select(*names)
+            marked = gone.selectExpr(*("true AS " + name if name == quote(DELETION[0]) else name for name in names))
+            new = new.select(*names).unionAll(marked)
+            deleted = 0
         others = old.alias("t").join(rows.alias("s"), same_key, "left_anti").select(*names)
         inserted = new.count() - (met - deleted)
         removed = others.count() if replace else 0

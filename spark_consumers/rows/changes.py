@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import product
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -17,6 +18,7 @@ from rowtide.spark_consumers.messages.records import UNEXPECTED, KeyId, RecordGr
 from rowtide.spark_consumers.messages.schemaless import FIELD_NAMES
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, wire_struct
 from rowtide.spark_consumers.rows.evolution import Evolution, Image, convert, row_expression
+from rowtide.spark_consumers.settings import DELETION
 from rowtide.spark_consumers.state import TableNames
 
 DELETED = "_rowtide_deleted"
@@ -43,6 +45,7 @@ class BatchSchemas:
         newest: the columns of the newest row of this batch, ``None`` if an earlier batch has read a newer one.
         names: what the schema history proves, ``None`` if columns have their names in messages.
         metadata: the fields of records that the table has as columns.
+        soft: whether deleted rows stay, and are marked.
     """
 
     evolution: Evolution
@@ -52,15 +55,12 @@ class BatchSchemas:
     newest: Sequence[Column] | None = None
     names: TableNames | None = None
     metadata: Sequence[MetadataField] = ()
+    soft: bool = False
 
     @property
     def metadata_values(self) -> dict[str, str]:
         """SQL of the metadata by column, from an envelope ``e`` and the columns of its record."""
         return {field.column: field.sql for field in self.metadata}
-
-    def envelope(self, row: str) -> str:
-        """Return the DDL with which ``from_json`` reads the row after a change, and the metadata."""
-        return f"STRUCT<after: {row}{wire_fields(self.metadata)}>"
 
     def key_types(self, key: KeyVersion) -> dict[str, str]:
         """Return the types of the key's columns in the table, by their names in the key."""
@@ -78,7 +78,7 @@ class BatchSchemas:
 
 
 def keyed_changes(records: DataFrame, schemas: BatchSchemas, key_names: Sequence[str]) -> DataFrame:
-    """Return the columns ``partition``, ``offset``, ``at`` (binlog position, null for a tombstone) and ``key``.
+    """Return the columns ``partition``, ``offset``, ``op``, ``at`` (binlog position, null for a tombstone) and ``key``.
 
     The key of a record identifies its row.
     """
@@ -89,7 +89,7 @@ def keyed_changes(records: DataFrame, schemas: BatchSchemas, key_names: Sequence
             _with_key(records, key)
             .select("partition", "offset", "op", _key_fields(key),
                     _from_json("value", source).alias("e"))
-            .selectExpr("partition", "offset", f"IF(op IS NULL, NULL, {_position('e.source')}) AS at",
+            .selectExpr("partition", "offset", "op", f"IF(op IS NULL, NULL, {_position('e.source')}) AS at",
                         f"{_key_struct(_key_values(schemas, key), key.columns)} AS key")
             for key in schemas.keys_of(key_names)
         ),
@@ -111,13 +111,16 @@ def keyed_rows(
     for key in schemas.keys_of(key_names):
         mine = _with_key(records, key)
         kinds = [group for group in groups if group.key_version == key.id]
-        if any(group.tombstone or group.op == "d" for group in kinds):
-            parts.append(_deleted(mine.where("value IS NULL OR op = 'd'"), schemas, key))
-        written = {group.value_version for group in kinds if not group.tombstone and group.op not in {"d", "t"}}
-        for index, version in enumerate(schemas.values):
-            if version.id in written:
-                there = mine.where(_has(version) + " AND value IS NOT NULL AND op NOT IN ('d', 't')")
-                parts.append(_written(there, schemas, key, index))
+        if any(group.tombstone or (group.op == "d" and not schemas.soft) for group in kinds):
+            gone = "value IS NULL" if schemas.soft else "value IS NULL OR op = 'd'"
+            parts.append(_deleted(mine.where(gone), schemas, key))
+        for image, others in (("after", {"d", "t"}), *([("before", {"r", "c", "u", "t"})] if schemas.soft else [])):
+            written = {group.value_version for group in kinds if not group.tombstone and group.op not in others}
+            left_out = ", ".join(literal(op) for op in sorted(others))
+            for index, version in enumerate(schemas.values):
+                if version.id in written:
+                    there = mine.where(f"{_has(version)} AND value IS NOT NULL AND op NOT IN ({left_out})")
+                    parts.append(_written(there, schemas, key, index, image))
     return reduce(DataFrame.unionAll, parts)
 
 
@@ -169,17 +172,20 @@ def _key_values(schemas: BatchSchemas, key: KeyVersion) -> dict[str, str]:
     }
 
 
-def _written(records: DataFrame, schemas: BatchSchemas, key: KeyVersion, index: int) -> DataFrame:
-    version = schemas.values[index]
-    image = Image("after", _IS_SNAPSHOT)
+def _written(records: DataFrame, schemas: BatchSchemas, key: KeyVersion, index: int, image: str) -> DataFrame:
+    """Return rows with the image after a change, or, if deleted rows stay, before a deletion."""
+    version, is_last = schemas.values[index], image == "before"
     given = _key_values(schemas, key) | schemas.metadata_values
-    row = row_expression(schemas.evolution, schemas.values, index, image, given)
+    if schemas.soft:
+        given[DELETION[0]] = "true" if is_last else "false"
+    row = row_expression(schemas.evolution, schemas.values, index, Image(image, _IS_SNAPSHOT), given)
+    envelope = f"STRUCT<{image}: {wire_struct(version.columns)}{wire_fields(schemas.metadata)}>"
+    without = "e.before IS NULL" if is_last else "false"
     return (
         records.select("partition", "offset", "op", _key_fields(key),
-                       _from_json("value", schemas.envelope(wire_struct(version.columns))).alias("e"),
-                       *_field_names(version))
-        .selectExpr(f"{row} AS row")
-        .selectExpr("row.*", f"false AS {DELETED}")
+                       _from_json("value", envelope).alias("e"), *_field_names(version))
+        .selectExpr(f"{row} AS row", f"{without} AS {DELETED}")
+        .selectExpr("row.*", DELETED)
     )  # fmt: skip
 
 
@@ -193,23 +199,33 @@ def _deleted(records: DataFrame, schemas: BatchSchemas, key: KeyVersion) -> Data
     return records.select("partition", "offset", "op", _key_fields(key)).selectExpr(*values, f"true AS {DELETED}")
 
 
-def keyless_changes(records: DataFrame, schemas: BatchSchemas, *, truncations: bool = False) -> DataFrame:
+def keyless_changes(records: DataFrame, schemas: BatchSchemas, *, log: bool = False) -> DataFrame:
     """Return ``op``, ``at``, ``ts_ms``, ``server_id``, ``gtid``, ``before``, ``after`` and ``metadata``.
 
     The images have the table's columns, of which those of the metadata are null.
+
+    Args:
+        records: of the batch.
+        schemas: of the batch.
+        log: whether TRUNCATEs and records with a key are wanted, too.
     """
     metadata = _metadata_struct(schemas.metadata)
     parts = []
-    for index, version in enumerate(schemas.values):
+    keys = [key for key in schemas.keys.values() if log and key.columns and key.id is not None]
+    for (index, version), key in product(enumerate(schemas.values), [None, *keys]):
+        given = {} if key is None else _key_values(schemas, key)
         old, new = (
-            row_expression(schemas.evolution, schemas.values, index, Image(image, _IS_SNAPSHOT), {})
+            row_expression(schemas.evolution, schemas.values, index, Image(image, _IS_SNAPSHOT), given)
             for image in ("before", "after")
         )
+        if key is not None:
+            mine = _with_key(records, key)
+        else:
+            mine = records.where("key_version IS NULL" if log else "key IS NULL AND op <> 't'")
         parts.append(
-            records.where(_has(version) + " AND key IS NULL AND value IS NOT NULL")
-            .where("true" if truncations else "op <> 't'")
+            mine.where(_has(version) + " AND value IS NOT NULL")
             .select("partition", "offset", "op", _from_json("value", _change(version, schemas.metadata)).alias("e"),
-                    *_field_names(version))
+                    *_field_names(version), *([] if key is None else [_key_fields(key)]))
             .selectExpr(f"{_position('e.source')} AS at", "op", "e.source.ts_ms AS ts_ms", f"{metadata} AS metadata",
                         "e.source.server_id AS server_id", "e.source.gtid AS gtid",
                         f"IF(e.before IS NULL, NULL, {old}) AS before", f"IF(e.after IS NULL, NULL, {new}) AS after")

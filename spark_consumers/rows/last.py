@@ -17,6 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 _WORD = "offset div 64"
 _BIT = "CAST(offset % 64 AS int)"
+_LAST = "max(offset)"
+_DELETION = "max(IF(op = 'd', offset, NULL))"
+_DELETION_OR_LAST = f"IF({_DELETION} = max(IF(op IS NULL, NULL, offset)), {_DELETION}, {_LAST})"
+"""SQL of the offset of a key's last change: of the deletion if only tombstones follow it."""
 _MOST_BROADCAST = 500_000
 """Words: 50 MB in each executor, and 32 million offsets."""
 
@@ -26,13 +30,15 @@ class LastChanges:
 
     Args:
         changes: from :func:`rowtide.spark_consumers.rows.changes.keyed_changes`.
+        soft: whether a deletion is wanted rather than the tombstone after it, which has no values.
     """
 
-    def __init__(self, changes: DataFrame) -> None:
-        found = _Found.of(_last_of_keys(changes))
+    def __init__(self, changes: DataFrame, *, soft: bool = False) -> None:
+        last = _DELETION_OR_LAST if soft else _LAST
+        found = _Found.of(_last_of_keys(changes, last))
         if found.moved:
             found.words.unpersist()
-            found = _Found.of(_last_of_moved_keys(changes))
+            found = _Found.of(_last_of_moved_keys(changes, last))
         self._found = found
 
     def __enter__(self) -> Self:
@@ -93,24 +99,24 @@ class _Found:
         return cls(words, totals["size"], totals["last"] or 0, totals["records"] or 0, bool(totals["moved"]))
 
 
-def _last_of_keys(changes: DataFrame) -> DataFrame:
+def _last_of_keys(changes: DataFrame, last: str) -> DataFrame:
     """Return the last change of each key that is in one partition."""
     return changes.groupBy("key").agg(
         # Maxima of numbers need no sorting, unlike max_by.
-        F.expr("named_struct('partition', max(partition), 'offset', max(offset))").alias("last"),
+        F.expr(f"named_struct('partition', max(partition), 'offset', {last})").alias("last"),
         F.expr("min(partition) <> max(partition)").alias("moved"),
         F.count("*").alias("records"),
     )
 
 
-def _last_of_moved_keys(changes: DataFrame) -> DataFrame:
+def _last_of_moved_keys(changes: DataFrame, last: str) -> DataFrame:
     """Return the last change of each key, of which any may be in several partitions.
 
     A tombstone has no position, but that of the record before it in its partition. Null is the smallest position, so a
     tombstone that is alone in its partition only counts if the key is in no other one.
     """
     ends = changes.groupBy("key", "partition").agg(
-        F.max("offset").alias("offset"),
+        F.expr(last).alias("offset"),
         F.expr("max_by(at, IF(at IS NULL, NULL, offset))").alias("at"),
         F.count("*").alias("records"),
     )

@@ -48,37 +48,33 @@ def without_repetitions(changes: DataFrame) -> DataFrame:
     return changes.where("op = 'r'").unionAll(streamed)
 
 
-def without_earlier(records: DataFrame, seen: Collection[int], *, truncations: bool) -> DataFrame:
-    """Remove streamed records without a key that an earlier batch contained.
+def without_earlier(records: DataFrame, seen: Collection[int], *, log: bool) -> DataFrame:
+    """Remove streamed records that an earlier batch contained.
 
     Args:
         records: from :func:`rowtide.spark_consumers.messages.records.split_messages`.
         seen: from :func:`record_hashes`.
-        truncations: whether TRUNCATEs are records like others.
+        log: whether TRUNCATEs and records with a key are meant, too.
     """
     if not seen:
         return records
-    return records.where(F.expr(f"NOT ({_streamed(truncations)})") | ~F.expr(_HASH).isin(*seen))
+    return records.where(F.expr(f"NOT ({_streamed(log)})") | ~F.expr(_HASH).isin(*seen))
 
 
-def record_hashes(records: DataFrame, *, truncations: bool) -> tuple[int, ...]:
-    """Return hashes of the last records without a key, oldest first; see :func:`without_earlier`.
+def record_hashes(records: DataFrame, *, log: bool) -> tuple[int, ...]:
+    """Return hashes of the last streamed records, oldest first; see :func:`without_earlier`.
 
     After a crash, a connector with at-least-once delivery writes the records that were not acknowledged again. They
     have the same content, and there are no more of them than its producer buffers.
     """
     last = (
-        records.where(_streamed(truncations))
-        .orderBy(F.desc("offset"))
-        .limit(REPETITION_WINDOW)
-        .selectExpr(f"{_HASH} AS found")
+        records.where(_streamed(log)).orderBy(F.desc("offset")).limit(REPETITION_WINDOW).selectExpr(f"{_HASH} AS found")
     )
     return tuple(row["found"] for row in reversed(last.collect()))
 
 
-def _streamed(truncations: bool) -> str:
-    others = "'r'" if truncations else "'r', 't'"
-    return f"key IS NULL AND value IS NOT NULL AND op NOT IN ({others})"
+def _streamed(log: bool) -> str:
+    return "value IS NOT NULL AND " + ("op <> 'r'" if log else "key IS NULL AND op NOT IN ('r', 't')")
 
 
 def row_changes(changes: DataFrame, existing: DataFrame | None, normalized: str) -> RowChanges:

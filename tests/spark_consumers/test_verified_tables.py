@@ -277,7 +277,7 @@ def test_parquet_and_appended_changes_are_compared(
         database.execute("INSERT INTO visits VALUES (1, 'a'), (1, 'a'), (2, NULL)", "UPDATE visits SET n = n + 1")
         assert report(config, output)[0] == 2
         update(config, output, "--format", "parquet", *METADATA)
-        update(config, log, "--keyless", "append", *METADATA)
+        update(config, log, "--soft-delete", "--keyless", "append", *METADATA)
         for folder in (output, log):
             status, document = report(config, folder)
             assert status == 0, json.dumps(document)
@@ -301,7 +301,7 @@ def test_parquet_and_appended_changes_are_compared(
         database.execute("ALTER TABLE visits CHANGE note remark TEXT AFTER n", "INSERT INTO visits VALUES (9, 'new')")
         report(config, log)  # waits until the topics have all of this
         update(config, output, "--format", "parquet", *METADATA)
-        update(config, log, "--keyless", "append", *METADATA)
+        update(config, log, "--soft-delete", "--keyless", "append", *METADATA)
         rows = spark.read.parquet(str(output / database.name / "orders"))
         assert rows.columns[:2] == ["id", "number"]
         assert rows.where("number IS NOT NULL").count() == ROWS
@@ -311,8 +311,20 @@ def test_parquet_and_appended_changes_are_compared(
         for folder in (output, log):
             status, document = report(config, folder)
             assert {one["outcome"] for one in spark_tables(document).values()} == {"equal"}, json.dumps(document)
+        kept = spark.read.format("delta").load(str(log / database.name / "orders")).where("__deleted")
+        assert [(row["id"], row["__op"]) for row in kept.collect()] == [(5, "d")]
+        spark.sql(f"UPDATE delta.`{log / database.name / 'orders'}` SET __deleted = false WHERE id = 5")
+        status, document = report(config, log, "--table", f"{database.name}.orders")
+        assert (status, found(document)) == (1, {("orders", "stale", "5", "__deleted")})
+        changes = tmp_path / "changes"
+        update(config, changes, "--append")
+        status, document = report(config, changes)
+        assert {one["outcome"] for one in spark_tables(document).values()} == {"equal"}, json.dumps(document)
+        spark.sql(f"DELETE FROM delta.`{changes / database.name / 'orders'}` WHERE __op = 'd'")
+        document = report(config, changes, "--table", f"{database.name}.orders")[1]
+        assert [one["kind"] for one in spark_tables(document)["orders"]["differences"]] == ["lost"]
         spark.sql(f"DELETE FROM delta.`{log / database.name / 'visits'}` WHERE __op = 'c' AND n = 2")
-        status, document = report(config, log)
+        status, document = report(config, log, "--table", f"{database.name}.visits")
         assert (status, found(document)) == (1, {("visits", "lost", "2", "")})
         damaged = output / database.name / "orders"
         rows = spark.read.parquet(str(damaged))
