@@ -227,7 +227,7 @@ class Batch:
     def to_json(self) -> str:
         """Return the text of the batch's file."""
         content: dict[str, Any] = {
-            "version": 1,
+            "version": 1 if self.layout in (None, "rows") else 2,  # older releases would mix other rows into the table
             "app_id": self.app_id,
             "batch": self.number,
             "offsets": {str(partition): offset for partition, offset in sorted(self.offsets.items())},
@@ -263,7 +263,7 @@ class Batch:
             ValueError, KeyError, TypeError: the text is not that of a batch.
         """
         content = json.loads(text)
-        if content["version"] != 1:
+        if content["version"] not in (1, 2):
             raise ValueError(f"version {content['version']} was written by a newer rowtide")
         truncation = content.get("truncation")
         columns, types, names = content.get("columns"), content.get("types"), content.get("names")

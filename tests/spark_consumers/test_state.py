@@ -1,5 +1,6 @@
 """The stored state survives every crash; overlapping runs and unreadable files are errors."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,8 @@ _BATCHES = st.builds(
     ranges=st.dictionaries(st.integers(0, 9), st.tuples(st.integers(0, 9), st.integers(10, 99)), max_size=3),
     columns=st.none() | st.lists(st.text()).map(tuple),
     types=st.none() | st.lists(st.text()).map(tuple),
+    metadata=st.lists(st.text()).map(tuple),
+    layout=st.none() | st.sampled_from(["rows", "append", "soft-delete"]),
     truncation=st.none() | st.builds(Truncation, st.integers(0), st.integers(0)),
     seen=st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3).map(tuple),
     names=st.none() | st.builds(TableNames, st.lists(st.dictionaries(st.text(), st.text())), st.integers(0)),
@@ -85,7 +88,7 @@ NO_OFFSETS = '{"version": 1, "app_id": "x", "batch": 1, "offsets": null, "ranges
 NO_NUMBER = '{"version": 1, "app_id": "x", "batch": 1, "offsets": {"0": "five"}, "ranges": {}}'
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"version": 2, "app_id": "x"}', NO_OFFSETS, NO_NUMBER])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"version": 3, "app_id": "x"}', NO_OFFSETS, NO_NUMBER])
 def test_an_unreadable_file_is_an_error_with_its_path(text: str) -> None:
     store = StateStore(MemoryFiles({"s/00000003.done.json": text}), "s")
     with pytest.raises(StateError, match=r"s/00000003\.done\.json cannot be read .*--restart"):
@@ -131,3 +134,10 @@ def test_an_older_release_left_a_plan_without_an_id() -> None:
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", "by hand"])
 def test_commits_of_other_writers_have_no_identity(text: str) -> None:
     assert Commit.from_json(text) is None
+
+
+def test_older_releases_refuse_the_state_of_a_table_whose_rows_they_do_not_know() -> None:
+    plain = Batch("a", 1, metadata=("__op",), layout="rows")
+    soft = replace(plain, layout="soft-delete")
+    assert [json.loads(batch.to_json())["version"] for batch in (Batch("a"), plain, soft)] == [1, 1, 2]
+    assert [Batch.from_json(batch.to_json()) for batch in (plain, soft)] == [plain, soft]
