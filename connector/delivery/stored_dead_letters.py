@@ -28,6 +28,8 @@ class Letter:
         first: the offset of the first record.
         last: the offset of the last one.
         replayed: whether it was replayed.
+        offset: of an event: the resume position before it, as JSON; empty for records.
+        table: of an event: its table; empty if it is not known.
     """
 
     id: str
@@ -44,6 +46,8 @@ class Letter:
     first: int
     last: int
     replayed: bool = False
+    offset: str = ""
+    table: str = ""
 
 
 def letters_of(records: Iterable[StoredRecord]) -> list[Letter]:
@@ -75,6 +79,8 @@ def letters_of(records: Iterable[StoredRecord]) -> list[Letter]:
                 set(),
                 record.offset,
                 record.offset,
+                offset=letters.text_of(given, letters.OFFSET_HEADER),
+                table=letters.text_of(given, letters.TABLE_HEADER),
             ),
         )
         letter.present.add(_number(given, letters.PART_HEADER, 0, -1))

@@ -1,11 +1,13 @@
 """Replays dead letters: sends their records to the topics where they belong. An edge: Kafka."""
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Literal, NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -16,44 +18,72 @@ from rowtide.connector.config.model import DeadLettersConfig
 from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.connector.delivery.kafka.producers import new_producer
 from rowtide.connector.delivery.stored_dead_letters import Letter, whole
+from rowtide.connector.engine.event_replay import RecordedStructures, event_batches
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.wiring import Fitting, TopicAdmins, fitting_records, missing_topics
-from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.batch import Batch, Message
 from rowtide.connector.records.dead_letters import REPLAYED_HEADER
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.transforms import Transformer, untransformed
+from rowtide.connector.rows.messages import message_bytes
+from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.store.topic_reader import Extent, TopicReader
 from rowtide.topics.errors import TopicError
 
+Newer = Literal["stay", "overwrite", "omit"]
+"""What happens to records with a newer one in their topic: the dead letter stays, or they are sent or omitted."""
+
 _OPEN_S = 60.0
 _ABORT_S = 10.0
+_TOPIC_SETTINGS = "cleanup.policy", "delete.retention.ms", "message.timestamp.type"
 _NOWHERE = SourceOffset("", 0)
 """Stands in for the position of a replayed record, which is not stored."""
 
 
 class NewerRecord(Exception):
-    """The topic has a record with the same key that was sent at the same time as the dead letter, or later."""
+    """The topic has a record with the same key that is as new as the dead letter, or had one that Kafka has removed."""
+
+
+class Replayed(NamedTuple):
+    """What was sent of a dead letter.
+
+    Attributes:
+        topics: where; none if the filters or transforms drop its records, or newer ones replace all of them.
+        records: how many.
+        omitted: records that were not sent, because there is a newer one.
+    """
+
+    topics: Sequence[str]
+    records: int
+    omitted: int
 
 
 class DeadLetterReplay:
     """Sends the records of dead letters to their topics, each in one transaction with the note that it was replayed.
 
-    A record that a transform or a converter rejected passes through those of the configuration. Use it with ``with``.
+    A record that a transform or a converter rejected passes through those of the configuration, and an event through
+    the decoder with the structure of its table at its position. Use it with ``with``.
 
     Args:
         config: the configuration of the connector.
         dead_letters: its topic of dead letters.
         reader: reads topics.
+        tables: structures that take the place of those in the schema history.
 
     Raises:
         DeliveryError: Kafka refuses the producer.
     """
 
-    def __init__(self, config: Configuration, dead_letters: DeadLettersConfig, reader: TopicReader) -> None:
+    def __init__(
+        self, config: Configuration, dead_letters: DeadLettersConfig, reader: TopicReader, tables: Tables | None = None
+    ) -> None:
         self._config, self._topic, self._reader = config, dead_letters.topic, reader
-        self._transforms = transforms = pipeline_settings(config, run_id()).transforms
+        self._settings = pipeline_settings(config, run_id())
+        self._transforms = transforms = self._settings.transforms
         self._transformer = None if transforms is None else Transformer(replace(transforms, tolerant=False))
+        self._structures = RecordedStructures(config, tables)
         admins = TopicAdmins(config)
+        self._admin = admins.records
         ensure: Callable[[Collection[str]], None] = missing_topics(config, admins)
         fitting: Fitting | None = None
         if config.delivery.large_records.mode is not LargeRecords.DEAD_LETTER:  # of which another dead letter is made
@@ -66,7 +96,7 @@ class DeadLetterReplay:
             quiet=nullcontext,
             show_keys=config.failure.show_values,
         )
-        self._sent_at: dict[str, dict[bytes, int]] = {}  # of the newest record of each key, by topic
+        self._seen: dict[str, _Seen] = {}
         self._producer.init_transactions(_OPEN_S)
 
     def __enter__(self) -> Self:
@@ -79,45 +109,59 @@ class DeadLetterReplay:
         if self._transforms is not None:
             self._transforms.close()
 
-    def replay(self, letter: Letter, *, overwrite: bool = False) -> list[str]:
-        """Send the record of a dead letter, and return its topics; none if the transforms drop it.
+    def replay(self, letter: Letter, newer: Newer = "stay") -> Replayed:
+        """Send the records of a dead letter.
 
         Replay dead letters in the order in which they are in their topic.
 
         Args:
             letter: the dead letter.
-            overwrite: send it also if its topic has a newer record with the same key, which it then replaces.
+            newer: what happens if a topic has a newer record with the same key as one of the dead letter.
+
+        Returns:
+            Where the records were sent.
 
         Raises:
-            NewerRecord: there is such a record, and ``overwrite`` is not set.
+            NewerRecord: there is such a record, and ``newer`` is ``stay``.
             ValueError: the dead letter is damaged or not complete.
-            ConnectorError: a transform or converter rejects the record still, or Kafka does not take it.
+            ConnectorError, SchemaHistoryError: the record or the event is rejected still, or Kafka does not take it.
             TopicError, TopicReadError: a topic cannot be created or read.
         """
+        batches, omitted = self._records(letter), 0
+        if newer != "overwrite":
+            compared = [self._compared(batch, letter) for batch in batches]
+            omitted = sum(one.newer for one in compared)
+            unknown, of = sum(one.unknown for one in compared), sum(len(batch.messages) for batch in batches)
+            if unknown or (omitted and newer == "stay"):
+                names = ", ".join(dict.fromkeys(batch.topic for batch in batches))
+                share = f" ({omitted + unknown} of {of} records)" if of > 1 else ""
+                doubt = ", or Kafka may have removed one" if unknown else ""
+                raise NewerRecord(f"topic {names} has a record with the same key that is as new or newer{share}{doubt}")
+            batches = [one.older for one in compared if one.older.messages]
+        topics = list(dict.fromkeys(piece.topic for piece in batches))
+        if batches:
+            self._ensure(topics)
+        self._send(batches if self._fitting is None else self._fitting(batches), letter)
+        return Replayed(topics, sum(len(batch.messages) for batch in batches), omitted)
+
+    def _records(self, letter: Letter) -> Sequence[Batch]:
+        """The records of a dead letter, as its topics are to have them."""
         extents = {0: Extent(letter.first, letter.last + 1)}
         message = whole(self._reader.read(self._topic, extents), letter.id)
-        if letter.stage == "TASK_POLL":
-            raise ValueError(
-                f"dead letter {letter.id} is an event of the binlog, whose rows are not known. Read its table "
-                "again, after an update of rowtide if it could not decode the event: rowtide signal execute-snapshot"
-            )
         if letter.stage == "KAFKA_PRODUCE":
-            made = Batch(letter.topic, letter.partition, [message], _NOWHERE, 0, 0)
+            return [Batch(letter.topic, letter.partition, [message], _NOWHERE, 0, 0)]
+        if letter.stage == "TASK_POLL":
+            made = event_batches(message[1] or b"", letter.offset, self._settings, self._structures)
         elif self._transformer is None:
             raise ValueError(
                 f"dead letter {letter.id} is a record before its transforms and converters, of which the configuration "
                 "has none: give the configuration of the connector that wrote it"
             )
         else:
-            made = self._transformer.batch(untransformed(letter.topic, letter.partition, message, _NOWHERE))
-        batches: Sequence[Batch] = [piece for piece in made.destinations() if piece.messages]
-        if not overwrite:
-            self._compare(batches, letter)
-        topics = list(dict.fromkeys(piece.topic for piece in batches))
-        if batches:
-            self._ensure(topics)
-        self._send(batches if self._fitting is None else self._fitting(batches), letter)
-        return topics
+            made = [untransformed(letter.topic, letter.partition, message, _NOWHERE)]
+        if self._transformer is not None:
+            made = [self._transformer.batch(batch) for batch in made]
+        return [piece for batch in made for piece in batch.destinations() if piece.messages]
 
     def _send(self, batches: Sequence[Batch], letter: Letter) -> None:
         note = Batch(self._topic, 0, [(None, None, [(REPLAYED_HEADER, letter.id.encode())])], _NOWHERE, 0, 0)
@@ -131,21 +175,31 @@ class DeadLetterReplay:
             self._producer.forget()
             raise
 
-    def _compare(self, batches: Sequence[Batch], letter: Letter) -> None:
-        for batch in batches:
-            if batch.topic not in self._sent_at:
-                since = self._since(batch.topic, letter.timestamp)
-                found = self._reader.read(batch.topic, since)
-                self._sent_at[batch.topic] = {_digest(one.key): one.timestamp for one in found if one.key is not None}
-            for key, _, _ in batch.messages:
-                if key is not None and self._sent_at[batch.topic].get(_digest(key), -1) >= letter.timestamp:
-                    raise NewerRecord(f"topic {batch.topic} has a record with the same key that is as new or newer")
+    def _compared(self, batch: Batch, letter: Letter) -> "_Compared":
+        """The batch without messages whose key has, or may have had, a record that is as new as the letter or newer."""
+        if batch.topic not in self._seen:
+            self._seen[batch.topic] = self._seen_since(batch.topic, letter.timestamp)
+        seen, time_ms = self._seen[batch.topic], letter.timestamp
+        all_kept = seen.removed_until <= time_ms and time.time() * 1000 - time_ms < seen.tombstones_ms
+        messages: list[Message] = []
+        newer = unknown = 0
+        for message in batch.messages:
+            sent_at = None if message[0] is None else seen.sent_at.get(_digest(message[0]), -1)
+            if sent_at is None or (sent_at < time_ms and all_kept):
+                messages.append(message)
+            elif sent_at > time_ms and seen.exact:
+                newer += 1
+            else:
+                unknown += 1
+        # A replayed record is as old as its dead letter, so that later dead letters of the key are newer.
+        older = batch._replace(messages=messages, size=message_bytes(messages), timestamp=batch.timestamp or time_ms)
+        return _Compared(older, newer, unknown)
 
-    def _since(self, topic: str, timestamp: int) -> dict[int, Extent]:
-        """The offsets of a topic since a time; none if it does not exist."""
+    def _seen_since(self, topic: str, timestamp: int) -> "_Seen":
+        """The records of a topic since a time."""
         extents = self._reader.extents(topic)
         if not extents:
-            return {}
+            return _Seen({}, 0, math.inf, exact=True)
         consumer = Consumer({"group.id": "rowtide", **self._config.kafka.consumer})
         try:
             places = [TopicPartition(topic, number, timestamp) for number in extents]
@@ -154,10 +208,59 @@ class DeadLetterReplay:
             raise TopicError(f"topic {topic!r} cannot be read: {error.args[0].str()}") from error
         finally:
             consumer.close()
-        return {
+        since = {
             number: Extent(found[number] if found[number] >= 0 else extent.high, extent.high)
             for number, extent in extents.items()
         }
+        # Kafka may have removed records of that time at the beginning of these partitions.
+        cut = {number for number, extent in extents.items() if extent.low and since[number].low == extent.low}
+        removed_until: float = 0
+        sent_at: dict[bytes, int] = {}
+        for record in self._reader.read(topic, since):
+            if record.key is not None:
+                sent_at[_digest(record.key)] = record.timestamp
+            if record.partition in cut:
+                cut.remove(record.partition)
+                removed_until = max(removed_until, record.timestamp)
+        policy, tombstones_ms, clock = (
+            self._admin.topic_config(name, [topic]).get(topic, "") for name in _TOPIC_SETTINGS
+        )
+        return _Seen(
+            sent_at,
+            math.inf if cut else removed_until,
+            int(tombstones_ms or 0) if "compact" in policy else math.inf,
+            clock != "LogAppendTime",
+        )
+
+
+class _Seen(NamedTuple):
+    """What is known of the newest records of a topic.
+
+    Attributes:
+        sent_at: when the newest record of each key was sent.
+        removed_until: the time until which Kafka may have removed records at the beginning of a partition.
+        tombstones_ms: how long Kafka keeps the tombstone of a key at least.
+        exact: whether the times are those of the producer, which gives a replayed record that of its dead letter.
+    """
+
+    sent_at: Mapping[bytes, int]
+    removed_until: float
+    tombstones_ms: float
+    exact: bool
+
+
+class _Compared(NamedTuple):
+    """The messages of a batch, compared with the records of its topic.
+
+    Attributes:
+        older: the batch of those without a record that is as new or newer.
+        newer: how many have a newer record.
+        unknown: how many others may have or have had one.
+    """
+
+    older: Batch
+    newer: int
+    unknown: int
 
 
 def _digest(key: bytes) -> bytes:

@@ -6,6 +6,7 @@ from rowtide.connector.errors import ProtocolError
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
 from rowtide.connector.pipeline.xa_transactions import XaTransactions
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.envelope.settings import FailureMode
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,16 @@ class ReturnPoint:
         self._progress, self._point = progress, progress.resume_point()
         self._xa, self._unfinished = xa, xa.state
         self._monitor, self._counts = monitor, None if monitor is None else monitor.state()
+
+    def offset(self) -> SourceOffset:
+        """The resume position of this state, without regard to XA transactions."""
+        now, monitor = self._progress.resume_point(), self._monitor
+        self._progress.return_to(self._point)
+        if monitor is not None and self._counts is not None:
+            monitor.return_to(self._counts)  # no record has what was counted since
+        offset = self._progress.offset(None if monitor is None else monitor.offset_fields())
+        self._progress.return_to(now)
+        return offset
 
     def restore(self) -> None:
         """Return to this state."""

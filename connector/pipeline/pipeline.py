@@ -18,6 +18,7 @@ from typing import Protocol
 
 from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
 from rowtide.connector.pipeline.captured_tables import CapturedTable, CapturedTables, table_map_of
+from rowtide.connector.pipeline.events_needed import EventsNeeded, table_id
 from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
 from rowtide.connector.pipeline.failures import ReturnPoint, leave_out
 from rowtide.connector.pipeline.resume_position import Progress
@@ -119,6 +120,7 @@ class Pipeline:
         self._captured = CapturedTables(settings, tables, clock) if captured is None else captured
         self._table_ids: dict[int, TableStructure] = {}
         self._packet = b""  # of the current event
+        self._needed = EventsNeeded() if settings.dead_letters is not None else None
         self._left_out: ProtocolError | SchemaError | None = None  # why the current event is skipped
         self.gtids = ExecutedGtids(start, settings.connector)
         self._start_statement = False, (start.file, start.pos, start.gtids and self.gtids.text, start.event)
@@ -193,18 +195,27 @@ class Pipeline:
         try:
             event = self.decoder.decode(packet)
         except ProtocolError as error:
-            if ROWS_TYPES.isdisjoint(packet[4:5]):
-                raise
-            leave_out(error, self._settings.processing_failure)
-            self._out = out = list[Output]()
-            skipping = self.progress.skipping
-            if not skipping:
-                self.progress.rows_to_skip()  # they were rows of this event, not of the next one
-            self.progress.completed()
-            if not skipping:
-                self._keep(error)
-            return (out,)
-        return self._payload(event) if isinstance(event, events.TransactionPayload) else self._steps(event)
+            return self._undecoded(error)
+        if isinstance(event, events.TransactionPayload):
+            return self._payload(event)
+        if self._needed is not None:
+            self._needed.add(packet, event)
+        return self._steps(event)
+
+    def _undecoded(self, error: ProtocolError) -> tuple[list[Output]]:
+        """Omit the current event, which cannot be decoded. Raises the error, unless it is that of a row event."""
+        if ROWS_TYPES.isdisjoint(self._packet[4:5]):
+            raise error
+        leave_out(error, self._settings.processing_failure)
+        self._out = out = list[Output]()
+        skipping = self.progress.skipping
+        if not skipping:
+            self.progress.rows_to_skip()  # they were rows of this event, not of the next one
+        before = self._plain_offset()
+        self.progress.completed()
+        if not skipping:
+            self._keep(error, before)
+        return (out,)
 
     def receive_next(self, packets: list[bytes], at: int) -> tuple[Iterable[Sequence[Output]], int]:
         """Process the event ``packets[at]``, or the three together that open a transaction; see :meth:`receive`.
@@ -218,6 +229,10 @@ class Pipeline:
             if opening is not None and not opening[0].may_have_statements:
                 progress.opened(*opening, self.gtids.add(opening[0]))
                 self._table_map(opening[2])
+                if self._needed is not None:
+                    self._needed.add(packets[at], opening[0])
+                    self._needed.add(packets[at + 1], opening[1])
+                    self._needed.add(packets[at + 2], opening[2])
                 return NO_OUTPUTS, at + 3
         packet = packets[at]
         settled = groups.passes(packet) or groups.commits_within(packets, at)
@@ -226,7 +241,18 @@ class Pipeline:
     def _payload(self, payload: events.TransactionPayload) -> Iterator[Sequence[Output]]:
         header = payload.header
         self.progress.at_payload(header.log_pos - header.size, header.log_pos, header.server_id, header.timestamp)
-        for event in self.decoder.unpack(payload):
+        needed = self._needed
+        if needed is not None:
+            needed.payload = header
+        for packet in self.decoder.packets_in(payload):
+            self._packet = packet
+            try:
+                event = self.decoder.decode_in(payload, packet)
+            except ProtocolError as error:
+                yield from self._undecoded(error)
+                continue
+            if needed is not None:
+                needed.add(packet, event)
             yield from self._steps(event)
         self.progress.completed()
 
@@ -255,26 +281,38 @@ class Pipeline:
             if rest is None:
                 self.progress.completed()  # also if it was omitted: offsets count it
                 if self._left_out is not None:
-                    self._keep(self._left_out)
+                    self._keep(self._left_out, before.offset())
                     self._left_out = None
             return (out if self._transformer is None else list(self._transformer.outputs(out))), rest
         except Exception:
             before.restore()
             raise
 
-    def _keep(self, problem: ProtocolError | SchemaError) -> None:
-        """Keep an event that is skipped as a dead letter, if there is a topic for them."""
-        letters = self._settings.dead_letters
-        if letters is None or self.progress.filtered:
+    def _keep(self, problem: ProtocolError | SchemaError, before: SourceOffset) -> None:
+        """Keep an event that is skipped as a dead letter, if there is a topic for them.
+
+        Args:
+            problem: why it is skipped.
+            before: the resume position before it.
+        """
+        letters, needed, form = self._settings.dead_letters, self._needed, self.decoder.format
+        if letters is None or needed is None or form is None or self.progress.filtered:
             return
         place = Batch("", -1, (), self._batch_offset(), 0, self.progress.change_micros() // 1000)
-        kind = f"{type(problem).__module__}.{type(problem).__name__}"
-        self._put(letters.letter(place, (None, self._packet, ()), Reason("TASK_POLL", kind, str(problem))))
+        structure = self._table_ids.get(table_id(self._packet))
+        table = None if structure is None else f"{structure.database}.{structure.table}"
+        reason = Reason("TASK_POLL", f"{type(problem).__module__}.{type(problem).__name__}", str(problem))
+        self._put(letters.event(place, needed.file(form, self._packet), before, table, reason))
 
-    def continue_within(self, maps: Iterable[bytes]) -> None:
-        """Continue at a position that :attr:`progress` was given; ``maps`` are the TABLE_MAPs of its transaction."""
-        found = [event for event in map(self.decoder.decode, maps) if isinstance(event, events.TableMap)]
-        self._table_ids = {event.table_id: event.structure for event in found}
+    def continue_within(self, packets: Iterable[bytes]) -> None:
+        """Continue at a position that :attr:`progress` was given; ``packets`` are the events of its transaction."""
+        self._table_ids.clear()
+        for packet in packets:
+            event = self.decoder.decode(packet)
+            if isinstance(event, events.TableMap):
+                self._table_map(event)
+            if self._needed is not None:
+                self._needed.add(packet, event)
 
     def offset(self) -> SourceOffset:
         """The current resume position."""

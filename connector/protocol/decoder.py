@@ -189,17 +189,28 @@ class EventDecoder:
 
     def unpack_packets(self, event: TransactionPayload) -> Iterator[tuple[bytes, Event]]:
         """Yield the events as :meth:`unpack` does, each with its bytes, which have no checksum."""
-        state = self._checksum, self.position
+        for packet in self.packets_in(event):
+            yield packet, self.decode_in(event, packet)
+
+    def packets_in(self, payload: TransactionPayload) -> Iterator[bytes]:
+        """Yield the bytes of the events in a TRANSACTION_PAYLOAD. Raises as `decode` does."""
         try:
-            for packet in inner_packets(event):
-                self._checksum = False
-                inner = self.decode(packet)
-                self._checksum, self.position = state
-                yield packet, inner
+            yield from inner_packets(payload)
         except ProtocolError as error:
-            self._checksum, self.position = state
-            error.location = f"{self.file}:{event.header.start}"
+            error.location = f"{self.file}:{payload.header.start}"
             raise
+
+    def decode_in(self, payload: TransactionPayload, packet: bytes) -> Event:
+        """Decode an event in a TRANSACTION_PAYLOAD. Raises as `decode` does."""
+        state = self._checksum, self.position
+        self._checksum = False
+        try:
+            return self.decode(packet)
+        except ProtocolError as error:
+            error.location = f"{self.file}:{payload.header.start}"
+            raise
+        finally:
+            self._checksum, self.position = state
 
     def _format_description(self, header: EventHeader, data: bytes, pos: int, end: int) -> Event:
         if self._verify and data[-5] == control.CRC32:

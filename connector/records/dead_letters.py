@@ -6,7 +6,7 @@ The headers are those of Kafka Connect's ``DeadLetterQueueReporter``, and rowtid
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rowtide.connector.records.batch import Batch, Message
@@ -20,6 +20,10 @@ PARTITION_HEADER = "rowtide.dead.letter.partition"
 STAGE_HEADER = "rowtide.dead.letter.stage"
 REASON_HEADER = "rowtide.dead.letter.reason"
 POSITION_HEADER = "rowtide.dead.letter.position"
+OFFSET_HEADER = "rowtide.dead.letter.offset"
+"""Of an event: the resume position before it, as it is stored."""
+TABLE_HEADER = "rowtide.dead.letter.table"
+"""Of an event: its table, if that is known."""
 SIZE_HEADER = "rowtide.dead.letter.size"
 SHA256_HEADER = "rowtide.dead.letter.sha256"
 PART_HEADER = "rowtide.dead.letter.part"
@@ -66,6 +70,22 @@ class DeadLetters:
     connector: str = ""
     context: bool = False
 
+    def event(self, batch: Batch, event: bytes, before: SourceOffset, table: str | None, reason: Reason) -> Batch:
+        """Return the dead letter of an event of the binlog, as :meth:`letter` does for a record.
+
+        Args:
+            batch: an empty one with the position after the event.
+            event: a binlog file of the event and those that it depends on.
+            before: the resume position before it.
+            table: its table, if that is known.
+            reason: why it is one.
+        """
+        place = replace(before, carried=None, prepared=()).to_json()
+        headers: list[tuple[str, bytes | None]] = [(OFFSET_HEADER, place.encode())]
+        if table is not None:
+            headers.append((TABLE_HEADER, table.encode()))
+        return self.letter(batch, (None, event, headers), reason)
+
     def letter(self, batch: Batch, message: Message, reason: Reason) -> Batch:
         """Return the dead letter of a record as a batch, to be sent instead of the record; it has no id yet.
 
@@ -73,7 +93,7 @@ class DeadLetters:
 
         Args:
             batch: of the record; without a topic for an event of the binlog.
-            message: the record, or the bytes of the event.
+            message: the record.
             reason: why it is one.
         """
         key, value, headers = message

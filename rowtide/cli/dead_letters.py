@@ -2,15 +2,20 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
 from rowtide.cli.connectors import CONFIG, read_configuration
+from rowtide.cli.sql_script import apply_script
 from rowtide.connector.config.model import DeadLettersConfig
 from rowtide.connector.delivery.stored_dead_letters import Letter, letters_of, whole
-from rowtide.connector.engine.dead_letter_replay import DeadLetterReplay, NewerRecord
+from rowtide.connector.engine.dead_letter_replay import DeadLetterReplay, Newer, NewerRecord, Replayed
 from rowtide.errors import ConnectorError
+from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.errors import SchemaHistoryError
+from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError
 from rowtide.topics.errors import TopicError
 
@@ -42,17 +47,32 @@ _ALL = "all"
     help="Send a record to its topic; repeat it for several records, or give all for those that were not replayed.",
 )
 @click.option("--overwrite", is_flag=True, help="Replay also what replaces a newer record with the same key.")
+@click.option("--omit-newer", is_flag=True, help="Replay without the records that have a newer one with the same key.")
+@click.option(
+    "--structures",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="CREATE TABLE statements of tables as they were at the events, where the schema history is wrong.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def dead_letters(
-    config: tuple[str, ...], identity: str | None, replay: tuple[str, ...], *, overwrite: bool, as_json: bool
+    config: tuple[str, ...],
+    identity: str | None,
+    replay: tuple[str, ...],
+    structures: Path | None,
+    *,
+    overwrite: bool,
+    omit_newer: bool,
+    as_json: bool,
 ) -> None:
     """Show the records in the topic of dead letters, and replay them.
 
-    They are there because a transform or a converter rejected them, or because they are too large for their topic.
-    A record that is there several times or in several parts is shown once. Records of other programs are omitted.
+    They are there because a transform or a converter rejected them, because they are too large for their topic, or
+    because an event of the binlog could not be decoded. A dead letter that is there several times or in several parts
+    is shown once. Records of other programs are omitted.
 
     Replay them after you have corrected the cause. Each is sent once, in the order of the topic, in a transaction with
-    the note that it was replayed. A record whose topic has a newer one with the same key stays.
+    the note that it was replayed. A dead letter stays if its topic has a newer record with the same key.
 
     \b
     Examples:
@@ -62,8 +82,11 @@ def dead_letters(
     """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
     if (identity is not None) + bool(replay) + as_json > 1:
         raise click.UsageError("--value, --replay and --json exclude each other")
-    if overwrite and not replay:
-        raise click.UsageError("--overwrite needs --replay")
+    for option, given in (("--overwrite", overwrite), ("--omit-newer", omit_newer), ("--structures", structures)):
+        if given and not replay:
+            raise click.UsageError(f"{option} needs --replay")
+    if overwrite and omit_newer:
+        raise click.UsageError("--overwrite and --omit-newer exclude each other")
     configuration = read_configuration(config, _UNNEEDED)
     letters = configuration.delivery.dead_letters
     if letters is None:
@@ -75,8 +98,9 @@ def dead_letters(
             click.get_binary_stream("stdout").write(whole(records, identity)[1] or b"")
         elif replay:
             chosen = _chosen(letters_of(records), replay)
-            with DeadLetterReplay(configuration, letters, reader) as sender:
-                _replay(sender, chosen, overwrite=overwrite)
+            tables = None if structures is None else _structures(structures, Flavor(configuration.flavor.value))
+            with DeadLetterReplay(configuration, letters, reader, tables) as sender:
+                _replay(sender, chosen, "overwrite" if overwrite else "omit" if omit_newer else "stay")
         else:
             for letter in letters_of(records):
                 click.echo(json.dumps(_as_json(letter), ensure_ascii=False) if as_json else _lines(letter))
@@ -104,27 +128,42 @@ def _chosen(found: Sequence[Letter], replay: Sequence[str]) -> list[Letter]:
     return [letter for letter in found if not letter.replayed and ({_ALL, letter.id} & set(replay))]
 
 
-def _replay(sender: DeadLetterReplay, chosen: Sequence[Letter], *, overwrite: bool) -> None:
+def _structures(script: Path, flavor: Flavor) -> Tables:
+    """The tables that a file of statements makes."""
+    tables = Tables(Server(flavor))
+    for made in apply_script(script.read_text(), flavor, tables):
+        if made["error"] is not None:
+            raise click.ClickException(f"{script}, line {made['line']}: {made['error']}")
+    return tables
+
+
+def _replay(sender: DeadLetterReplay, chosen: Sequence[Letter], newer: Newer) -> None:
     stayed = 0
     for letter in chosen:
         try:
-            topics = sender.replay(letter, overwrite=overwrite)
-        except NewerRecord as reason:
+            sent = sender.replay(letter, newer)
+        except (NewerRecord, ConnectorError, SchemaHistoryError, ValueError) as reason:
             stayed += 1
             click.echo(f"{letter.id}  not replayed: {reason}", err=True)
-        except (ConnectorError, ValueError) as error:
-            stayed += 1
-            click.echo(f"{letter.id}  not replayed: {error}", err=True)
-        else:
-            click.echo(f"{letter.id}  replayed to {', '.join(topics) or 'no topic: the transforms drop it'}")
+            continue
+        click.echo(f"{letter.id}  replayed to {_destination(sent)}")
     if stayed:
         raise click.ClickException(
-            f"{stayed} of {len(chosen)} dead letters stay. --overwrite replays those with a newer record, too"
+            f"{stayed} of {len(chosen)} dead letters stay. If a newer record is the reason, --omit-newer replays the "
+            "other records of the dead letter, and --overwrite all"
         )
 
 
+def _destination(sent: Replayed) -> str:
+    if not sent.topics:
+        return f"no topic: {'newer records replace' if sent.omitted else 'the configuration drops'} it"
+    number = f" ({sent.records} records)" if sent.records > 1 else ""
+    omitted = f", without {sent.omitted} that have a newer one" if sent.omitted else ""
+    return f"{', '.join(sent.topics)}{number}{omitted}"
+
+
 _REMEDIES = {
-    "TASK_POLL": "read the table again by an incremental snapshot: rowtide signal",
+    "TASK_POLL": "update rowtide if it could not decode the event, or correct the structure, and replay it",
     "TRANSFORMATION": "correct the transforms, and replay it",
     "KAFKA_PRODUCE": "raise max.message.bytes of the topic and producer.override.max.request.size, and replay it",
 }
@@ -138,8 +177,9 @@ def _lines(letter: Letter) -> str:
     place = f"before {letter.position}  {size}"
     state = "replayed" if letter.replayed else _REMEDIES.get(letter.stage, "correct the converter, and replay it")
     key = None if letter.key is None else letter.key.decode(errors="replace")
+    origin = letter.topic or f"an event of {letter.table or 'the binlog'}"
     return (
-        f"{letter.id}  {letter.topic or 'an event of the binlog'}  {place}\n"
+        f"{letter.id}  {origin}  {place}\n"
         f"  key     {key}\n  stage   {letter.stage}\n  reason  {letter.reason}\n  state   {state}"
     )
 
@@ -148,6 +188,7 @@ def _as_json(letter: Letter) -> dict[str, Any]:
     return {
         "id": letter.id,
         "topic": letter.topic,
+        "table": letter.table or None,
         "position": letter.position,
         "size": letter.size,
         "parts": letter.parts,

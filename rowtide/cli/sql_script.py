@@ -26,12 +26,17 @@ _PIECE = re.compile(
 _DELIMITER = re.compile(r"delimiter[ \t]+(\S+)[^\n]*", re.IGNORECASE)
 
 
-def apply_script(script: str, flavor: Flavor) -> Iterator[dict[str, Any]]:
+def apply_script(script: str, flavor: Flavor, tables: Tables | None = None) -> Iterator[dict[str, Any]]:
     """Apply the statements of a script; each yields the line of its start, its error and what it changed.
 
     ``USE`` selects the database. ``SET`` has no effect: statements are read under the server's default settings.
+
+    Args:
+        script: the statements.
+        flavor: of the server.
+        tables: the catalog that they change; an empty one by default.
     """
-    tables = Tables(Server(flavor))
+    tables = Tables(Server(flavor)) if tables is None else tables
     database = ""
     for line, sql in statements(script):
         selected = _selected_database(sql, tables.server)

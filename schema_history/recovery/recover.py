@@ -59,7 +59,12 @@ _OTHER_TABLES = re.compile(r"\b(?:RENAME|LIKE|EXCHANGE|CONVERT|DATABASE|SCHEMA|E
 
 
 def recover(
-    records: Iterable[HistoryRecord], server: Server, position: BinlogPosition | None, *, prefer_ddl: bool = False
+    records: Iterable[HistoryRecord],
+    server: Server,
+    position: BinlogPosition | None,
+    *,
+    prefer_ddl: bool = False,
+    keep: SourceFilter | None = None,
 ) -> Tables:
     """Recover the structure of all tables.
 
@@ -69,8 +74,9 @@ def recover(
         position: records after it are ignored; ``None`` to use all.
         prefer_ddl: ``schema.history.internal.prefer.ddl``: let the statements decide instead of the recorded
             descriptions.
+        keep: selects the sources of GTIDs that count; ``None`` for all.
     """
-    recovery = Recovery(server, position)
+    recovery = Recovery(server, position, keep)
     with garbage_collection_paused():
         for record in records:
             recovery.add(record)

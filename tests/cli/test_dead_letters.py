@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,10 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 
 from rowtide.cli import main
+from rowtide.connector.config import from_properties
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.engine.replay import replay
+from rowtide.connector.pipeline.row_writer import RowWriter
 from rowtide.connector.records.batch import Batch, Message
 from rowtide.connector.records.dead_letters import DeadLetters, Reason, identified, parts
 from rowtide.connector.records.offset import SourceOffset
@@ -24,6 +29,7 @@ from rowtide.envelope.settings import JsonSettings
 from rowtide.envelope.transforms import TransformChain
 from rowtide.topics.settings import TopicSettings
 from tests.support.configurations import PROPERTIES
+from tests.support.recordings.golden import Case, Written, by_topic, written
 
 if TYPE_CHECKING:
     from tests.support.kafka.topic_tools import Topics
@@ -92,8 +98,8 @@ def letters(topics: Topics, tmp_path: Path) -> Any:
     producer = Producer(topics.client)
 
     def send(*messages: Message, topic: str = name) -> None:
-        for key, value, headers in messages:
-            producer.produce(topic, value, key, headers=list(headers), partition=0)
+        for number, (key, value, headers) in enumerate(messages, int(time.time() * 1000) - len(messages)):
+            producer.produce(topic, value, key, headers=list(headers), partition=0, timestamp=number)
         assert producer.flush(20) == 0
 
     return config, name, send
@@ -141,3 +147,65 @@ def test_a_dead_letter_that_is_still_too_large_stays(topics: Topics, letters: An
     assert f"{second}  replayed to {topic}" in result.output
     assert [one.value for one in topics.read(topic)] == [b"v"]
     assert [json.loads(line)["replayed"] for line in run(config, "--json").output.splitlines()] == [False, True]
+
+
+@pytest.mark.servers
+def test_events_are_replayed_with_the_structures_of_the_schema_history(
+    topics: Topics, letters: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, name, send = letters
+    topics.admin.ensure(name, TopicSettings(1, 1))
+    case, history = Case("keys"), tmp_path / "history"
+    changes = (json.dumps(json.loads(one["value"])) for one in case.records if one["topic"] == "history")
+    history.write_text("".join(f"{change}\n" for change in changes))
+    given = {
+        **case.properties(),
+        "topic.prefix": topics.name(),
+        "bootstrap.servers": topics.client["bootstrap.servers"],
+        "table.include.list": r"k\.(comp|func)",
+        "event.processing.failure.handling.mode": "warn",
+        "errors.deadletterqueue.topic.name": name,
+        "topic.creation.default.replication.factor": "1",
+        "topic.creation.default.partitions": "1",
+        "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+        "schema.history.internal.file.filename": str(history),
+    }
+    given = {name: text for name, text in given.items() if not name.startswith("schema.history.internal.kafka")}
+    config = tmp_path / "keys.json"
+    config.write_text(json.dumps(given))
+    settings = pipeline_settings(from_properties(given), "run")
+
+    def streamed() -> dict[str, list[Written]]:
+        return by_topic(written(replay(case.binlog, settings, case.start)))
+
+    whole = streamed()
+    with monkeypatch.context() as patch:
+        patch.setattr(RowWriter, "write", lambda *_: (_ for _ in ()).throw(ValueError("not known")).send(None))
+        outputs = [one for one in replay(case.binlog, settings, case.start) if isinstance(one, Batch)]
+    failed = [(one.offset, message) for one in outputs for message in one.messages if one.topic == name]
+    made = [identified(message, offset, 0) for offset, message in failed]
+    send(*(message for message, _ in made))
+    topic = f"{given['topic.prefix']}.k.comp"
+    changed = [one for one in whole[topic] if '"op":"u"' in (one.value or "")]
+    newer = changed[-1]
+    topics.admin.ensure(topic, TopicSettings(1, 1))
+    send(((newer.key or "").encode(), b"newer", ()), topic=topic)
+    assert "an event of k.comp" in run(config).output
+
+    result = run(config, "--replay", "all")
+    assert result.exit_code == 1
+    stayed = [line for line in result.output.splitlines() if "has a record with the same key" in line]
+    assert stayed, result.output
+    assert any("newer (1 of" in line for line in stayed)
+    assert f"replayed to {given['topic.prefix']}.k.func" in result.output
+    result = run(config, "--replay", "all", "--omit-newer")
+    assert result.exit_code == 0, result.output
+    assert "records replace it" in result.output
+    assert " that have a newer one" in result.output
+    for table in ("comp", "func"):
+        name = f"{given['topic.prefix']}.k.{table}"
+        sent = [(one.key, one.value, ()) for one in topics.read(name) if one.value != b"newer"]
+        found = by_topic(written([Batch(name, -1, sent, PLACE, 0, 0)]))[name]
+        expected = [replace(one, headers=()) for one in whole[name] if one.key != newer.key or table == "func"]
+        assert set(found) <= set(expected)  # a dead letter that was replayed first has newer records than one before it
+        assert {one.key: one for one in found} == {one.key: one for one in expected}

@@ -73,7 +73,8 @@ def parse_format_description(header: EventHeader, data: bytes, pos: int, end: in
             raise UnsupportedEvent(
                 f"{server_version} writes {type_name(code)} events with a post-header of {length} bytes; known: {known}"
             )
-    return FormatDescription(header, version, server_version, created, lengths, names[algorithm])
+    packet = data[pos - HEADER_LENGTH :]
+    return FormatDescription(header, version, server_version, created, lengths, names[algorithm], packet)
 
 
 def parse_rotate(header: EventHeader, data: bytes, pos: int, end: int) -> Rotate:

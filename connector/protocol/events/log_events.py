@@ -15,6 +15,7 @@ class FormatDescription(NamedTuple):
         created: seconds since the epoch if the server started with this file, else 0.
         post_header_lengths: one byte per event type, starting at type 1.
         checksum: ``"NONE"`` or ``"CRC32"``, for this file's events.
+        packet: the bytes of the event.
     """
 
     header: EventHeader
@@ -23,6 +24,7 @@ class FormatDescription(NamedTuple):
     created: int
     post_header_lengths: bytes
     checksum: Literal["NONE", "CRC32"]
+    packet: bytes
 
     @property
     def mariadb(self) -> bool:
