@@ -45,7 +45,7 @@ class AvroFormat:
     Attributes:
         connect_meta_data: ``connect.meta.data``: keep name, version, parameters and default of Connect schemas.
         scrub_invalid_names: ``scrub.invalid.names``: replace characters that Avro's names cannot have.
-        discard_type_doc_default: ``discard.type.doc.default``: leave documentation and default out of types.
+        discard_type_doc_default: ``discard.type.doc.default``: write the documentation of a field to the field, too.
         replace_null_with_default: write null as the default of its schema, if there is one.
     """
 
@@ -130,6 +130,8 @@ class _Writer:
         schema = field.schema
         name = scrubbed(field.name) if self._settings.scrub_invalid_names else checked_field_name(field.name)
         text = f'{{"name":{schema_string_text(name)},"type":{self.optional(schema, namespace)}'
+        if schema.doc is not None and self._settings.discard_type_doc_default:
+            text += f',"doc":{schema_string_text(schema.doc)}'
         if schema.default is not None:
             return f'{text},"default":{_default_text(schema, schema.default, widened=True)}}}'
         return text + (',"default":null}' if schema.optional else "}")
@@ -138,8 +140,7 @@ class _Writer:
         """The attributes that tell the Connect schema."""
         found = []
         if self._settings.connect_meta_data:
-            kept = not self._settings.discard_type_doc_default
-            if schema.doc is not None and kept:
+            if schema.doc is not None:
                 found.append(f'"connect.doc":{schema_string_text(schema.doc)}')
             if schema.version is not None:
                 found.append(f'"connect.version":{schema.version}')
@@ -148,7 +149,7 @@ class _Writer:
                     f"{schema_string_text(name)}:{schema_string_text(text)}" for name, text in schema.parameters
                 )
                 found.append(f'"connect.parameters":{{{pairs}}}')
-            if schema.default is not None and kept:
+            if schema.default is not None:
                 found.append(f'"connect.default":{_default_text(schema, schema.default, widened=False)}')
             if schema.name is not None:
                 found.append(f'"connect.name":{schema_string_text(schema.name)}')

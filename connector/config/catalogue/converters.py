@@ -259,7 +259,7 @@ def _properties(side: Side) -> ConverterProperties:
             f"{prefix}.discard.type.doc.default",
             boolean(),
             False,
-            "Leave comments and defaults out of the types in Avro schemas; fields keep their defaults.",
+            "Write the comments of columns (doc) to the fields in Avro schemas, too, not only to their types.",
         ),
         ignore_defaults=Property(
             f"{prefix}.ignore.default.for.nullables",

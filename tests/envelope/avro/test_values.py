@@ -109,7 +109,8 @@ def test_two_structs_of_one_name_are_refused() -> None:
         avro_schema_text(twice)
 
 
-def test_comments_and_defaults_of_types_can_be_omitted() -> None:
+def test_comments_can_be_those_of_fields_too() -> None:
     one = struct("t", {"s": Schema("string", optional=True, default="x", doc="a comment")})
-    text = avro_schema_text(one, AvroFormat(discard_type_doc_default=True))
-    assert json.loads(text)["fields"] == [{"name": "s", "type": ["string", "null"], "default": "x"}]
+    (field,) = json.loads(avro_schema_text(one, AvroFormat(discard_type_doc_default=True)))["fields"]
+    kind = {"type": "string", "connect.doc": "a comment", "connect.default": "x"}
+    assert field == {"name": "s", "type": [kind, "null"], "doc": "a comment", "default": "x"}

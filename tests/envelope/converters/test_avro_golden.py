@@ -17,6 +17,7 @@ from tests.support.recordings.converted import Converted, RecordedRegistry, conv
 OPTIONS = {
     "connect-meta-data-false": {"connect_meta_data": False},
     "scrub": {"scrub_invalid_names": True},
+    "discard-type-doc-default": {"discard_type_doc_default": True},
 }
 NAMES = [name for name in files("avro") if any(conversions("avro", name)) and "no-auto-register" not in name]
 """Some cases have no records; without registration there are errors only."""
