@@ -44,6 +44,20 @@ class ChangedTableError(StateError):
         )
 
 
+class ConflictError(StateError):
+    """Upkeep gave a step up, because another writer committed first."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f"table {table} was changed while its files were merged, so that they stay as they were. Nothing is lost: "
+            f"the next upkeep tries again"
+        )
+
+
+class UnsafeRetentionError(TablesError):
+    """Files or versions would be removed that may still be needed."""
+
+
 class DependentColumnError(StateError):
     """A constraint or a generated column of the table may need a column that is to be renamed."""
 

@@ -32,6 +32,7 @@ from rowtide.spark_consumers.kafka.source import KafkaSource
 from rowtide.spark_consumers.lag import Lags, Offsets
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.settings import Settings
+from rowtide.spark_consumers.upkeep import ScheduledUpkeep
 
 MOST_OFFSETS = 500_000
 """Offsets of a micro-batch. The tables with few changes wait until a large one has applied its part of them."""
@@ -91,6 +92,7 @@ class TableStream:
         topics: regular expression of whole topic names; by default the table topics of ``settings.prefix``.
         report: receives each micro-batch, from the thread of the query.
         most_offsets: the most offsets of all topics in a micro-batch.
+        upkeep: of the tables, next to the stream.
 
     Attributes:
         lags: how far each table is behind its topic.
@@ -107,11 +109,12 @@ class TableStream:
         topics: str | None = None,
         report: Callable[[MicroBatch], None] = lambda _batch: None,
         most_offsets: int = MOST_OFFSETS,
+        upkeep: ScheduledUpkeep | None = None,
     ) -> None:
         self.lags = Lags()
         self._spark, self._source, self._settings = spark, source, settings
         self._selection = Selection(spark, source, settings, topics)
-        self._report, self._most = report, most_offsets
+        self._report, self._most, self._upkeep = report, most_offsets, upkeep
         self._pool = ThreadPoolExecutor(max_workers=settings.parallel, thread_name_prefix="table")
         self._busy = threading.Lock()  # held while tables are updated
         self._stopped = False
@@ -149,8 +152,12 @@ class TableStream:
                     self._report(MicroBatch(self._numbers, (), 0.0, text))
                     stop.wait(max(failure.due - time.monotonic(), 0.0))
                 else:
+                    if self._upkeep is not None and not stop.is_set():
+                        self._upkeep.finish()
                     return
         finally:
+            if self._upkeep is not None:
+                self._upkeep.close()
             self._pool.shutdown()
 
     def _run_query(self, trigger: Mapping[str, Any], stop: threading.Event) -> None:
@@ -183,6 +190,8 @@ class TableStream:
                     pass  # the query says so
                 seen = time.monotonic()
                 pause = max(2.0, 20 * (seen - now))
+            if self._upkeep is not None:
+                self._upkeep.after(())
             due = [topic for topic, failure in list(self._failures.items()) if failure.is_due]
             if due and self._busy.acquire(blocking=False):
                 try:
@@ -227,6 +236,8 @@ class TableStream:
                 self._skipped.add(topic)
         self._numbers += 1
         self._report(MicroBatch(self._numbers, tuple(outcomes), time.monotonic() - started))
+        if self._upkeep is not None:
+            self._upkeep.after(outcomes)
 
     def _outcomes(self, topics: AbstractSet[str]) -> list[Outcome]:
         """Update the tables of some topics."""

@@ -24,6 +24,7 @@ from rowtide.spark_consumers.formats import FORMATS, TableFormat
 from rowtide.spark_consumers.jvm.driver import text_with_causes
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import SessionOfThread, fit_session, is_small
+from rowtide.spark_consumers.jvm.turns import turn
 from rowtide.spark_consumers.kafka.claim_checks import ClaimCheckSource
 from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_name, table_topics
 from rowtide.spark_consumers.kafka.offsets import (
@@ -231,7 +232,7 @@ class TableJob:
         outcome = Outcome(self.name)
         started = time.monotonic()
         try:
-            with self.state.lock():
+            with self.state.lock(), turn(HadoopFiles(self.spark), self.state.turn):
                 self._run(outcome, progress)
         except TablesError as error:
             outcome.error = str(error)
@@ -253,8 +254,11 @@ class TableJob:
         planned = self.state.load().planned
         if planned is None:
             return
-        newest = self._table(self.spark).newest_commit(self.path, planned.app_id)
-        if newest is None or newest.batch < planned.number:
+        table = self._table(self.spark)
+        newest = table.newest_commit(self.path, planned.app_id)
+        # A table whose log was cleaned may have a part, too.
+        unknown = newest is None and planned.number > 1 and table.exists(self.path)
+        if not unknown and (newest is None or newest.batch < planned.number):
             self.state.forget(planned)
 
     def restart(self) -> None:

@@ -378,6 +378,11 @@ class StateStore:
                 ) from error
             yield
 
+    @property
+    def turn(self) -> str:
+        """The file of :func:`rowtide.spark_consumers.jvm.turns.turn` of runs and upkeep."""
+        return f"{self.directory}~upkeep"
+
     def _path(self, batch: Batch, kind: str) -> str:
         return join(self.directory, _file_name(batch.number, f".{kind}.json"))
 

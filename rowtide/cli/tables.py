@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
@@ -16,6 +17,7 @@ import click
 from rich.console import Console
 
 from rowtide.cli.addresses import SERVERS, URL
+from rowtide.cli.tables_upkeep import is_only_upkeep, keep, upkeep_of
 from rowtide.connector.config import ConfigurationError, load, read_properties
 from rowtide.connector.config.catalogue.values import placeholder_bytes
 from rowtide.spark_consumers.columns.metadata import MetadataField, metadata_fields
@@ -181,6 +183,30 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
 @click.option(
     "--web-bind", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address of --web-port."
 )
+@click.option(
+    "--optimize",
+    is_flag=True,
+    help="Merge small files and deleted rows: OPTIMIZE of Delta Lake, rewrite_data_files of Iceberg. With this option "
+    "and the next two, no records are applied, unless there is --follow or --available-now.",
+)
+@click.option(
+    "--vacuum",
+    metavar="AGE",
+    help="Delete files that no version of a table needs and that are older than this, such as 7d: VACUUM of Delta "
+    "Lake, remove_orphan_files of Iceberg.",
+)
+@click.option(
+    "--expire",
+    metavar="AGE",
+    help="Forget versions of tables that are older than this, such as 30d: commits of Delta Lake's log, snapshots of "
+    "Iceberg.",
+)
+@click.option(
+    "--upkeep-every",
+    metavar="INTERVAL",
+    help="With --follow: how often --optimize, --vacuum and --expire take care of a table that has changed: a "
+    "duration, or a number of micro-batches.  [default: 100 batches]",
+)
 @click.option("--restart", multiple=True, metavar="DB.TABLE", help="Delete this table and rebuild it. Repeatable.")
 @click.option(
     "--master", metavar="URL", help="URL of the Spark master.  [default: that of spark-submit, else local[*]]"
@@ -214,6 +240,7 @@ def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
       rowtide tables --bootstrap-servers localhost:9092 --topic-prefix shop --output s3a://lake/shop
       rowtide tables --config shop.properties --output /data/tables --follow --trigger "30 seconds"
       rowtide tables --config shop.properties --output /data/tables --format iceberg
+      rowtide tables --config shop.properties --output /data/tables --optimize --vacuum 7d
 
     The consumed offsets are stored in OUTPUT/_rowtide. After an interruption, run the command again: no record is lost
     or applied twice. A table can be updated by one run at a time; a second one reports an error for it.
@@ -234,7 +261,8 @@ def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
 
 def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dict[str, Any]) -> bool:
     trigger = _trigger(options)
-    properties, settings = run_settings(options)
+    only_upkeep = is_only_upkeep(options, restart)
+    properties, settings = run_settings(options, needs_kafka=not only_upkeep)
     settings = replace(settings, registry=_registry(options["registry"] or "", options["config"]))
     # PySpark is an extra and slow to import, so wrong options are reported first.
     try:
@@ -242,11 +270,15 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
         from rowtide.spark_consumers.job import restart_tables, update_tables  # noqa: PLC0415
         from rowtide.spark_consumers.jvm.session import build_session  # noqa: PLC0415
         from rowtide.spark_consumers.kafka.source import KafkaSource  # noqa: PLC0415
+        from rowtide.spark_consumers.upkeep import ScheduledUpkeep, keep_tables  # noqa: PLC0415
+
+        upkeep, schedule = upkeep_of(options)
     except ModuleNotFoundError as error:
         raise SettingsError(f"{error.name} is missing: pip install 'rowtide[spark]'") from error
     # The report has a line for each table; Spark's progress bar would overwrite it.
     spark_settings = {"spark.ui.showConsoleProgress": "false", **_pairs("--spark-conf", options["spark_conf"])}
-    require_listener(properties["bootstrap.servers"])
+    if not only_upkeep:
+        require_listener(properties["bootstrap.servers"])
     signal.signal(signal.SIGINT, _interrupted)
     with spark_output(shown=options["verbose"]) as output, console.status("starting Spark"):
         spark = build_session(
@@ -261,13 +293,18 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
         )
     signal.signal(signal.SIGINT, _interrupted)  # PySpark's handler would call Spark in the middle of another call
     spark.sparkContext.setLogLevel("ERROR")
+    if only_upkeep:
+        return keep(console, keep_tables(spark, settings, upkeep, options["topics"]), as_json=as_json)
     source = KafkaSource(spark, properties, headers=settings.registry is not None)
     restart_tables(spark, source, settings, restart, options["topics"])
     if trigger is not None:
         from rowtide.cli.tables_follow import follow  # noqa: PLC0415 - imports PySpark
 
         address = None if options["web_port"] is None else (options["web_bind"], options["web_port"])
-        return follow(console, spark, source, settings, options["topics"], trigger, address, as_json=as_json)
+        kept = partial(ScheduledUpkeep, spark, settings, upkeep, schedule) if upkeep else None
+        return follow(
+            console, spark, source, settings, options["topics"], trigger, address, as_json=as_json, upkeep=kept
+        )
     outcomes = []
     with Bars(console) as bars:
         for outcome in update_tables(spark, source, settings, options["topics"], bars.show):
@@ -329,7 +366,7 @@ def _interrupted(_number: int, _frame: object) -> NoReturn:
     os._exit(130)
 
 
-def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
+def run_settings(options: dict[str, Any], *, needs_kafka: bool = True) -> tuple[dict[str, str], Settings]:
     """The properties of the Kafka client and the settings of the run.
 
     Raises:
@@ -352,7 +389,7 @@ def run_settings(options: dict[str, Any]) -> tuple[dict[str, str], Settings]:
             f"true nulls are, so tables would get wrong values. Use binlog_row_image=FULL and remove the property; if "
             f"the topics have rows from before that, take a new snapshot"
         )
-    if "bootstrap.servers" not in properties:
+    if needs_kafka and "bootstrap.servers" not in properties:
         raise SettingsError(
             "no Kafka brokers: set --bootstrap-servers, or --config with a file that has bootstrap.servers"
         )

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
@@ -19,12 +19,14 @@ from rich.table import Table
 
 from rowtide.cli.metrics_server import Labels, metric, served
 from rowtide.cli.tables_report import line, notes
+from rowtide.cli.tables_upkeep import upkeep_line
 from rowtide.spark_consumers.errors import SettingsError
 from rowtide.spark_consumers.follow import MicroBatch, TableStream
 from rowtide.spark_consumers.kafka.naming import table_name
 from rowtide.spark_consumers.kafka.source import KafkaSource
 from rowtide.spark_consumers.lag import Lag
 from rowtide.spark_consumers.settings import Settings
+from rowtide.spark_consumers.upkeep import ScheduledUpkeep, UpkeepOutcome
 
 _SHOWN_TABLES = 20
 
@@ -39,6 +41,7 @@ def follow(
     address: tuple[str, int] | None,
     *,
     as_json: bool,
+    upkeep: Callable[[Callable[[UpkeepOutcome], None]], ScheduledUpkeep] | None = None,
 ) -> bool:
     """Follow the topics until a signal stops it, and return whether a table has failed at its last attempt.
 
@@ -51,6 +54,7 @@ def follow(
         trigger: arguments of Spark's trigger.
         address: where metrics are served; ``None`` serves none.
         as_json: print a JSON object for each table of a micro-batch, and one for the micro-batch.
+        upkeep: makes the upkeep next to the stream, from the function that receives its outcomes.
 
     Raises:
         TablesError: Kafka does not answer at the start, or the query fails again and again.
@@ -58,7 +62,8 @@ def follow(
     """
     stop = threading.Event()
     view = _View(console, settings.prefix, as_json=as_json)
-    view.stream = stream = TableStream(spark, source, settings, topics, view.add)
+    kept = None if upkeep is None else upkeep(view.add_upkeep)
+    view.stream = stream = TableStream(spark, source, settings, topics, view.add, upkeep=kept)
 
     def handle(number: int, _frame: object) -> None:
         if stop.is_set():
@@ -88,6 +93,7 @@ class _View:
         self._records: Counter[str] = Counter()
         self._rates: dict[str, float] = {}
         self._notes: set[str] = set()
+        self._upkeep = Counter(dict.fromkeys(("done", "given_up", "failed"), 0))
         self._batches = 0
         self._last = 0.0
         self._restarts = 0
@@ -121,6 +127,14 @@ class _View:
                     self._print(line(outcome))
         if self._as_json:
             click.echo(json.dumps(self._event(batch), ensure_ascii=False))
+
+    def add_upkeep(self, outcome: UpkeepOutcome) -> None:
+        """Show the upkeep of a table."""
+        self._upkeep["failed" if outcome.error else "given_up" if outcome.given_up else "done"] += 1
+        if self._as_json:
+            click.echo(json.dumps({"event": "upkeep", **outcome.as_dict()}, ensure_ascii=False))
+        else:
+            self._print(upkeep_line(outcome))
 
     def _event(self, batch: MicroBatch) -> dict[str, Any]:
         lags = {self._name(topic): lag for topic, lag in self._lags() if lag.records}
@@ -164,6 +178,7 @@ class _View:
                 *_metric("micro_batches_total", "counter", "Micro-batches since the start.", {"": self._batches}),
                 *_metric("micro_batch_seconds", "gauge", "Duration of the last micro-batch.", {"": self._last}),
                 *_metric("query_restarts_total", "counter", "Restarts of a query that failed.", {"": self._restarts}),
+                *_metric("upkeep_total", "counter", "Tables that upkeep has taken care of.", self._upkeep, "result"),
                 *_metric("records_total", "counter", "Records applied since the start.",
                          {self._name(topic): self._records[topic] for topic, _ in lags}),
                 *_metric("lag_records", "gauge", "Offsets that are not in the table.",
@@ -191,9 +206,9 @@ class _View:
         self._console.print(f"{time.strftime('%H:%M:%S')}  {text}", soft_wrap=True, highlight=False)
 
 
-def _metric(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
-    """The lines of a metric, with its values by table, or one value under the empty name."""
-    by_labels: dict[Labels, float] = {(("table", table),) if table else (): value for table, value in values.items()}
+def _metric(name: str, kind: str, text: str, values: Mapping[str, float], label: str = "table") -> Iterator[str]:
+    """The lines of a metric, with its values by table or another label, or one value under the empty name."""
+    by_labels: dict[Labels, float] = {((label, one),) if one else (): value for one, value in values.items()}
     return metric(f"rowtide_tables_{name}", kind, text, by_labels)
 
 

@@ -3,9 +3,9 @@
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
@@ -13,7 +13,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from rowtide.spark_consumers.columns.spark_types import quote
-from rowtide.spark_consumers.errors import DependentColumnError, OverlappingRunsError, UnsupportedRenameError
+from rowtide.spark_consumers.errors import (
+    ChangedTableError,
+    DependentColumnError,
+    OverlappingRunsError,
+    UnsupportedRenameError,
+)
 from rowtide.spark_consumers.formats.base import DirectoryFormat, RowCounts, no_rows
 from rowtide.spark_consumers.formats.merge import (
     LARGE_TABLE,
@@ -31,6 +36,7 @@ from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.rows.renames import Renames
 from rowtide.spark_consumers.state import Commit
 
+_Result = TypeVar("_Result")
 _NOT_IN_PARQUET_NAMES = set(" ,;{}()\n\t=")
 _CACHED_SOURCE = {
     "spark.databricks.delta.merge.materializeSource": "none",
@@ -46,6 +52,9 @@ _UPGRADED = "delta.columnMapping.mode=name"
 _CONSTRAINTS, _GENERATED = "delta.constraints.", "delta.generationExpression"
 LOG = "_delta_log"
 """The directory of a table's log, in its own."""
+CONFLICT = re.compile("DELTA_CONCURRENT_(APPEND|DELETE|WRITE)")
+"""The errors of Delta if another writer has committed first."""
+_ATTEMPTS = 5
 _COMMIT_FILE = re.compile(r"[0-9]{20}\.json")
 SEARCHED_COMMITS = 1000
 """How many commits are searched for the newest one of rowtide: it is mostly the last."""
@@ -127,11 +136,10 @@ class DeltaFormat(DirectoryFormat):
             self._rewrite(path, evolution, commit)
         elif evolution.added:
             added = ", ".join(f"{quote(name)} {kind}" for name, kind in evolution.added)
-            self.spark.sql(f"ALTER TABLE {_table(path)} ADD COLUMNS ({added})")
+            self.spark.sql(f"ALTER TABLE {table_sql(path)} ADD COLUMNS ({added})")
         elif evolution.fills:
             new_values = ", ".join(f"{quote(name)} = {value}" for name, value in evolution.fills.items())
-            with self._identity(path, commit):
-                self.spark.sql(f"UPDATE {_table(path)} SET {new_values}")
+            self._repeated(path, commit, lambda: self.spark.sql(f"UPDATE {table_sql(path)} SET {new_values}"))
 
     def create(self, path: str, columns: Columns, rows: DataFrame, commit: Commit) -> RowCounts:
         """Create the table by its first commit, so that Delta has no log to read before it."""
@@ -143,9 +151,8 @@ class DeltaFormat(DirectoryFormat):
         try:
             ranges = key_ranges(cached, keys) if not replace and self.size(path) >= LARGE_TABLE else []
             with configured(self.spark, _CACHED_SOURCE):
-                return self._merge(
-                    path, upsert(_table(path), cached, keys, ranges, soft=self._is_soft), cached, replace, commit
-                )
+                statement = upsert(table_sql(path), cached, keys, ranges, soft=self._is_soft)
+                return self._merge(path, statement, cached, replace, commit)
         finally:
             cached.unpersist()
 
@@ -158,15 +165,14 @@ class DeltaFormat(DirectoryFormat):
         """
         if removed is None and not replace:
             return self._append(path, added, commit)
-        statement, rows = replacement(_table(path), None if replace else removed, added)
+        statement, rows = replacement(table_sql(path), None if replace else removed, added)
         return self._merge(path, statement, rows, replace, commit)
 
     def _merge(self, path: str, statement: str, rows: DataFrame, replace: bool, commit: Commit) -> RowCounts:
         if replace:
             statement += OTHERS_ARE_DELETED
         rows.createOrReplaceTempView(SOURCE)
-        with self._identity(path, commit):
-            metrics = self.spark.sql(statement).collect()
+        metrics = self._repeated(path, commit, lambda: self.spark.sql(statement).collect())
         if not metrics:  # the table has this commit
             return RowCounts()
         found = metrics[0].asDict()
@@ -182,12 +188,12 @@ class DeltaFormat(DirectoryFormat):
 
     def _set_missing(self, path: str, needed: Mapping[str, str]) -> bool:
         """Set properties that the table lacks, and return whether there were some."""
-        detail = self.spark.sql(f"DESCRIBE DETAIL {_table(path)}").collect()[0]
+        detail = self.spark.sql(f"DESCRIBE DETAIL {table_sql(path)}").collect()[0]
         present = {*(detail["tableFeatures"] or ()), *(detail["properties"] or {})}
         missing = {name: value for name, value in needed.items() if name.removeprefix("delta.feature.") not in present}
         if missing:
             properties = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
-            self.spark.sql(f"ALTER TABLE {_table(path)} SET TBLPROPERTIES ({properties})")
+            self.spark.sql(f"ALTER TABLE {table_sql(path)} SET TBLPROPERTIES ({properties})")
         return bool(missing)
 
     def _rewrite(self, path: str, evolution: Evolution, commit: Commit) -> None:
@@ -196,10 +202,39 @@ class DeltaFormat(DirectoryFormat):
         A crash between the commit that adds a column and one that fills it would leave rows without the default.
         Delta ignores it if another run has committed the batch since the rows were read; they would be lost otherwise.
         """
-        rows = self.read(path).selectExpr(*evolution.projection())
         schema = "overwriteSchema" if evolution.widened else "mergeSchema"  # which keeps partitions and comments
-        with self._identity(path, commit):
+
+        def write() -> None:
+            rows = self.read(path).selectExpr(*evolution.projection())  # as it is at each attempt
             rows.write.format("delta").mode("overwrite").option(schema, "true").save(path)
+
+        self._repeated(path, commit, write)
+
+    def _repeated(self, path: str, commit: Commit, write: Callable[[], _Result]) -> _Result:
+        """Write with an identity, again if another program has merged the files that the write replaces.
+
+        If the other program has changed rows, too, the rows to write may have been made from older ones.
+
+        Raises:
+            ChangedTableError: files were merged during each attempt.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                with self._identity(path, commit):
+                    return write()
+            except (PySparkException, Py4JJavaError) as error:
+                if not CONFLICT.search(str(error)) or not self._has_rows_of(path, commit.app_id):
+                    raise
+        raise ChangedTableError(path, _ATTEMPTS)
+
+    def _has_rows_of(self, path: str, app_id: str) -> bool:
+        """Whether no other writer has changed rows since the newest commit of this state."""
+        for one in log_commits(self._files, path):
+            if one.commit is not None and one.commit.app_id == app_id:
+                return True
+            if '"dataChange":true' in one.actions:
+                return False
+        return False
 
     @contextmanager
     def _identity(self, path: str, commit: Commit) -> Iterator[dict[str, str]]:
@@ -279,7 +314,8 @@ def _commit_info(actions: str) -> Mapping[str, Any]:
     return {}
 
 
-def _table(path: str) -> str:
+def table_sql(path: str) -> str:
+    """Return SQL of a table."""
     return f"delta.{quote(path)}"
 
 

@@ -54,6 +54,15 @@ class HadoopFiles:
             system, found = self._resolve(path)
             return int(system.getContentSummary(found).getLength()) if system.exists(found) else 0
 
+    def sizes_and_times(self, directory: str) -> dict[str, tuple[int, int]]:
+        """Return the size in bytes and the time of change, in ms since 1970, of the files in a directory by name."""
+        with _python_errors(directory):
+            system, found = self._resolve(directory)
+            return {
+                str(one.getPath().getName()): (int(one.getLen()), int(one.getModificationTime()))
+                for one in system.listStatus(found)
+            }
+
     def read(self, path: str) -> str:
         """Return a file's text."""
         with _python_errors(path):

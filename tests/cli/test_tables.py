@@ -50,9 +50,16 @@ def test_only_a_catalog_with_a_directory_for_offsets_replaces_the_output() -> No
         (["--web-port", "0"], "--web-port needs --follow"),
         (["--follow", "--available-now"], "--follow and --available-now: choose one of them"),
         (["--follow", "--trigger", "often"], "--trigger often: expected a duration such as 30s"),
+        (["--optimize", "--upkeep-every", "1h"], "--upkeep-every needs --follow"),
+        (["--follow", "--upkeep-every", "1h"], "--upkeep-every needs --follow, and --optimize"),
+        (["--optimize", "--restart", "d.t"], "run the command twice"),
+        (["--vacuum", "7"], "--vacuum 7: expected a duration with its unit, such as 7d or 168h"),
+        (["--follow", "--optimize", "--upkeep-every", "x"], "such as 1h or '100 batches'"),
+        (["--expire", "1h"], "--expire 1h: transactions that are running need the commits since their start. Give 24h"),
+        (["--format", "parquet", "--optimize"], "Tables in parquet need none"),
     ],
 )
-def test_options_of_a_streaming_run_are_checked_first(arguments: list[str], what: str) -> None:
+def test_options_of_streaming_and_upkeep_are_checked_first(arguments: list[str], what: str) -> None:
     status, text = run("--output", "/nowhere", "--topic-prefix", "p", "--bootstrap-servers", "h:1", *arguments)
     assert status == 1
     assert what in text

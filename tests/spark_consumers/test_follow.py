@@ -172,7 +172,7 @@ def test_a_killed_run_neither_loses_nor_repeats_a_record(
     command = [
         sys.executable, "-m", "rowtide", "tables", "--bootstrap-servers", kafka.bootstrap,
         "--topic-prefix", shop.prefix, "--output", str(tmp_path), "--json", "--follow", "--trigger", "200ms",
-        "--format", table_format,
+        "--format", table_format, "--optimize", "--expire", "7d", "--upkeep-every", "2 batches",
         "--master", "local[2]", "--jars", ",".join(map(str, spark_jars())), "--web-port", "0",
         *(part for name, value in SMALL.items() for part in ("--spark-conf", f"{name}={value}")),
     ]  # fmt: skip
@@ -213,6 +213,7 @@ def test_a_killed_run_neither_loses_nor_repeats_a_record(
             eventually(lambda ends=ends: applied() == ends, "all tables are up to date", SOON)
             address = next(line for line in iter(process.stderr.readline, b"") if line.startswith(b"metrics: "))
             found = urllib.request.urlopen(address.decode().split()[1], timeout=10).read().decode()
+            assert 'rowtide_tables_upkeep_total{result="failed"} 0' in found
             assert f'rowtide_tables_lag_records{{table="d.{log.name.rpartition(".")[2]}"}} 0' in found
             process.send_signal(signal.SIGTERM)
             assert process.wait(SOON) == 0, process.stderr.read()
