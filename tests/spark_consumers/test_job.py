@@ -17,7 +17,7 @@ ID = {"type": "int32", "optional": False, "field": "id"}
 TEXT = {"type": "string", "optional": True, "field": "text"}
 
 
-@pytest.mark.parametrize("table_format", ["delta", "iceberg", "parquet"])
+@pytest.mark.parametrize("table_format", ["delta", pytest.param("iceberg", marks=pytest.mark.nightly), "parquet"])
 def test_a_crash_between_table_and_offsets_applies_nothing_twice(
     run, rows_of, tmp_path, monkeypatch, table_format
 ) -> None:

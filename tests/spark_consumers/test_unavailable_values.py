@@ -20,7 +20,7 @@ SIZES_AND_FORMATS = pytest.mark.parametrize(
     ("size", "table_format"),
     [
         ("small", "delta"),
-        ("small", "parquet"),
+        pytest.param("small", "parquet", marks=pytest.mark.nightly),
         pytest.param("large", "delta", marks=pytest.mark.nightly),
         pytest.param("large", "parquet", marks=pytest.mark.nightly),
     ],
@@ -107,7 +107,9 @@ def test_an_unavailable_value_in_a_key_is_an_error(run) -> None:
     assert "offset 40 " in error
 
 
-@pytest.mark.parametrize("placeholder", ["?", "é", "a \"quoted\" \\ {value} 'x'", ""])
+@pytest.mark.parametrize(
+    "placeholder", ["é", pytest.param("?", marks=pytest.mark.nightly), "a \"quoted\" \\ {value} 'x'", ""]
+)
 def test_the_placeholder_of_a_connector_may_be_another(run, rows_of, tmp_path, placeholder) -> None:
     topic = snapshot()
     topic.change("u", row(1), row(1, PLACEHOLDER), 10)

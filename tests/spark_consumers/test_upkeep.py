@@ -24,7 +24,10 @@ MONTH = 30 * 86_400
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("table_format", "batches"), [("delta", 3), ("iceberg", 6)])  # Iceberg merges from 5 files
+@pytest.mark.parametrize(
+    ("table_format", "batches"),
+    [("delta", 3), pytest.param("iceberg", 6, marks=pytest.mark.nightly)],  # Iceberg merges from 5 files
+)
 def test_files_become_few_and_the_batch_of_a_table_stays_known(
     run, spark, rows_of, tmp_path, monkeypatch, table_format, batches
 ) -> None:

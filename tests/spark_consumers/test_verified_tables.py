@@ -229,12 +229,13 @@ def test_every_damage_of_a_table_is_found_and_named(
         assert next(one["reason"] for one in document["tables"] if one["outcome"] != "equal").count("more cannot be")
         assert spark_tables(document)["orders"]["behind"] > 0
         update(config, output)
-        status, document = report(config, output)
+        orders = ("--table", f"{database.name}.orders")
+        status, document = report(config, output, *orders)
         assert (spark_tables(document)["orders"]["outcome"], spark_tables(document)["orders"]["behind"]) == ("equal", 0)
         assert spark_tables(document)["orders"]["not_compared"] == {"more": ROWS}
         database.execute("ALTER TABLE orders DROP more", "UPDATE orders SET n = id + 1000")
         update(config, output)
-        assert report(config, output)[0] == 0
+        assert report(config, output, *orders)[0] == 0
 
         damages = Damages(spark, output / database.name, random.Random(len(kinds)))
         damages.note_versions()
@@ -251,8 +252,8 @@ def test_every_damage_of_a_table_is_found_and_named(
         assert spark_tables(document)["orders"]["other_commits"], "commits of other writers are named"
 
         damages.sql("DELETE FROM TABLE_")
-        assert report(config, output, "--table", f"{database.name}.orders", "--where", "id = 3")[0] == 1
-        status, document = report(config, output, "--table", f"{database.name}.orders")
+        assert report(config, output, *orders, "--where", "id = 3")[0] == 1
+        status, document = report(config, output, *orders)
         assert (status, len(found(document))) == (1, ROWS + 1)
         shutil.rmtree(output / database.name / "orders")
         document = report(config, output)[1]
@@ -262,6 +263,37 @@ def test_every_damage_of_a_table_is_found_and_named(
         worker.stop()
 
 
+def test_each_kind_of_table_is_compared(spark: SparkSession, tmp_path: Path, mysql_db: Database, kafka: Kafka) -> None:
+    database, output, log = mysql_db, tmp_path / "tables", tmp_path / "log"
+    config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, MORE | {"database.include.list": database.name})
+    database.execute("CREATE TABLE orders (id INT PRIMARY KEY, n INT)", "CREATE TABLE visits (n INT)")
+    with Worker(config).streaming() as worker:
+        database.execute(
+            "INSERT INTO orders VALUES (1, 1), (2, 2)",
+            "DELETE FROM orders WHERE id = 2",
+            "INSERT INTO visits VALUES (1)",
+        )
+        assert report(config, output)[0] == 2, "which waits until the topics have all of this"
+        update(config, output, "--format", "parquet", "--metadata", "op,pos")
+        update(config, log, "--soft-delete", "--keyless", "append")
+        for folder in (output, log):
+            status, document = report(config, folder)
+            assert status == 0, json.dumps(document)
+        spark.sql(f"UPDATE delta.`{log / database.name / 'orders'}` SET __deleted = false WHERE id = 2")
+        spark.sql(f"DELETE FROM delta.`{log / database.name / 'visits'}`")
+        status, document = report(config, log)
+        assert (status, found(document)) == (
+            1,
+            {("orders", "not applied", "2", "__deleted"), ("visits", "lost", "1", "")},
+        )
+        damaged = str(output / database.name / "orders")
+        spark.read.parquet(damaged).localCheckpoint().write.mode("append").parquet(damaged)
+        status, document = report(config, output, "--table", f"{database.name}.orders")
+        assert (status, {kind for _, kind, _, _ in found(document)}) == (1, {"doubled"})
+        worker.stop()
+
+
+@pytest.mark.nightly  # minutes
 def test_parquet_and_appended_changes_are_compared(
     spark: SparkSession, tmp_path: Path, mysql_db: Database, kafka: Kafka
 ) -> None:

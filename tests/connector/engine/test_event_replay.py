@@ -163,11 +163,11 @@ class OneRowEvent:
     def __call__(self, patch: pytest.MonkeyPatch, _: list[Pipeline]) -> None:
         write = RowWriter.write
 
-        def fails_once(writer: RowWriter, event: Any, captured: Any, skip: int) -> Any:
+        def fails_once(writer: RowWriter, *arguments: Any) -> Any:
             self.seen += 1
             if self.seen == self.number:
                 raise ValueError("this version cannot write it")
-            return write(writer, event, captured, skip)
+            return write(writer, *arguments)
 
         patch.setattr(RowWriter, "write", fails_once)
 
