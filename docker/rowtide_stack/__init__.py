@@ -1,4 +1,4 @@
-"""Servers for tests, the demo and trials: MySQL, MariaDB, Kafka, ZooKeeper and a schema registry.
+"""Servers for tests, the demo and trials: MySQL, MariaDB, Kafka, ZooKeeper, a schema registry, a cluster of Spark.
 
     from rowtide_stack import Kafka, MySQL
 
@@ -19,6 +19,7 @@ from rowtide_stack.programs.catalogue import spark_jars
 from rowtide_stack.servers.brokers import Kafka, ZooKeeper
 from rowtide_stack.servers.registry import Registry
 from rowtide_stack.servers.server import Server
+from rowtide_stack.servers.spark import Spark
 from rowtide_stack.servers.sql import Database, MariaDB, MySQL, SqlServer
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "ProgramMissingError",
     "Registry",
     "Server",
+    "Spark",
     "SqlServer",
     "StackError",
     "StartFailedError",

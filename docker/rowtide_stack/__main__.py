@@ -13,6 +13,7 @@ from rowtide_stack.programs.catalogue import PROGRAMS
 from rowtide_stack.servers.brokers import Kafka, ZooKeeper
 from rowtide_stack.servers.registry import Registry
 from rowtide_stack.servers.server import Server
+from rowtide_stack.servers.spark import Spark
 from rowtide_stack.servers.sql import MariaDB, MySQL, SqlServer
 
 __all__ = ["main"]
@@ -22,21 +23,22 @@ SERVERS: dict[str, Callable[[], Server]] = {
     "mariadb": MariaDB,
     "mysql": MySQL,
     "registry": Registry,
+    "spark": Spark,
     "zookeeper": ZooKeeper,
 }
-PORTS = {"kafka": 9092, "mariadb": 3306, "mysql": 3306, "registry": 8081, "zookeeper": 2181}
+PORTS = {"kafka": 9092, "mariadb": 3306, "mysql": 3306, "registry": 8081, "spark": 7077, "zookeeper": 2181}
 """The default ports of the servers' clients."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Run local servers for trying rowtide: MySQL, MariaDB, Kafka, ZooKeeper, a schema registry."""
+    """Run local servers for trying rowtide: MySQL, MariaDB, Kafka, ZooKeeper, a schema registry, a cluster of Spark."""
 
 
 @main.command()
 @click.argument("names", metavar="SERVER...", nargs=-1, required=True, type=click.Choice(sorted(SERVERS)))
 @click.option(
-    "--default-ports", is_flag=True, help="Use the default ports (3306, 9092, 8081, 2181) instead of free ones."
+    "--default-ports", is_flag=True, help="Use the default ports (3306, 9092, 8081, 7077, 2181) instead of free ones."
 )
 def up(names: tuple[str, ...], *, default_ports: bool) -> None:
     """Start servers, print their addresses, and run them until Ctrl-C.
@@ -81,7 +83,7 @@ def _default_port(name: str) -> int:
 
 def _description(name: str, server: Server) -> str:
     account = f"  user {server.user}, password {server.password}" if isinstance(server, SqlServer) else ""
-    address = server.url if isinstance(server, Registry) else server.address
+    address = server.url if isinstance(server, Registry | Spark) else server.address
     return f"{name:10} {address}{account}"
 
 
