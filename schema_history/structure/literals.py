@@ -286,7 +286,7 @@ def _temporal(literal: Literal, column: Column, ctx: Context) -> str:
         if numeric and ctx.mariadb and Decimal(text) > _MAX_TIME:
             moment = number_to_datetime(text, fsp, rounds)
             text = moment.text(fsp) if moment else text
-        return parse_time(text, fsp, rounds) or "00:00:00"
+        return parse_time(text, fsp, mariadb=ctx.mariadb) or "00:00:00"
     if column.data_type == "date":
         fsp, rounds = 6, False
     moment = number_to_datetime(text, fsp, rounds) if numeric else parse_datetime(text, fsp, rounds)

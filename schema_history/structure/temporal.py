@@ -1,16 +1,27 @@
 """Parses dates and times in literals of DEFAULT clauses, and prints them, as the servers do."""
 
 import re
+import string
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 
-_DATETIME = re.compile(
-    r"\s*(\d{1,4})[^\w\s]+(\d{1,2})[^\w\s]+(\d{1,2})(?:(?:T|\s+|[^\w\s]+)(\d{1,2})(?:[^\w\s]+(\d{1,2})(?:[^\w\s]+(\d{1,2}))?)?"
-    r"(?:\.(\d*))?)?\s*(?:[+-]\d{2}:\d{2})?\s*"
+_HEAD = re.compile(r"[\dT]*", re.ASCII)
+_FRACTION = re.compile(r"\.(\d*)", re.ASCII)
+_DIGITS = frozenset(string.digits)
+_BETWEEN = frozenset(string.punctuation + string.whitespace)
+_DAY, _SECOND = 2, 5
+"""Places in year, month, day, hour, minute, second."""
+_MOST = 999_999
+"""A greater number is no part of a date."""
+_TIME = re.compile(
+    r"\s*([-+])?(?:(?P<days>\d+)\s+(?=\d.)(?P<h1>\d+)(?::(?P<m1>\d+)(?::(?P<s1>\d+))?)?"
+    r"|(?P<h2>\d*)\s*:(?P<m2>\d+)(?::(?P<s2>\d+))?|(?P<number>\d+)\s*)(?:\.(?P<fraction>\d*))?\s*",
+    re.DOTALL,
 )
-_PACKED = re.compile(r"\s*(\d+)(?:T(\d+))?(?:\.(\d*))?\s*")
-_TIME = re.compile(r"\s*(-)?(?:(\d+)\s+)?(\d+)(?::(\d+))?(?::(\d+))?(?:\.(\d*))?\s*")
+"""DAYS HH:MM:SS, HH:MM:SS or HHMMSS, as MySQL's ``str_to_time`` reads them: two characters at least follow the days."""
+_SHORTEST_DATETIME = 12
+"""Characters from which MySQL reads a literal of a TIME as a DATETIME, if it has no separators, or a space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,37 +61,47 @@ def _fraction(digits: str, fsp: int, rounds: bool) -> tuple[int, int]:
 
 
 def parse_datetime(text: str, fsp: int, rounds: bool) -> Moment | None:
-    """Parse a date with or without a time; ``None`` if the text is not a date."""
-    match = _DATETIME.fullmatch(text)
-    if match:
-        parts = [int(p or 0) for p in match.groups()[:6]]
-        parts[0] = _full_year(parts[0], len(match[1]))
-        digits = match[7] or ""
-    else:
-        packed = _PACKED.fullmatch(text)
-        if packed is None:
+    """Parse a date with or without a time, as MySQL's ``str_to_datetime`` does; ``None`` if the text is not a date.
+
+    Any punctuation separates parts of any length. Digits alone are parts of two digits, and a year of two or four.
+    Without a strict ``sql_mode``, MySQL ignores what follows.
+    """
+    text = text.lstrip()
+    head = len(_HEAD.match(text)[0])  # type: ignore[index]  # it always matches
+    is_packed = text[head : head + 1] in ("", ".")
+    year_digits = 4 if head in (4, 8) or head >= 14 else 2
+    parts: list[int] = []
+    lengths: list[int] = []
+    at = 0
+    while at < len(text) and text[at] in _DIGITS:
+        most = len(text) if not is_packed else 2 if parts else year_digits
+        end = at + 1
+        while end < len(text) and end - at < most and text[end] in _DIGITS:
+            end += 1
+        place = len(parts)
+        parts.append(int(text[at:end]))
+        lengths.append(end - at)
+        at = end
+        if parts[-1] > _MOST:
             return None
-        whole = packed[1] + (packed[2] or "")
-        found = _packed(whole)
-        if found is None:
-            return None
-        parts, digits = found, packed[3] or ""
-    micro, carry = _fraction(digits, fsp, rounds)
-    year, month, day, hour, minute, second = parts
+        if place == _SECOND:
+            break
+        if place == _DAY and text[at : at + 1] == "T":
+            at += 1
+            continue
+        while at < len(text) and text[at] in _BETWEEN:
+            if text[at].isspace() and place != _DAY:
+                return None
+            at += 1
+    if len(parts) <= _DAY:
+        return None
+    if lengths[0] == 2 and any(parts):
+        parts[0] = _full_year(parts[0], 2)
+    fraction = _FRACTION.match(text, at) if len(parts) > _SECOND else None
+    micro, carry = _fraction(fraction[1] if fraction else "", fsp, rounds)
+    year, month, day, hour, minute, second = (*parts, *[0] * (_SECOND + 1 - len(parts)))
     moment = Moment(year, month, day, hour, minute, second, micro)
     return _later(moment) if carry else moment
-
-
-def _packed(digits: str) -> list[int] | None:
-    size = len(digits)
-    if size in (8, 14):
-        year, rest = int(digits[:4]), digits[4:]
-    elif size in (6, 12, 10):
-        year, rest = _full_year(int(digits[:2]), 2), digits[2:]
-    else:
-        return None
-    parts = [int(rest[i : i + 2]) for i in range(0, len(rest), 2)]
-    return [year, *parts, *[0] * (5 - len(parts))]
 
 
 def number_to_datetime(number: str, fsp: int, rounds: bool) -> Moment | None:
@@ -105,31 +126,36 @@ def _later(moment: Moment) -> Moment:
     return Moment(later.year, later.month, later.day, later.hour, later.minute, later.second, 0)
 
 
-def parse_time(text: str, fsp: int, rounds: bool) -> str | None:
-    """Parse a time and print it as a TIME; ``None`` if the text is not a time."""
-    match = _TIME.fullmatch(text)
+def parse_time(text: str, fsp: int, *, mariadb: bool) -> str | None:
+    """Parse a time and print it as a TIME; ``None`` if the text is not a time.
+
+    Without a strict ``sql_mode``, MySQL ignores what follows a time: ``1::2`` is one second.
+    """
+    match = _TIME.match(text)
+    is_whole = match is not None and match.end() == len(text)
+    number = match["number"] if match else None
+    if _may_be_datetime(text.strip(), is_time=is_whole, mariadb=mariadb):
+        moment = parse_datetime(text, fsp, not mariadb)
+        if moment is not None:
+            return _time_text(False, moment.hour, moment.minute, moment.second, moment.micro, fsp)
     if match is None:
-        moment = parse_datetime(text, fsp, rounds)
-        return (
-            None if moment is None else _time_text(False, moment.hour, moment.minute, moment.second, moment.micro, fsp)
-        )
-    sign, days, first, second, third, fraction = match.groups()
-    if second is None and days is None:
-        number = int(first)
-        if len(first) >= 12:
-            moment = parse_datetime(text, fsp, rounds)
-            if moment is not None:
-                return _time_text(False, moment.hour, moment.minute, moment.second, moment.micro, fsp)
-        hours, minutes, seconds = number // 10000, number // 100 % 100, number % 100
+        return None
+    if number:
+        hours, minutes, seconds = int(number) // 10000, int(number) // 100 % 100, int(number) % 100
     else:
-        hours, minutes, seconds = int(first), int(second or 0), int(third or 0)
-        if days is not None:
-            hours += 24 * int(days)
-    micro, carry = _fraction(fraction or "", fsp, rounds)
+        hours, minutes, seconds = (int(match[f"{part}1"] or match[f"{part}2"] or 0) for part in "hms")
+        hours += 24 * int(match["days"] or 0)
+    micro, carry = _fraction(match["fraction"] or "", fsp, not mariadb)
     total = hours * 3600 + minutes * 60 + seconds + carry
     if minutes > 59 or seconds > 59:
         return None
-    return _time_text(sign is not None, total // 3600, total // 60 % 60, total % 60, micro, fsp)
+    return _time_text(match[1] == "-", total // 3600, total // 60 % 60, total % 60, micro, fsp)
+
+
+def _may_be_datetime(text: str, *, is_time: bool, mariadb: bool) -> bool:
+    if text.partition(".")[0].isalnum():  # digits
+        return len(text) >= _SHORTEST_DATETIME
+    return not is_time and (mariadb or (len(text) >= _SHORTEST_DATETIME and len(text.split()) > 1))
 
 
 def _time_text(negative: bool, hours: int, minutes: int, seconds: int, micro: int, fsp: int) -> str:
