@@ -27,6 +27,8 @@ class Letter:
         present: those of its parts that are in the topic.
         first: the offset of the first record.
         last: the offset of the last one.
+        sent_again: when it was sent the last time, after a crash; ``timestamp`` if it was sent once.
+        record_timestamp: the timestamp that a transform gave the record; 0 if none did.
         replayed: whether it was replayed.
         offset: of an event: the resume position before it, as JSON; empty for records.
         table: of an event: its table; empty if it is not known.
@@ -45,6 +47,8 @@ class Letter:
     present: set[int]
     first: int
     last: int
+    sent_again: int
+    record_timestamp: int = 0
     replayed: bool = False
     offset: str = ""
     table: str = ""
@@ -79,12 +83,15 @@ def letters_of(records: Iterable[StoredRecord]) -> list[Letter]:
                 set(),
                 record.offset,
                 record.offset,
+                record.timestamp,
+                _number(given, letters.TIMESTAMP_HEADER, 0, 0),
                 offset=letters.text_of(given, letters.OFFSET_HEADER),
                 table=letters.text_of(given, letters.TABLE_HEADER),
             ),
         )
         letter.present.add(_number(given, letters.PART_HEADER, 0, -1))
         letter.last = record.offset
+        letter.sent_again = max(letter.sent_again, record.timestamp)
     return list(found.values())
 
 

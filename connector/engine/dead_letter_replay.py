@@ -96,7 +96,7 @@ class DeadLetterReplay:
             quiet=nullcontext,
             show_keys=config.failure.show_values,
         )
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[tuple[str, bool], _Seen] = {}
         self._producer.init_transactions(_OPEN_S)
 
     def __enter__(self) -> Self:
@@ -127,9 +127,14 @@ class DeadLetterReplay:
             ConnectorError, SchemaHistoryError: the record or the event is rejected still, or Kafka does not take it.
             TopicError, TopicReadError: a topic cannot be created or read.
         """
-        batches, omitted = self._records(letter), 0
+        made, omitted = self._records(letter), 0
+        # A replayed record is as old as its dead letter, so that later dead letters of the key are newer.
+        batches = [piece._replace(timestamp=piece.timestamp or letter.timestamp) for piece in made]
         if newer != "overwrite":
-            compared = [self._compared(batch, letter) for batch in batches]
+            compared = [
+                self._compared(batch, letter, own_time=piece.timestamp > 0)
+                for batch, piece in zip(batches, made, strict=True)
+            ]
             omitted = sum(one.newer for one in compared)
             unknown, of = sum(one.unknown for one in compared), sum(len(batch.messages) for batch in batches)
             if unknown or (omitted and newer == "stay"):
@@ -149,7 +154,7 @@ class DeadLetterReplay:
         extents = {0: Extent(letter.first, letter.last + 1)}
         message = whole(self._reader.read(self._topic, extents), letter.id)
         if letter.stage == "KAFKA_PRODUCE":
-            return [Batch(letter.topic, letter.partition, [message], _NOWHERE, 0, 0)]
+            return [Batch(letter.topic, letter.partition, [message], _NOWHERE, 0, 0, None, letter.record_timestamp)]
         if letter.stage == "TASK_POLL":
             made = event_batches(message[1] or b"", letter.offset, self._settings, self._structures)
         elif self._transformer is None:
@@ -175,31 +180,63 @@ class DeadLetterReplay:
             self._producer.forget()
             raise
 
-    def _compared(self, batch: Batch, letter: Letter) -> "_Compared":
-        """The batch without messages whose key has, or may have had, a record that is as new as the letter or newer."""
-        if batch.topic not in self._seen:
-            self._seen[batch.topic] = self._seen_since(batch.topic, letter.timestamp)
-        seen, time_ms = self._seen[batch.topic], letter.timestamp
+    def _compared(self, batch: Batch, letter: Letter, *, own_time: bool) -> "_Compared":
+        """The batch without messages whose key has, or may have had, a record that is as new as the letter or newer.
+
+        Args:
+            batch: the records.
+            letter: their dead letter.
+            own_time: whether a transform chose their timestamps, which do not tell when they were sent.
+        """
+        time_ms, place = letter.timestamp, (batch.topic, own_time)
+        if place not in self._seen or time_ms < self._seen[place].since:
+            self._seen[place] = self._seen_since(batch.topic, 0 if own_time else time_ms)
+        seen = self._seen[place]
         all_kept = seen.removed_until <= time_ms and time.time() * 1000 - time_ms < seen.tombstones_ms
         messages: list[Message] = []
         newer = unknown = 0
         for message in batch.messages:
             sent_at = None if message[0] is None else seen.sent_at.get(_digest(message[0]), -1)
-            if sent_at is None or (sent_at < time_ms and all_kept):
+            if sent_at is None or (all_kept and (sent_at < 0 if own_time else sent_at < time_ms)):
                 messages.append(message)
-            elif sent_at > time_ms and seen.exact:
+            elif sent_at > letter.sent_again and seen.exact and not own_time:
                 newer += 1
             else:
                 unknown += 1
-        # A replayed record is as old as its dead letter, so that later dead letters of the key are newer.
-        older = batch._replace(messages=messages, size=message_bytes(messages), timestamp=batch.timestamp or time_ms)
-        return _Compared(older, newer, unknown)
+        return _Compared(batch._replace(messages=messages, size=message_bytes(messages)), newer, unknown)
 
     def _seen_since(self, topic: str, timestamp: int) -> "_Seen":
-        """The records of a topic since a time."""
+        """The records of a topic since a time; all of them since 0."""
         extents = self._reader.extents(topic)
         if not extents:
-            return _Seen({}, 0, math.inf, exact=True)
+            return _Seen({}, timestamp, 0, math.inf, exact=True)
+        found = self._offsets_since(topic, extents, timestamp) if timestamp else {}
+        since = {number: Extent(found.get(number, extent.low), extent.high) for number, extent in extents.items()}
+        # Kafka may have removed records of that time at the beginning of these partitions.
+        cut = {number for number, extent in extents.items() if extent.low and since[number].low == extent.low}
+        removed_until: float = 0
+        sent_at: dict[bytes, int] = {}
+        for record in self._reader.read(topic, since):
+            if record.key is not None:
+                # The last one is not always the newest: it may be a replayed one, or in another partition.
+                key = _digest(record.key)
+                sent_at[key] = max(sent_at.get(key, 0), record.timestamp)
+            if record.partition in cut and timestamp:
+                cut.remove(record.partition)
+                removed_until = max(removed_until, record.timestamp)
+        policy, tombstones_ms, clock = (
+            self._admin.topic_config(name, [topic]).get(topic, "") for name in _TOPIC_SETTINGS
+        )
+        return _Seen(
+            sent_at,
+            timestamp,
+            math.inf if cut else removed_until,
+            int(tombstones_ms or 0) if "compact" in policy else math.inf,
+            clock != "LogAppendTime",
+        )
+
+    def _offsets_since(self, topic: str, extents: Mapping[int, Extent], timestamp: int) -> dict[int, int]:
+        """The offset of the first record since a time in each partition."""
         consumer = Consumer({"group.id": "rowtide", **self._config.kafka.consumer})
         try:
             places = [TopicPartition(topic, number, timestamp) for number in extents]
@@ -208,29 +245,7 @@ class DeadLetterReplay:
             raise TopicError(f"topic {topic!r} cannot be read: {error.args[0].str()}") from error
         finally:
             consumer.close()
-        since = {
-            number: Extent(found[number] if found[number] >= 0 else extent.high, extent.high)
-            for number, extent in extents.items()
-        }
-        # Kafka may have removed records of that time at the beginning of these partitions.
-        cut = {number for number, extent in extents.items() if extent.low and since[number].low == extent.low}
-        removed_until: float = 0
-        sent_at: dict[bytes, int] = {}
-        for record in self._reader.read(topic, since):
-            if record.key is not None:
-                sent_at[_digest(record.key)] = record.timestamp
-            if record.partition in cut:
-                cut.remove(record.partition)
-                removed_until = max(removed_until, record.timestamp)
-        policy, tombstones_ms, clock = (
-            self._admin.topic_config(name, [topic]).get(topic, "") for name in _TOPIC_SETTINGS
-        )
-        return _Seen(
-            sent_at,
-            math.inf if cut else removed_until,
-            int(tombstones_ms or 0) if "compact" in policy else math.inf,
-            clock != "LogAppendTime",
-        )
+        return {number: found[number] if found[number] >= 0 else extent.high for number, extent in extents.items()}
 
 
 class _Seen(NamedTuple):
@@ -238,12 +253,14 @@ class _Seen(NamedTuple):
 
     Attributes:
         sent_at: when the newest record of each key was sent.
+        since: the time since which records were read.
         removed_until: the time until which Kafka may have removed records at the beginning of a partition.
         tombstones_ms: how long Kafka keeps the tombstone of a key at least.
         exact: whether the times are those of the producer, which gives a replayed record that of its dead letter.
     """
 
     sent_at: Mapping[bytes, int]
+    since: int
     removed_until: float
     tombstones_ms: float
     exact: bool

@@ -24,6 +24,8 @@ OFFSET_HEADER = "rowtide.dead.letter.offset"
 """Of an event: the resume position before it, as it is stored."""
 TABLE_HEADER = "rowtide.dead.letter.table"
 """Of an event: its table, if that is known."""
+TIMESTAMP_HEADER = "rowtide.dead.letter.timestamp"
+"""The timestamp that a transform gave the record."""
 SIZE_HEADER = "rowtide.dead.letter.size"
 SHA256_HEADER = "rowtide.dead.letter.sha256"
 PART_HEADER = "rowtide.dead.letter.part"
@@ -108,6 +110,8 @@ class DeadLetters:
         ]
         if batch.partition >= 0:
             added.append((PARTITION_HEADER, str(batch.partition).encode()))
+        if batch.timestamp:
+            added.append((TIMESTAMP_HEADER, str(batch.timestamp).encode()))
         if self.context:
             added += [
                 (f"{CONNECT}topic", batch.topic.encode()),
@@ -119,7 +123,9 @@ class DeadLetters:
             ]
         written = key, value, [*headers, *added]
         size = message_bytes([written])
-        return batch._replace(topic=self.topic, partition=0, messages=[written], size=size, schemas=None, pieces=())
+        return batch._replace(
+            topic=self.topic, partition=0, messages=[written], size=size, schemas=None, pieces=(), timestamp=0
+        )
 
 
 def identified(letter: Message, offset: SourceOffset, number: int) -> tuple[Message, str]:

@@ -93,16 +93,17 @@ def dead_letters(
         raise click.UsageError(f"{config[-1]} has no errors.deadletterqueue.topic.name")
     reader = TopicReader(configuration.kafka.consumer, configuration.kafka.admin, timeout=_TIMEOUT)
     try:
-        records = _records(reader, letters)
         if identity is not None:
+            records = _records(reader, letters)
             click.get_binary_stream("stdout").write(whole(records, identity)[1] or b"")
         elif replay:
-            chosen = _chosen(letters_of(records), replay)
             tables = None if structures is None else _structures(structures, Flavor(configuration.flavor.value))
             with DeadLetterReplay(configuration, letters, reader, tables) as sender:
+                # Another process may have replayed some until the producer was opened, which ends its transaction.
+                chosen = _chosen(letters_of(_records(reader, letters)), replay)
                 _replay(sender, chosen, "overwrite" if overwrite else "omit" if omit_newer else "stay")
         else:
-            for letter in letters_of(records):
+            for letter in letters_of(_records(reader, letters)):
                 click.echo(json.dumps(_as_json(letter), ensure_ascii=False) if as_json else _lines(letter))
     except (ConnectorError, TopicError, TopicReadError, ValueError) as error:
         raise click.ClickException(f"topic {letters.topic}: {error}") from None

@@ -12,8 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 
-from rowtide.cli import main
+from rowtide.cli import dead_letters, main
 from rowtide.connector.config import from_properties
+from rowtide.connector.engine.dead_letter_replay import DeadLetterReplay
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay
 from rowtide.connector.pipeline.row_writer import RowWriter
@@ -40,8 +41,9 @@ TOO_LARGE = Reason("KAFKA_PRODUCE", "k", "too large")
 PLAIN = JsonSettings(schemas_enable=False)
 
 
-def too_large(topic: str, key: bytes, value: bytes) -> tuple[Message, str]:
-    made = DeadLetters("x", "n", context=True).letter(Batch(topic, -1, [], PLACE, 0, 0), (key, value, ()), TOO_LARGE)
+def too_large(topic: str, key: bytes | None, value: bytes, timestamp: int = 0) -> tuple[Message, str]:
+    given = Batch(topic, -1, [], PLACE, 0, 0, timestamp=timestamp)
+    made = DeadLetters("x", "n", context=True).letter(given, (key, value, ()), TOO_LARGE)
     return identified(made.messages[0], PLACE, 0)
 
 
@@ -97,9 +99,9 @@ def letters(topics: Topics, tmp_path: Path) -> Any:
     config = configured(tmp_path, {**given, **plain, **header})
     producer = Producer(topics.client)
 
-    def send(*messages: Message, topic: str = name) -> None:
-        for number, (key, value, headers) in enumerate(messages, int(time.time() * 1000) - len(messages)):
-            producer.produce(topic, value, key, headers=list(headers), partition=0, timestamp=number)
+    def send(*messages: Message, topic: str = name, partition: int = 0, at: int = 0) -> None:
+        for number, (key, value, headers) in enumerate(messages, at or int(time.time() * 1000) - len(messages)):
+            producer.produce(topic, value, key, headers=list(headers), partition=partition, timestamp=number)
         assert producer.flush(20) == 0
 
     return config, name, send
@@ -132,6 +134,57 @@ def test_dead_letters_are_shown_and_replayed_once(topics: Topics, letters: Any) 
     assert run(config, "--replay", "all").output == ""
     assert [one.value for one in topics.read(topic)][3:] == [b"old"]
     assert [json.loads(line)["replayed"] for line in run(config, "--json").output.splitlines()] == [True] * 3
+
+
+@pytest.mark.servers
+def test_a_replay_never_makes_an_old_version_the_last_one(topics: Topics, letters: Any) -> None:
+    config, name, send = letters
+    topics.admin.ensure(name, TopicSettings(1, 1))
+    topic, now = topics.new(2), int(time.time() * 1000) - 10_000
+    keys = "again", "moved", "twice", "timed"
+    (older, first), *others = [too_large(topic, key.encode(), b"old") for key in keys]
+    (newer, second), (moved, _), (twice, _) = too_large(topic, b"again", b"new"), *others[:2]
+    timed, _ = too_large(topic, b"timed", b"old", timestamp=7)
+    for number, letter in enumerate([older, newer, moved, twice, timed]):
+        send(letter, at=now + number * 100)
+    send(twice, at=now + 2000)  # after a crash, which also sends the record before it again
+    send((b"twice", b"older", ()), topic=topic, at=now + 1000)
+    send((b"timed", b"new", ()), topic=topic, at=5)  # sent last, with a time that a transform chose
+    send((b"moved", b"new", ()), topic=topic, partition=0, at=now + 5000)
+    send((b"moved", b"older", ()), topic=topic, partition=1, at=now + 400)  # the topic had one partition
+
+    assert f"{first}  replayed" in run(config, "--replay", first, "--overwrite").output
+    result = run(config, "--replay", "all", "--omit-newer")
+    assert f"{second}  replayed to {topic}" in result.output
+    assert result.output.count("not replayed") == 2, result.output
+    assert result.output.count("newer records replace it") == 1
+    found: dict[bytes | None, list[bytes | None]] = {}
+    for one in topics.read(topic):
+        found.setdefault(one.key, []).append(one.value)
+    assert (found[b"again"], found[b"timed"], found[b"twice"]) == ([b"old", b"new"], [b"new"], [b"older"])
+    assert b"old" not in found[b"moved"]
+    assert run(config, "--replay", "all", "--overwrite").exit_code == 0
+
+
+@pytest.mark.servers
+def test_two_replays_at_the_same_time_send_a_record_without_a_key_once(
+    topics: Topics, letters: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, name, send = letters
+    topics.admin.ensure(name, TopicSettings(1, 1))
+    topic = topics.new()
+    send(too_large(topic, None, b"row")[0])
+
+    class Late(DeadLetterReplay):
+        def __init__(self, *arguments: Any) -> None:
+            with monkeypatch.context() as patch:
+                patch.setattr(dead_letters, "DeadLetterReplay", DeadLetterReplay)
+                assert "replayed to" in run(config, "--replay", "all").output
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(dead_letters, "DeadLetterReplay", Late)
+    assert run(config, "--replay", "all").exit_code == 0
+    assert [one.value for one in topics.read(topic)] == [b"row"]
 
 
 @pytest.mark.servers

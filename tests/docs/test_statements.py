@@ -35,7 +35,8 @@ FIELDS = {
     "group.min.session.timeout.ms", "rowtide.audit",
     "rowtide.commit", "rowtide.claim.check.url", "rowtide.claim.check.size", "rowtide.large.record",
     "rowtide.dead.letter.id", "rowtide.dead.letter.topic", "rowtide.dead.letter.stage", "rowtide.dead.letter.position",
-    "rowtide.dead.letter.size", "rowtide.dead.letter.part", "rowtide.dead.letter.offset", "rowtide.derived",
+    "rowtide.dead.letter.size", "rowtide.dead.letter.timestamp", "rowtide.dead.letter.part",
+    "rowtide.dead.letter.offset", "rowtide.derived",
 }  # fmt: skip
 """Fields, headers, options of transforms, modules, loggers, properties of tables and brokers: names like properties."""
 FIRST_WORDS = {name.split(".")[0] for name in PROPERTIES if "." in name}

@@ -48,7 +48,7 @@ def note(identity: str) -> StoredRecord:
 
 def test_a_letter_that_was_sent_twice_is_shown_once() -> None:
     reason, place = ("KAFKA_PRODUCE", "too large"), "b.000001:4"
-    expected = Letter(IDENTITY, "shop.a", 2, *reason, place, 250, b"k", 1000, 3, {0, 1, 2}, 0, 5)
+    expected = Letter(IDENTITY, "shop.a", 2, *reason, place, 250, b"k", 1000, 3, {0, 1, 2}, 0, 5, 1002)
     assert letters_of([OTHER, *stored(), *stored(first=3)]) == [expected]
     assert whole([*stored(), OTHER, *stored()[:2]], IDENTITY) == (b"k", VALUE, [("h", b"1")])
 

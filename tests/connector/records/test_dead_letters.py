@@ -15,7 +15,7 @@ PLACE = SourceOffset("b.000001", 4)
 def letter(value: bytes | None, *, context: bool = False, partition: int = -1) -> Message:
     batch = Batch("shop.a", partition, [], PLACE, 0, 7, timestamp=99)
     made = DeadLetters("letters", "shop", context).letter(batch, (b"k", value, [("h", b"1")]), REASON)
-    assert (made.topic, made.partition, made.offset, made.ts_ms, made.timestamp) == ("letters", 0, PLACE, 7, 99)
+    assert (made.topic, made.partition, made.offset, made.ts_ms, made.timestamp) == ("letters", 0, PLACE, 7, 0)
     (message,) = made.messages
     return message
 
@@ -41,6 +41,7 @@ def test_the_reason_stands_in_the_headers_of_kafka_connect() -> None:
     assert found["rowtide.dead.letter.stage"] == b"KAFKA_PRODUCE"
     assert found["rowtide.dead.letter.reason"] == b"too large"
     assert found["rowtide.dead.letter.position"] == b"b.000001:4"
+    assert found["rowtide.dead.letter.timestamp"] == b"99"
     assert {name: text for name, text in found.items() if name.startswith("__connect.errors.")} == {
         "__connect.errors.topic": b"shop.a",
         "__connect.errors.connector.name": b"shop",
