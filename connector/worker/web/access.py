@@ -118,9 +118,16 @@ class Access:
             ways = "a token: Authorization: Bearer TOKEN" if self._users is None else "a user's password or token"
             raise Refused(401, f"log in with {ways}")
         # A browser that has logged in sends the password with the requests of pages of other sites, too.
-        if "Origin" in headers and urlsplit(headers["Origin"]).hostname != host:
+        if "Origin" in headers and _host(headers["Origin"]) != host:
             raise Refused(403, "a page of another site may not send this", found.name)
         return found
+
+
+def _host(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).hostname
+    except ValueError:
+        return None
 
 
 def _first(users: Sequence[User], fits: Callable[[User], bool]) -> User | None:

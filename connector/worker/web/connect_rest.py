@@ -6,7 +6,6 @@ for those of a standalone worker the configuration file does that. A connector h
 
 import asyncio
 import json
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -20,8 +19,7 @@ from rowtide._version import __version__
 from rowtide.connector.config.errors import ConfigurationError
 from rowtide.connector.worker.web import log_levels
 from rowtide.connector.worker.web.access import Access, Refused, Role
-
-audit = logging.getLogger("rowtide.audit")
+from rowtide.connector.worker.web.log_levels import audit
 
 _OWN_STATES = frozenset({"PAUSED", "STOPPED", "FAILED", "RESTARTING"})
 _OFFSETS = (
@@ -416,6 +414,8 @@ class _Rest:
         name = request.match_info["logger"]
         if not log_levels.is_level(level):
             return error(404, f"invalid log level '{level}'.")
+        if name == audit.name:
+            return error(403, f"the level of {name}, the log of changes, is not set over HTTP")
         if request.query.get("scope", "worker").lower() == "cluster":
             await self._set_level_everywhere(name, level)
             return web.Response(status=204)

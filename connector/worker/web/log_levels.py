@@ -2,6 +2,9 @@
 
 import logging
 
+audit = logging.getLogger("rowtide.audit")
+"""Who has changed what; no request sets its level."""
+
 _LEVELS = {
     "TRACE": logging.DEBUG,
     "DEBUG": logging.DEBUG,
@@ -46,5 +49,6 @@ def set_level(name: str, level: str) -> bool:
     number = _LEVELS.get(level.upper())
     if number is None:
         return False
+    audit.setLevel(audit.getEffectiveLevel())  # it no longer depends on the levels of the loggers above it
     logging.getLogger("" if name == "root" else name).setLevel(number)
     return True

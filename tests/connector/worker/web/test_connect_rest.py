@@ -207,6 +207,17 @@ def test_log_levels(logger: logging.Logger) -> None:
     assert ask(Fake(), "GET", "/admin/loggers/root")[0] == 200
 
 
+def test_no_request_silences_the_log_of_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    root, rowtide, audit = (logging.getLogger(name) for name in ("", "rowtide", "rowtide.audit"))
+    for logger, level in (root, logging.INFO), (rowtide, logging.NOTSET), (audit, logging.NOTSET):
+        monkeypatch.setattr(logger, "level", level)
+    for name, code in ("rowtide.audit", 403), ("rowtide", 200), ("root", 200):
+        logging.Logger.manager._clear_cache()  # type: ignore[attr-defined]
+        assert ask(Fake(), "PUT", f"/admin/loggers/{name}", json={"level": "ERROR"})[0] == code
+        assert audit.isEnabledFor(logging.INFO)
+    assert not rowtide.isEnabledFor(logging.INFO)
+
+
 @pytest.mark.parametrize(
     ("token", "bind", "host", "headers", "code"),
     [
@@ -270,6 +281,7 @@ def basic(name: str, password: str) -> dict[str, str]:
         ({}, [401, 401, 401]),
         ({**basic("anna", "päss:wort"), "Origin": "https://elsewhere.example"}, [403, 403, 403]),
         ({**basic("anna", "päss:wort"), "Origin": "null"}, [403, 403, 403]),
+        ({**basic("anna", "päss:wort"), "Origin": "http://["}, [403, 403, 403]),
         ({**basic("anna", "päss:wort"), "Origin": "https://worker.example:6066"}, [None, None, None]),
     ],
 )
