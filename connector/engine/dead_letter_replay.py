@@ -1,7 +1,5 @@
 """Replays dead letters: sends their records to the topics where they belong. An edge: Kafka."""
 
-import hashlib
-import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -19,13 +17,13 @@ from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.connector.delivery.kafka.producers import new_producer
 from rowtide.connector.delivery.stored_dead_letters import Letter, whole
 from rowtide.connector.engine.event_replay import RecordedStructures, event_batches
+from rowtide.connector.engine.newer_records import Compared, Seen
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.wiring import Fitting, TopicAdmins, fitting_records, missing_topics
-from rowtide.connector.records.batch import Batch, Message
+from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.dead_letters import REPLAYED_HEADER
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.transforms import Transformer, untransformed
-from rowtide.connector.rows.messages import message_bytes
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.store.topic_reader import Extent, TopicReader
 from rowtide.topics.errors import TopicError
@@ -96,7 +94,7 @@ class DeadLetterReplay:
             quiet=nullcontext,
             show_keys=config.failure.show_values,
         )
-        self._seen: dict[tuple[str, bool], _Seen] = {}
+        self._seen: dict[tuple[str, bool], Seen] = {}
         self._producer.init_transactions(_OPEN_S)
 
     def __enter__(self) -> Self:
@@ -180,60 +178,28 @@ class DeadLetterReplay:
             self._producer.forget()
             raise
 
-    def _compared(self, batch: Batch, letter: Letter, *, own_time: bool) -> "_Compared":
-        """The batch without messages whose key has, or may have had, a record that is as new as the letter or newer.
+    def _compared(self, batch: Batch, letter: Letter, *, own_time: bool) -> Compared:
+        """The records of a dead letter, compared with those of their topic.
 
         Args:
             batch: the records.
             letter: their dead letter.
-            own_time: whether a transform chose their timestamps, which do not tell when they were sent.
+            own_time: whether a transform chose their timestamps.
         """
-        time_ms, place = letter.timestamp, (batch.topic, own_time)
-        if place not in self._seen or time_ms < self._seen[place].since:
-            self._seen[place] = self._seen_since(batch.topic, 0 if own_time else time_ms)
-        seen = self._seen[place]
-        all_kept = seen.removed_until <= time_ms and time.time() * 1000 - time_ms < seen.tombstones_ms
-        messages: list[Message] = []
-        newer = unknown = 0
-        for message in batch.messages:
-            sent_at = None if message[0] is None else seen.sent_at.get(_digest(message[0]), -1)
-            if sent_at is None or (all_kept and (sent_at < 0 if own_time else sent_at < time_ms)):
-                messages.append(message)
-            elif sent_at > letter.sent_again and seen.exact and not own_time:
-                newer += 1
-            else:
-                unknown += 1
-        return _Compared(batch._replace(messages=messages, size=message_bytes(messages)), newer, unknown)
+        place = batch.topic, own_time
+        if place not in self._seen or letter.timestamp < self._seen[place].since:
+            self._seen[place] = self._seen_since(batch.topic, 0 if own_time else letter.timestamp, own_time=own_time)
+        return self._seen[place].compared(batch, letter, time.time() * 1000)
 
-    def _seen_since(self, topic: str, timestamp: int) -> "_Seen":
+    def _seen_since(self, topic: str, timestamp: int, *, own_time: bool) -> Seen:
         """The records of a topic since a time; all of them since 0."""
         extents = self._reader.extents(topic)
         if not extents:
-            return _Seen({}, timestamp, 0, math.inf, exact=True)
-        found = self._offsets_since(topic, extents, timestamp) if timestamp else {}
-        since = {number: Extent(found.get(number, extent.low), extent.high) for number, extent in extents.items()}
-        # Kafka may have removed records of that time at the beginning of these partitions.
-        cut = {number for number, extent in extents.items() if extent.low and since[number].low == extent.low}
-        removed_until: float = 0
-        sent_at: dict[bytes, int] = {}
-        for record in self._reader.read(topic, since):
-            if record.key is not None:
-                # The last one is not always the newest: it may be a replayed one, or in another partition.
-                key = _digest(record.key)
-                sent_at[key] = max(sent_at.get(key, 0), record.timestamp)
-            if record.partition in cut and timestamp:
-                cut.remove(record.partition)
-                removed_until = max(removed_until, record.timestamp)
-        policy, tombstones_ms, clock = (
-            self._admin.topic_config(name, [topic]).get(topic, "") for name in _TOPIC_SETTINGS
-        )
-        return _Seen(
-            sent_at,
-            timestamp,
-            math.inf if cut else removed_until,
-            int(tombstones_ms or 0) if "compact" in policy else math.inf,
-            clock != "LogAppendTime",
-        )
+            return Seen({}, timestamp)
+        first = self._offsets_since(topic, extents, timestamp) if timestamp else {}
+        read = {number: Extent(first.get(number, extent.low), extent.high) for number, extent in extents.items()}
+        settings = {name: self._admin.topic_config(name, [topic]).get(topic, "") for name in _TOPIC_SETTINGS}
+        return Seen.of(self._reader.read(topic, read), timestamp, extents, read, settings, own_time=own_time)
 
     def _offsets_since(self, topic: str, extents: Mapping[int, Extent], timestamp: int) -> dict[int, int]:
         """The offset of the first record since a time in each partition."""
@@ -246,39 +212,3 @@ class DeadLetterReplay:
         finally:
             consumer.close()
         return {number: found[number] if found[number] >= 0 else extent.high for number, extent in extents.items()}
-
-
-class _Seen(NamedTuple):
-    """What is known of the newest records of a topic.
-
-    Attributes:
-        sent_at: when the newest record of each key was sent.
-        since: the time since which records were read.
-        removed_until: the time until which Kafka may have removed records at the beginning of a partition.
-        tombstones_ms: how long Kafka keeps the tombstone of a key at least.
-        exact: whether the times are those of the producer, which gives a replayed record that of its dead letter.
-    """
-
-    sent_at: Mapping[bytes, int]
-    since: int
-    removed_until: float
-    tombstones_ms: float
-    exact: bool
-
-
-class _Compared(NamedTuple):
-    """The messages of a batch, compared with the records of its topic.
-
-    Attributes:
-        older: the batch of those without a record that is as new or newer.
-        newer: how many have a newer record.
-        unknown: how many others may have or have had one.
-    """
-
-    older: Batch
-    newer: int
-    unknown: int
-
-
-def _digest(key: bytes) -> bytes:
-    return hashlib.blake2b(key, digest_size=16).digest()
