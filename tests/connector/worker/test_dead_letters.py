@@ -10,10 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from rowtide.cli import main
+from tests.connector.worker.conftest import EXACTLY_ONCE
 from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
-    from rowtide_stack import Database
+    from pathlib import Path
+
+    from rowtide_stack import Database, Kafka
 
     from tests.support.kafka.topic_tools import Topics
 
@@ -80,3 +83,62 @@ def test_rows_that_cannot_be_sent_are_kept_once_and_replayed(
     assert len(seen) == len(rows_sent) == 15
     assert rows_sent[12] == ("x", "b")
     assert rows_sent[25] == (5, LARGE)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_events_of_a_table_that_was_changed_unseen_are_replayed_with_its_structure(
+    flavor: str, topics: Topics, kafka: Kafka, tmp_path: Path, request: pytest.FixtureRequest, *, exactly_once: bool
+) -> None:
+    database: Database = request.getfixturevalue(f"{flavor}_db")
+    letters, given = topics.name(), EXACTLY_ONCE if exactly_once else {}
+    more = {
+        "database.include.list": database.name,
+        "inconsistent.schema.handling.mode": "warn",
+        "errors.deadletterqueue.topic.name": letters,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "topic.creation.default.partitions": "3",
+        "topic.creation.default.replication.factor": "1",
+    }
+    config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, {**more, **given})
+    database.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT)", "CREATE TABLE k (v INT)", "INSERT INTO t VALUES (1,1)"
+    )
+    unseen, seen = "SET SESSION sql_log_bin = 0", "SET SESSION sql_log_bin = 1"
+    with Worker(config).streaming() as worker:
+        worker.stop()
+    database.execute(
+        *(unseen, "ALTER TABLE t ADD w INT", "ALTER TABLE k ADD w INT", seen, "BEGIN"),
+        *("INSERT INTO t VALUES (2,2,2),(3,3,3)", "UPDATE t SET v = 20", "INSERT INTO k VALUES (7,8),(7,8)", "COMMIT"),
+        *("DELETE FROM t WHERE id = 3", "INSERT INTO t VALUES (4,4,4)"),
+        *(unseen, "ALTER TABLE t DROP w", "ALTER TABLE k DROP w", seen),
+    )
+    with Worker(config).streaming() as worker:
+        eventually(lambda: len(topics.read(letters)) == 5, "dead letters")
+        database.execute(
+            *("UPDATE t SET v = 40 WHERE id = 4", "RENAME TABLE k TO renamed", "INSERT INTO renamed VALUES (9)")
+        )
+        eventually(lambda: len(topics.read(config.topic(f"{database.name}.renamed"))) == 1, "the last row")
+        worker.stop()
+    structures = tmp_path / "tables.sql"
+    structures.write_text(
+        f"USE {database.name}; CREATE TABLE t (id INT PRIMARY KEY, v INT, w INT); CREATE TABLE k (v INT, w INT);"
+    )
+
+    def run(*arguments: str) -> str:
+        return CliRunner().invoke(main, ["deadletters", "--config", str(config.path), *arguments]).output
+
+    found = [json.loads(line) for line in run("--json").splitlines()]
+    assert [one["table"].rpartition(".")[2] for one in found] == ["t", "t", "k", "t", "t"]
+    assert run("--replay", "all").count("not replayed") == 5
+    assert "not replayed" not in run("--replay", "all", "--structures", str(structures), "--omit-newer")
+
+    def rows(table: str) -> list[tuple[bytes | None, dict[str, int] | None]]:
+        values = [(one.key, one.value) for one in topics.read(config.topic(f"{database.name}.{table}"))]
+        return [(key, value and json.loads(value)["after"]) for key, value in values]
+
+    last = {json.loads(key or b"")["id"]: row for key, row in rows("t")}
+    assert last == {1: {"id": 1, "v": 20, "w": None}, 2: {"id": 2, "v": 20, "w": 2}, 3: None, 4: {"id": 4, "v": 40}}
+    assert [row for _, row in rows("k") if row is not None] == [{"v": 7, "w": 8}] * 2
+    assert [row for _, row in rows("renamed")] == [{"v": 9}]
