@@ -78,6 +78,16 @@ TRANSFORMS: Mapping[str, Callable[[Options], Transform]] = {
 }
 """The transforms, by the class name in ``type``."""
 
+_IN_PYTHON = "write a transform in Python, and name it by python:module.function"
+INSTEAD: Mapping[str, str] = {
+    _DEBEZIUM + "EnforceRecordSize": "it cuts values off. Set rowtide.large.records, which loses nothing, or "
+    "column.truncate.to.<length>.chars",
+    _DEBEZIUM + "ExtractSchemaToNewRecord": _IN_PYTHON,
+    _DEBEZIUM + "tracing.ActivateTracingSpan": f"rowtide writes no traces. Remove it, or {_IN_PYTHON}",
+    _DEBEZIUM + "openlineage.OpenLineage": "it is for sink connectors. Remove it",
+}
+"""What to do without the other transforms of Debezium."""
+
 PREDICATES: Mapping[str, Callable[[Options], Predicate]] = {
     _KAFKA + "predicates.RecordIsTombstone": _Class("predicates", "RecordIsTombstone"),
     _KAFKA + "predicates.HasHeaderKey": _Class("predicates", "HasHeaderKey"),
@@ -224,6 +234,8 @@ def _build(
     if make is None:
         if not plugin.type:
             message = "is required"
+        elif plugin.type in INSTEAD:
+            message = f"rowtide has no {plugin.type}: {INSTEAD[plugin.type]}"
         else:
             message = f"rowtide has no {plugin.type}" + suggestion(plugin.type, classes, of_class=True)
         options.problem("type", message)

@@ -17,6 +17,7 @@ from rowtide.envelope.transforms import (
     TransformError,
     chain_from_properties,
 )
+from rowtide.envelope.transforms.chain import INSTEAD
 from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import SchemaCache
 
@@ -66,6 +67,7 @@ def test_without_transforms_records_are_not_changed() -> None:
     ("name", "message"),
     [
         (DEBEZIUM + "Something", "rowtide has no io.debezium.transforms.Something"),
+        (DEBEZIUM + "EnforceRecordSize", "it cuts values off. Set rowtide.large.records, which loses nothing"),
     ],
 )
 def test_a_transform_that_rowtide_lacks(name: str, message: str) -> None:
@@ -74,6 +76,26 @@ def test_a_transform_that_rowtide_lacks(name: str, message: str) -> None:
         chain_from_properties({"topic.prefix": "x", "transforms": "a", "transforms.a.type": name})
     assert message in str(raised.value)
     assert "did you mean" not in str(raised.value)
+
+
+def test_every_transform_and_predicate_of_debezium_and_kafka_connect_exists_or_has_a_way_out() -> None:
+    """The classes of debezium-connect-plugins and debezium-connector-mysql 3.6.1 and of connect-transforms 4.3.1."""
+    debezium = """ByLogicalTableRouter EnforceRecordSize ExtractChangedRecordState ExtractNewRecordState
+        ExtractSchemaToNewRecord GeometryFormatTransformer HeaderToValue SchemaChangeEventFilter SwapGeometryCoordinates
+        TimezoneConverter VectorToJsonConverter openlineage.OpenLineage outbox.EventRouter partitions.PartitionRouting
+        tracing.ActivateTracingSpan"""
+    sides = """Cast ExtractField Flatten HeaderFrom HoistField InsertField MaskField ReplaceField SetSchemaMetadata
+        TimestampConverter"""
+    whole = ["DropHeaders", "Filter", "InsertHeader", "RegexRouter", "TimestampRouter", "ValueToKey"]
+    scripting = [DEBEZIUM + "Filter", DEBEZIUM + "ContentBasedRouter"]
+    kafka = [
+        KAFKA + name for name in (*whole, *(f"{name}${side}" for name in sides.split() for side in ("Key", "Value")))
+    ]
+    read = "io.debezium.connector.mysql.transforms.ReadToInsertEvent"
+    assert {*TRANSFORMS, *INSTEAD} == {*(DEBEZIUM + name for name in debezium.split()), *scripting, *kafka, read}
+    assert not TRANSFORMS.keys() & INSTEAD.keys()
+    predicates = "HasHeaderKey", "RecordIsTombstone", "TopicNameMatches"
+    assert PREDICATES.keys() == {f"{KAFKA}predicates.{name}" for name in predicates}
 
 
 def test_all_problems_are_reported_at_once_with_suggestions() -> None:
