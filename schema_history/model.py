@@ -306,8 +306,13 @@ class Table:
         return next((c for c in self.columns if c.name.lower() == key), None)
 
     def renamed(self, new: TableId) -> "Table":
-        """The same table under another name."""
-        return replace(self, id=new)
+        """The same table under another name. Names of constraints that the server has made follow it."""
+        prefixes = tuple(f"{self.id.table}_{kind}_" for kind in ("ibfk", "chk"))
+        constraints = tuple(
+            replace(one, name=new.table + one.name[len(self.id.table) :]) if one.name.startswith(prefixes) else one
+            for one in self.constraints
+        )
+        return replace(self, id=new, constraints=constraints)
 
 
 @dataclass(frozen=True, slots=True)

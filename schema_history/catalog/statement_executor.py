@@ -238,7 +238,7 @@ class StatementExecutor:
         # CONVERT TO CHARACTER SET DEFAULT uses the table's database, in MySQL that of the session.
         database = self.catalog.database(table_id.database if self.ctx.mariadb else self.ctx.database)
         altered = alter(table, body.actions, self.ctx, database)
-        altered = replace(apply_alter_table(table, altered, body, self.ctx), id=new_id)
+        altered = apply_alter_table(table, altered, body, self.ctx).renamed(new_id)
         if is_temporary:
             self._drop_temporary(table_id)
             self._set_temporary(new_id, altered)

@@ -275,7 +275,7 @@ def _constraints(pending: PendingActions, renamed: dict[str, str]) -> tuple[Cons
         if constraint.columns and all(c.lower() not in renamed for c in constraint.columns):
             continue
         kept.append(replace(constraint, columns=columns))
-    return constraints_of(pending.elements, pending.table.id, kept)
+    return constraints_of(pending.elements, pending.table.id, pending.ctx, kept, pending.table.constraints)
 
 
 def _with_system_versioning(table: Table, add: bool) -> Table:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import count
 
 from rowtide.schema_history.ddl.statements import (
     CheckDef,
@@ -51,6 +52,8 @@ ROW_HASH = "DB_ROW_HASH_"
 """Prefix of the names of hidden hash columns."""
 _HASHING_ENGINES = frozenset({"MEMORY", "HEAP"})
 """Storage engines with their own hash indexes."""
+_ENGINES_WITH_FOREIGN_KEYS = frozenset({"", "INNODB", "NDB", "NDBCLUSTER"})
+"""All others ignore FOREIGN KEY."""
 
 
 def charset_and_collation(
@@ -93,7 +96,7 @@ def build_table(statement: CreateTable, table_id: TableId, database: Database | 
     charset, collation = charset_and_collation(statement.options, ctx, *inherited)
     columns = [build_column(e, ctx, charset, collation) for e in statement.elements if isinstance(e, ColumnDef)]
     indexes = indexes_of(statement.elements, ctx)
-    constraints = constraints_of(statement.elements, table_id)
+    constraints = constraints_of(statement.elements, table_id, ctx)
     if not ctx.explicit_timestamp:
         new = {c.name.lower() for c in columns}
         columns = promote_first_timestamp(columns, ctx, new, primary_names(indexes), period_names(constraints))
@@ -148,35 +151,46 @@ def indexes_of_column(column: ColumnDef, ctx: Context) -> list[Index]:
             indexes.append(Index("PRIMARY", part, "primary"))
         elif attribute.kind == "UNIQUE" and not any(i.kind == "unique" for i in indexes):
             indexes.append(Index("", part, "unique"))
-        elif attribute.kind == "REFERENCES":
+        elif attribute.kind == "REFERENCES" and _has_references_of_columns(ctx):
             indexes.append(Index("", part, generated=True))
     return indexes
 
 
 def constraints_of(
-    elements: Sequence[Element], table_id: TableId, known: Sequence[Constraint] = ()
+    elements: Sequence[Element],
+    table_id: TableId,
+    ctx: Context,
+    known: Sequence[Constraint] = (),
+    former: Sequence[Constraint] = (),
 ) -> tuple[Constraint, ...]:
-    """The constraints of a list of elements; those without a name get the server's names."""
+    """The constraints of a list of elements; those without a name get the server's names.
+
+    Args:
+        elements: the elements.
+        table_id: their table.
+        ctx: the statement's context.
+        known: the constraints that stay.
+        former: those before the statement.
+    """
     result, table = list(known), table_id.table
+    numbers = count(_highest_number(table, former) + 1)
     for element in elements:
         if isinstance(element, ForeignKeyDef):
-            name = element.name or _next_name(table, "ibfk", result)
+            given = element.name or (element.index_name if _names_foreign_keys_by_index(ctx) else None)
+            name = given or f"{table}_ibfk_{next(numbers)}"
             result.append(Constraint(name, "foreign", element.columns, _reference(element.reference, table_id)))
         elif isinstance(element, CheckDef):
-            name = element.name or _next_name(table, "chk", result)
+            name = element.name or _next_check(table, result)
             result.append(Constraint(name, "check"))
         elif isinstance(element, PeriodDef) and element.name.upper() != "SYSTEM_TIME":
             result.append(Constraint(element.name, "period", (element.start, element.end)))
         elif isinstance(element, ColumnDef):
             for attribute in element.attributes:
-                if isinstance(attribute.value, ForeignKeyDef):
-                    name, referenced = (
-                        _next_name(table, "ibfk", result),
-                        _reference(attribute.value.reference, table_id),
-                    )
+                if isinstance(attribute.value, ForeignKeyDef) and _has_references_of_columns(ctx):
+                    name, referenced = f"{table}_ibfk_{next(numbers)}", _reference(attribute.value.reference, table_id)
                     result.append(Constraint(name, "foreign", (element.name,), referenced))
                 elif attribute.kind == "CHECK" and isinstance(attribute.value, CheckDef):
-                    name = attribute.value.name or _next_name(table, "chk", result)
+                    name = attribute.value.name or _next_check(table, result)
                     result.append(Constraint(name, "check", (element.name,)))
     return tuple(result)
 
@@ -187,12 +201,30 @@ def _reference(definition: ReferenceDef, child: TableId) -> Reference:
     return Reference(TableId(database or child.database, table), columns, on_delete, on_update)
 
 
-def _next_name(table: str, kind: str, known: Sequence[Constraint]) -> str:
+def _names_foreign_keys_by_index(ctx: Context) -> bool:
+    """Whether FOREIGN KEY ``index_name`` names the constraint, too: not since MySQL 8.0.16."""
+    return ctx.mariadb or ctx.server.version_number < 80016
+
+
+def _has_references_of_columns(ctx: Context) -> bool:
+    """Whether REFERENCES of a column is a foreign key: since MySQL 9.0 and MariaDB 10.5, ignored before."""
+    return ctx.server.version_number >= (100500 if ctx.mariadb else 90000)
+
+
+def _highest_number(table: str, known: Sequence[Constraint]) -> int:
+    """The highest number in names of foreign keys that the server has made; 0 if there is none."""
+    prefix = f"{table}_ibfk_".lower()
+    names = (one.name.lower() for one in known if one.kind == "foreign")
+    numbers = (name[len(prefix) :] for name in names if name.startswith(prefix))
+    return max((int(number) for number in numbers if number.isdecimal()), default=0)
+
+
+def _next_check(table: str, known: Sequence[Constraint]) -> str:
     taken = {c.name.lower() for c in known}
     number = 1
-    while f"{table}_{kind}_{number}".lower() in taken:
+    while f"{table}_chk_{number}".lower() in taken:
         number += 1
-    return f"{table}_{kind}_{number}"
+    return f"{table}_chk_{number}"
 
 
 def with_versioning(table: Table, elements: Sequence[Element], versioned: bool) -> Table:
@@ -222,6 +254,8 @@ def row_columns() -> tuple[Column, ...]:
 
 def finished(table: Table, ctx: Context) -> Table:
     """The table with the effects of columns and indexes on each other: NOT NULL keys, index names, foreign keys."""
+    if table.engine.upper() not in _ENGINES_WITH_FOREIGN_KEYS:
+        table = replace(table, constraints=tuple(c for c in table.constraints if c.kind != "foreign"))
     indexes = [normalized_parts(i, table.columns, ctx) for i in _with_periods(table)]
     indexes = without_covered(indexes)
     if ctx.mariadb:
