@@ -137,16 +137,18 @@ class Cascades:
         if event.kind is RowsKind.WRITE or event.flags & (_NOT_CHECKED | _LOGGED):
             return []
         self._refresh()
-        if table.id in self._renamed:
+        found = self._deletes.get(table.id, [])
+        renamed = self._renamed.intersection((table.id, *(one.child.id for one in found)))
+        if renamed:
             raise SchemaError(
-                f"the changes that foreign keys make after those of {table.id} cannot be derived: the table, or a "
-                "column of it, was renamed, and the schema history does not follow foreign keys. Restart with "
+                f"the changes that foreign keys make after those of {table.id} cannot be derived: "
+                f"{min(map(str, renamed))}, or a column of it, was renamed, and the schema history does "
+                "not follow foreign keys. Restart with "
                 "rowtide.cascaded.changes=ignore and snapshot.mode=recovery once, and then with derive"
             )
         if event.kind is RowsKind.UPDATE:
             self._refuse_key_changes(event, structure, table)
             return []
-        found = self._deletes.get(table.id, [])
         for one in found:
             if one.problem is not None:
                 raise SchemaError(one.problem)
@@ -222,6 +224,8 @@ def _derived(child: Table, key: Constraint, parent: Table, columns: Sequence[str
         problem = "the other columns of the rows that it changes are not known"
     elif child.kind != "BASE TABLE":
         problem = f"it is {child.kind}"
+    elif parent.kind != "BASE TABLE":  # DELETE HISTORY has row events, and leaves the children
+        problem = f"{parent.id} is {parent.kind}"
     elif len(places) != len(key.columns) or len(key.columns) != len(columns):
         problem = f"{parent.id} has no columns {', '.join(columns)}"
     elif set(_places(child, child.primary_key)) != {place for place, _ in places}:

@@ -15,6 +15,9 @@ from rowtide.connector.config.errors import ConfigurationError
 from rowtide.connector.engine.cascade_check import cascade_findings, require_derivable
 from rowtide.connector.errors import SchemaError
 from rowtide.connector.pipeline.cascades import Cascades
+from rowtide.connector.protocol.events.classes import Rows, RowsKind
+from rowtide.connector.protocol.events.table_structure import MappedColumn, TableStructure
+from rowtide.connector.protocol.header import EventHeader
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source import server_queries
@@ -32,13 +35,18 @@ if TYPE_CHECKING:
 
 DERIVE = {"rowtide.cascaded.changes": "derive", "binlog.row.image.minimal.allowed": "true", "rowtide.values": "exact"}
 PARENT = "CREATE TABLE p (id INT PRIMARY KEY, u INT UNIQUE, name VARCHAR(9) NOT NULL UNIQUE, UNIQUE (name, id))"
+VERSIONED = "CREATE TABLE v (id INT PRIMARY KEY) WITH SYSTEM VERSIONING"
+NAMES = (
+    "SELECT TABLE_NAME, CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS "
+    "WHERE CONSTRAINT_TYPE = 'FOREIGN KEY' AND TABLE_SCHEMA = DATABASE()"
+)
 TO_P = "FOREIGN KEY (id) REFERENCES p (id)"
 
 
 def problems(*statements: str, captured: str = r"d\..*") -> str:
     """Why the changes of some tables cannot be derived."""
     tables = Tables(Server(Flavor.MARIADB))
-    for statement in (PARENT, *statements):
+    for statement in (PARENT, VERSIONED, *statements):
         tables.apply(QueryEvent(statement, "d"))
     config = from_properties(PROPERTIES | DERIVE | {"table.include.list": captured})
     return " / ".join(Cascades(tables, CapturedNames(config.capture.tables, tables.exists)).problems())
@@ -62,6 +70,7 @@ def problems(*statements: str, captured: str = r"d\..*") -> str:
         ("id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES q (id) ON DELETE CASCADE", "d.q is not captured"),
         ("id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES e.p (id) ON UPDATE SET NULL", "e.p is not captured"),
         ("id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES c (id) ON DELETE CASCADE", "references itself"),
+        ("id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES v (id) ON DELETE CASCADE", "d.v is SYSTEM VERSIONED"),
     ],
 )  # fmt: skip
 def test_what_can_be_derived(definition: str, problem: str) -> None:
@@ -84,6 +93,56 @@ def test_only_captured_tables_count_and_a_dropped_key_does_not() -> None:
     assert problems(middle, "CREATE TABLE c (id INT PRIMARY KEY REFERENCES m (id) ON DELETE CASCADE)") == ""
     found = problems(middle, "CREATE TABLE c (id INT PRIMARY KEY REFERENCES m (o) ON DELETE CASCADE)")
     assert "the referenced columns of d.m are not known" in found
+
+
+def test_a_renamed_table_between_two_others_is_refused() -> None:
+    tables = Tables(Server(Flavor.MARIADB))
+    config = from_properties(PROPERTIES | DERIVE | {"table.include.list": r"d\..*"})
+    cascades = Cascades(tables, CapturedNames(config.capture.tables, tables.exists))
+    key = "(id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES"
+    # g references the former m by now, whose rows the deletes of p leave.
+    for statement in (
+        "CREATE TABLE p (id INT PRIMARY KEY)",
+        f"CREATE TABLE m {key} p (id) ON DELETE CASCADE)",
+        f"CREATE TABLE g {key} m (id) ON DELETE CASCADE)",
+        "RENAME TABLE m TO former",
+        "ALTER TABLE former DROP FOREIGN KEY former_ibfk_1",
+        f"CREATE TABLE m {key} p (id) ON DELETE CASCADE)",
+    ):
+        for former, now in tables.apply(QueryEvent(statement, "d")).renamed():
+            cascades.renamed(former, now)
+    structure = TableStructure("d", "p", (MappedColumn(3, 0, nullable=False),))
+    header = EventHeader(0, 25, 1, 0, 0, 0)
+    deleted = Rows(header, RowsKind.DELETE, 1, 0, 1, b"\x01", b"\x01", False, b"", b"\0\1\0\0\0", 0, 5)
+    parent = tables.table("d", "p")
+    assert parent is not None
+    with pytest.raises(SchemaError, match=r"after those of d.p cannot be derived: d.m, or a column of it, was renamed"):
+        cascades.derived(deleted, structure, parent)
+
+
+def check_names(database: Database) -> None:
+    """Check that the schema history has the foreign keys of the server, so that none stays after it was dropped."""
+    reference = "REFERENCES p (id) ON DELETE CASCADE"
+    with Session(configured(database).database, mariadb=database.server.name == "mariadb") as session:
+        tables = Tables(server_queries.server(session))
+    for statement in (
+        "CREATE TABLE p (id INT PRIMARY KEY)",
+        f"CREATE TABLE c (id INT PRIMARY KEY, x INT, FOREIGN KEY i (x) {reference}, FOREIGN KEY (id) {reference})",
+        f"ALTER TABLE c ADD FOREIGN KEY (x) {reference}, ADD FOREIGN KEY (id) {reference}",
+        f"ALTER TABLE c DROP FOREIGN KEY c_ibfk_1, ADD FOREIGN KEY (x) {reference}",
+        "RENAME TABLE c TO r",
+        f"CREATE TABLE c (id INT PRIMARY KEY {reference})",
+        f"ALTER TABLE c DROP FOREIGN KEY c_ibfk_1, ADD FOREIGN KEY (id) {reference}",
+        "ALTER TABLE c RENAME TO s",
+        f"CREATE TABLE m (id INT PRIMARY KEY, FOREIGN KEY (id) {reference}) ENGINE=MyISAM",
+        f"ALTER TABLE m ADD FOREIGN KEY (id) {reference}",
+        "ALTER TABLE m ENGINE=InnoDB",
+    ):
+        database.execute(statement)
+        tables.apply(QueryEvent(statement, database.name))
+        found = (tables.table(name.database, name.table) for name in tables.names())
+        names = {(one.id.table, key.name) for one in found if one for key in one.constraints if key.kind == "foreign"}
+        assert names == set(database.query(NAMES)), statement
 
 
 @pytest.mark.parametrize(
@@ -161,6 +220,8 @@ def test_deletes_of_children_follow_from_those_of_their_parents(mariadb: MariaDB
     with mariadb.database() as database:
         check_family(database)
         check_refusals(database)
+    with mariadb.database() as database:
+        check_names(database)
 
 
 @pytest.mark.servers
@@ -188,6 +249,8 @@ def test_nothing_is_derived_where_the_server_logs_it(mysql: MySQL) -> None:
         database.execute("INSERT INTO l VALUES (1, 7, '')", "UPDATE p SET a = 8", "DELETE FROM p")
         assert changes(database)[-2:] == [("l", "d", {"k": 1}, None), ("p", "d", {"a": "8", "b": "AAAA"}, None)]
         require_derivable(configured(database, DERIVE), tables_of(database))
+    with mysql.database() as database:
+        check_names(database)
 
 
 def check_family(database: Database) -> None:
