@@ -372,7 +372,7 @@ class Fleet(Service):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), _TICK_S)
             self._changed.clear()
-            if not self._caught_up:
+            if self.should_stop or not self._caught_up:  # a step that begins now would stop what on_stop() stops
                 continue
             for name in {*self._runs, *self.configurations.connectors}:
                 if name not in self._steps and self._is_wrong(name):

@@ -145,3 +145,24 @@ def test_one_that_is_taken_over_begins_again_once(
         working.cancel()
 
     run(use)
+
+
+def test_no_step_begins_while_the_worker_stops(
+    run: Callable[[Callable[[Fleet], Awaitable[None]]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would stop a connector that the end of the worker stops, too; the other connectors would not be stopped."""
+    monkeypatch.setattr("rowtide.connector.fleet.fleet.ConnectorService", Connector)
+
+    async def use(fleet: Fleet) -> None:
+        fleet.assigned(range(32))
+        fleet._begin()
+        await fleet.put("shop", CONNECTOR)
+        working = asyncio.ensure_future(fleet._reconcile(fleet))
+        await until(lambda: "shop" in fleet.services and not fleet._steps)
+        fleet._stopped.set()
+        fleet._restarts.add("shop")
+        fleet._changed.set()
+        await working
+        assert not fleet._steps
+
+    run(use)
