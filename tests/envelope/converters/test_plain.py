@@ -3,6 +3,9 @@
 import uuid
 
 import pytest
+from confluent_kafka.schema_registry import dual_schema_id_deserializer, header_schema_id_serializer
+from confluent_kafka.schema_registry.serde import SchemaId
+from confluent_kafka.serialization import MessageField, SerializationContext
 
 from rowtide.envelope.converters.converter import Added
 from rowtide.envelope.converters.json import JsonConverter
@@ -11,7 +14,7 @@ from rowtide.envelope.converters.registry import RegisteredSchema, SchemaIds, Su
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.schema import BOOLEAN, BYTES, DECIMAL, FLOAT64, INT32, OPTIONAL_STRING, STRING, Schema, struct
 from rowtide.envelope.settings import JsonSettings
-from rowtide.envelope.transforms.record import ConnectRecord
+from rowtide.envelope.transforms.record import ConnectRecord, Side
 
 NUMBER = Schema("bytes", name=DECIMAL, parameters=(("scale", "2"),))
 
@@ -68,6 +71,22 @@ def test_the_id_of_a_schema_stands_before_the_bytes_or_in_a_header() -> None:
     assert added == [("__key_schema_id", b"\1" + guid.bytes)]
     with pytest.raises(ValueError, match="no global id"):
         frame(SchemaIds.HEADER, RegisteredSchema(1, "{}"), "value")
+
+
+@pytest.mark.parametrize(("kind", "indexes"), [("AVRO", b""), ("PROTOBUF", b"\4\2\0"), ("PROTOBUF", b"\0")])
+@pytest.mark.parametrize("side", ["key", "value"])
+def test_confluents_client_reads_and_writes_the_same_header(kind: str, indexes: bytes, side: Side) -> None:
+    guid = "01234567-89ab-cdef-0123-456789abcdef"
+    added: Added = []
+    payload = frame(SchemaIds.HEADER, RegisteredSchema(1, "{}", uuid.UUID(guid)), side, indexes)(b"x", added)
+    where = SerializationContext("t", MessageField.KEY if side == "key" else MessageField.VALUE, list(added))
+    found = SchemaId(kind)
+    assert dual_schema_id_deserializer(payload, where, found).read() == b"x"
+    assert str(found.guid) == guid
+    assert found.message_indexes == ({b"\4\2\0": [1, 0], b"\0": [0]}.get(indexes))
+    theirs = SerializationContext("t", where.field, [])
+    assert header_schema_id_serializer(b"x", theirs, SchemaId(kind, 1, guid, found.message_indexes)) == payload
+    assert theirs.headers == added
 
 
 def test_a_strategy_by_record_needs_a_record() -> None:

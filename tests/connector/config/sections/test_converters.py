@@ -61,6 +61,17 @@ def test_avro_has_its_settings() -> None:
     assert found.ids is SchemaIds.HEADER
 
 
+def test_settings_of_confluents_that_no_record_of_debezium_needs_change_nothing() -> None:
+    """``flatten.singleton.unions`` is about Connect's structs of unions, which Debezium does not write."""
+    others = {
+        "flatten.singleton.unions": "false",
+        "enhanced.avro.schema.support": "true",
+        "generalized.sum.type.support": "true",
+        "allow.optional.map.keys": "true",
+    }
+    assert avro({f"value.converter.{name}": value for name, value in others.items()}) == avro({})
+
+
 def test_simple_names_of_classes_are_accepted_as_in_kafka_connect() -> None:
     found = configured({"key.converter": "StringConverter"}).converters.key
     assert found == PlainConverterConfig(ConverterClass.STRING)
