@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -19,6 +19,8 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay_as
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.row_writer import RowWriter
+from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.log_events import FormatDescription
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.settings import PipelineSettings
@@ -169,3 +171,26 @@ def test_chunks_of_one_statement_share_a_pipeline(monkeypatch: pytest.MonkeyPatc
     shared = [request for request in requests if request not in made]
     assert shared
     assert all(request.head for request in shared)
+
+
+@pytest.mark.parametrize("name", ["transactions", "gtid-off", "xa-rolled-back", "mariadb-compressed-binlog"])
+def test_dead_letters_of_events_are_those_of_one_process(
+    name: str, monkeypatch: pytest.MonkeyPatch, logged: Logged
+) -> None:
+    """Also where a chunk, and what a process gives back of it, begins within a transaction."""
+    make_chunks(monkeypatch, 1)
+    write = RowWriter.write
+
+    def fails_sometimes(writer: RowWriter, event: Rows, *others: Any) -> Any:
+        if event.header.log_pos % 3 == 0:
+            raise ValueError("this version cannot write it")
+        return write(writer, event, *others)
+
+    monkeypatch.setattr(RowWriter, "write", fails_sometimes)
+    case = Case(name)
+    letters = {"event.processing.failure.handling.mode": "warn", "errors.deadletterqueue.topic.name": "letters"}
+    settings = pipeline_settings(from_properties(case.properties() | letters), "run")
+    settings = replace(settings, transaction_metadata=False)  # with it, transactions are not cut
+    assert_same(case, settings, logged, 2)
+    batches = [one for one in replayed(case, settings, logged, None).outputs if isinstance(one, Batch)]
+    assert any(one.topic == "letters" for one in batches)
