@@ -84,6 +84,10 @@ class RowObserver(Protocol):
         """Records of an XA transaction were emitted to a topic."""
         ...
 
+    def omitted(self, table: TableId | None) -> None:
+        """A row event is skipped, because it cannot be handled; ``None`` if its table is not known."""
+        ...
+
     def changed(self, table: TableId) -> None:
         """A statement has created, changed, renamed, dropped or truncated a table."""
         ...
@@ -303,6 +307,11 @@ class CapturedTables:
         if observer is None or observer.watched != captured.table.id:
             return steps
         return _shown(steps or iter(()), event, captured, observer)
+
+    def omitted(self, structure: TableStructure | None) -> None:
+        """Show the observer that a row event is skipped, because it cannot be handled."""
+        if self.observer is not None:
+            self.observer.omitted(None if structure is None else TableId(structure.database, structure.table))
 
     def emitted(self, batch: Batch) -> None:
         """Show the topics of a batch of an XA transaction."""

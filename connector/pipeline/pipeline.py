@@ -289,17 +289,18 @@ class Pipeline:
             raise
 
     def _keep(self, problem: ProtocolError | SchemaError, before: SourceOffset) -> None:
-        """Keep an event that is skipped as a dead letter, if there is a topic for them.
+        """Keep an event that is skipped as a dead letter, if there is a topic for them, and tell the snapshot of it.
 
         Args:
             problem: why it is skipped.
             before: the resume position before it.
         """
+        structure = self._table_ids.get(table_id(self._packet))
+        self._captured.omitted(structure)
         letters, needed, form = self._settings.dead_letters, self._needed, self.decoder.format
         if letters is None or needed is None or form is None or self.progress.filtered:
             return
         place = Batch("", -1, (), self._batch_offset(), 0, self.progress.change_micros() // 1000)
-        structure = self._table_ids.get(table_id(self._packet))
         table = None if structure is None else f"{structure.database}.{structure.table}"
         reason = Reason("TASK_POLL", f"{type(problem).__module__}.{type(problem).__name__}", str(problem))
         self._put(letters.event(place, needed.file(form, self._packet), before, table, reason))

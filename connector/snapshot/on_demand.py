@@ -191,6 +191,9 @@ class RequestedSnapshots:
     def emitted(self, topic: str) -> None:
         """Do nothing."""
 
+    def omitted(self, table: TableId | None) -> None:
+        """Do nothing."""
+
     def changed(self, table: TableId) -> None:
         """Do nothing."""
 

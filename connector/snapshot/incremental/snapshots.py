@@ -126,7 +126,18 @@ class IncrementalSnapshots:
 
     def emitted(self, topic: str) -> None:
         """Records were emitted whose keys are not known: those of an XA transaction."""
-        if self._scan is not None and self.progress is not None and self._scan.table.topic == topic:
+        letters = self._settings.dead_letters
+        if self._scan is not None and topic in (self._scan.table.topic, None if letters is None else letters.topic):
+            self._record_unknown()
+
+    def omitted(self, table: TableId | None) -> None:
+        """A row event is skipped: what was read of its table may be older, and would replace a replayed dead letter."""
+        if table in (self.watched, None):
+            self._record_unknown()
+
+    def _record_unknown(self) -> None:
+        """Record that rows have changed whose keys are not known: what was read before that is read again."""
+        if self._scan is not None and self.progress is not None:
             self._pending.journal.record_unknown()
             self._pending.recorded(self.progress)
 

@@ -18,6 +18,7 @@ from rowtide.connector.engine.event_replay import RecordedStructures, event_batc
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay
 from rowtide.connector.errors import EngineError, ProtocolError, UnsupportedEvent
+from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.row_writer import RowWriter
 from rowtide.connector.protocol.binlog_file import binlog_packets
@@ -29,6 +30,7 @@ from rowtide.connector.records.codecs.rows import RowsCodec
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.transforms import Transformer
 from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from tests.support.recordings.golden import Case, Written, by_topic, written
 
@@ -252,3 +254,32 @@ def test_a_history_in_memory_has_no_structures() -> None:
     given = {n: text for n, text in Case("keys").properties().items() if not n.startswith("schema.history.internal.k")}
     with pytest.raises(EngineError, match="the schema history of the connector is in memory only"):
         RecordedStructures(from_properties({**given, **memory}))(SourceOffset("b.000001", 4), "9.7.0")
+
+
+@pytest.mark.parametrize("fail", [every_row, every_event])
+@pytest.mark.parametrize("name", ["keys", "transaction-compression"])
+def test_an_incremental_snapshot_is_told_of_each_dead_letter(
+    name: str, fail: Fail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would emit older rows after the dead letter, which would then count as newer."""
+    told: list[str] = []
+
+    class Observer:
+        watched = None
+
+        def changed(self, table: TableId) -> None: ...
+
+        def renamed(self, former: TableId, now: TableId) -> None: ...
+
+        def omitted(self, table: TableId | None) -> None:
+            told.append("" if table is None else f"{table.database}.{table.table}")
+
+    init = CapturedTables.__init__
+
+    def observed(self: CapturedTables, *arguments: Any, **named: Any) -> None:
+        init(self, *arguments, **named)
+        self.observer = Observer()  # type: ignore[assignment]
+
+    monkeypatch.setattr(CapturedTables, "__init__", observed)
+    letters = letters_of(name, monkeypatch, fail)
+    assert told == [texts["table"] for _, texts, _ in letters] != []
