@@ -85,7 +85,7 @@ class RowObserver(Protocol):
         ...
 
     def omitted(self, table: TableId | None) -> None:
-        """A row event is skipped, because it cannot be handled; ``None`` if its table is not known."""
+        """A row event is skipped, because it cannot be handled; ``None`` if it may have changed any table."""
         ...
 
     def changed(self, table: TableId) -> None:
@@ -310,8 +310,10 @@ class CapturedTables:
 
     def omitted(self, structure: TableStructure | None) -> None:
         """Show the observer that a row event is skipped, because it cannot be handled."""
-        if self.observer is not None:
-            self.observer.omitted(None if structure is None else TableId(structure.database, structure.table))
+        if self.observer is None:
+            return
+        alone = structure is not None and (self.cascades is None or not self.cascades.concerns(structure))
+        self.observer.omitted(TableId(structure.database, structure.table) if structure and alone else None)
 
     def emitted(self, batch: Batch) -> None:
         """Show the topics of a batch of an XA transaction."""

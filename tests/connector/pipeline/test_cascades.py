@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,7 +14,9 @@ from rowtide.connector.check.topic_checks import CapturedTable
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.errors import ConfigurationError
 from rowtide.connector.engine.cascade_check import cascade_findings, require_derivable
+from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import SchemaError
+from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.cascades import Cascades
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.protocol.events.table_structure import MappedColumn, TableStructure
@@ -50,6 +53,18 @@ def problems(*statements: str, captured: str = r"d\..*") -> str:
         tables.apply(QueryEvent(statement, "d"))
     config = from_properties(PROPERTIES | DERIVE | {"table.include.list": captured})
     return " / ".join(Cascades(tables, CapturedNames(config.capture.tables, tables.exists)).problems())
+
+
+def test_a_skipped_event_of_a_parent_may_have_changed_its_children() -> None:
+    tables, told = Tables(Server(Flavor.MARIADB)), list[TableId | None]()
+    for statement in (PARENT, f"CREATE TABLE c (id INT PRIMARY KEY, {TO_P} ON DELETE CASCADE)"):
+        tables.apply(QueryEvent(statement, "d"))
+    settings = pipeline_settings(from_properties(PROPERTIES | DERIVE), "run")
+    captured = CapturedTables(settings, tables, lambda: 0)
+    captured.observer = Mock(omitted=told.append)
+    for name in "pc":
+        captured.omitted(TableStructure("d", name, (), ()))
+    assert told == [None, TableId("d", "c")]
 
 
 @pytest.mark.parametrize(
