@@ -257,13 +257,13 @@ class TableBatch:
         if self.built and truncated is None and self.settings.keyless is Keyless.APPLY:
             keyless = (group for group in groups if group.op == "r" and group.key_id == (None, None))
             self.outcome.reread += sum(group.count for group in keyless)
-        seen: tuple[int, ...] = ()
+        seen: Mapping[int, tuple[int, ...]] = {}
         structured = records if preceding is None else preceding.unionAll(records)
         schemas = self._schemas(structured, groups, batch, is_log=is_log)
         self._require_layout(Layout.APPEND if is_log else self.settings.layout, schemas.evolution, batch)
         streamed = {"c", "u", "d", "t"} if is_log else {"c", "u", "d"}
         if any((is_log or group.key_id == (None, None)) and group.op in streamed for group in groups):
-            seen = record_hashes(records, log=is_log)
+            seen = record_hashes(records, sorted(batch.offsets), log=is_log)
             if truncated is None:  # it has removed the rows of earlier records, so they count when they are repeated
                 records = without_earlier(records, batch.seen, log=is_log)
                 if batch.seen and schemas.differ_from(batch.columns):
@@ -303,7 +303,8 @@ class TableBatch:
             self.outcome.rows += self._mark_all(schemas, batch.commit(next(steps)))
         apply(records, replaces=truncated is not None and preceding is None)
         done = self._with_structure(done, schemas, is_log=is_log)
-        return replace(done, seen=(*batch.seen, *seen)[-REPETITION_WINDOW:])
+        recent = {number: (*batch.seen.get(number, ()), *found)[-REPETITION_WINDOW:] for number, found in seen.items()}
+        return replace(done, seen={**batch.seen, **recent})
 
     def _mark_all(self, schemas: BatchSchemas, commit: Commit) -> RowCounts:
         """Mark all rows as deleted, in one step."""

@@ -181,7 +181,7 @@ class Batch:
         columns: the columns of the newest row schema, ``None`` before the first.
         types: the types of these columns; ``None`` before the first, and in the state of older releases.
         truncation: the newest TRUNCATE.
-        seen: hashes of the last records without a key, to recognize repetitions.
+        seen: hashes of the last changes of each partition that are not applied by a key, to recognize repetitions.
         plan_id: a new id for every plan.
         topic_id: Kafka's id of the topic; ``None`` if it is not known.
         last: the last record that was read of each partition, if no id is known.
@@ -199,7 +199,7 @@ class Batch:
     columns: tuple[str, ...] | None = None
     types: tuple[str, ...] | None = None
     truncation: Truncation | None = None
-    seen: tuple[int, ...] = ()
+    seen: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     plan_id: str | None = None
     topic_id: str | None = None
     last: Mapping[int, LastRecord] = field(default_factory=dict)
@@ -240,7 +240,9 @@ class Batch:
         if self.truncation is not None:
             content["truncation"] = {"file": self.truncation.file, "pos": self.truncation.pos}
         if self.seen:
-            content["seen"] = list(self.seen)
+            content["seen"] = {str(partition): list(found) for partition, found in sorted(self.seen.items())}
+            if self.seen.keys() == {0}:  # as older releases know it
+                content["seen"] = list(self.seen[0])
         if self.plan_id is not None:
             content["plan"] = self.plan_id
         if self.topic_id is not None:
@@ -267,6 +269,8 @@ class Batch:
             raise ValueError(f"version {content['version']} was written by a newer rowtide")
         truncation = content.get("truncation")
         columns, types, names = content.get("columns"), content.get("types"), content.get("names")
+        seen = content.get("seen", {})
+        seen = {0: seen} if isinstance(seen, list) else seen
         return cls(
             app_id=content["app_id"],
             number=int(content["batch"]),
@@ -275,7 +279,7 @@ class Batch:
             columns=None if columns is None else tuple(columns),
             types=None if types is None else tuple(types),
             truncation=truncation and Truncation(truncation["file"], truncation["pos"]),
-            seen=tuple(content.get("seen", ())),
+            seen={int(partition): tuple(hashes) for partition, hashes in seen.items()},
             plan_id=content.get("plan"),
             topic_id=content.get("topic_id"),
             last={int(partition): LastRecord(*record) for partition, record in content.get("last", {}).items()},

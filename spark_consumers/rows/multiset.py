@@ -1,7 +1,9 @@
 """The result of a batch of changes to a table without keys: the number of copies of each row."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from itertools import chain
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -11,7 +13,7 @@ from rowtide.spark_consumers.rows.evolution import Columns
 
 CONTENT = "content"
 REPETITION_WINDOW = 5_000
-"""The number of the last records without a key whose repetition is recognized in later batches."""
+"""The number of the last records of each partition whose repetition is recognized in later batches."""
 
 _HASH = (
     f"xxhash64(op, {', '.join(f'get_json_object(value, {name!r})' for name in ('$.source', '$.before', '$.after'))})"
@@ -48,7 +50,7 @@ def without_repetitions(changes: DataFrame) -> DataFrame:
     return changes.where("op = 'r'").unionAll(streamed)
 
 
-def without_earlier(records: DataFrame, seen: Collection[int], *, log: bool) -> DataFrame:
+def without_earlier(records: DataFrame, seen: Mapping[int, Collection[int]], *, log: bool) -> DataFrame:
     """Remove streamed records that an earlier batch contained.
 
     Args:
@@ -58,19 +60,26 @@ def without_earlier(records: DataFrame, seen: Collection[int], *, log: bool) -> 
     """
     if not seen:
         return records
-    return records.where(F.expr(f"NOT ({_streamed(log)})") | ~F.expr(_HASH).isin(*seen))
+    return records.where(F.expr(f"NOT ({_streamed(log)})") | ~F.expr(_HASH).isin(*chain(*seen.values())))
 
 
-def record_hashes(records: DataFrame, *, log: bool) -> tuple[int, ...]:
-    """Return hashes of the last streamed records, oldest first; see :func:`without_earlier`.
+def record_hashes(records: DataFrame, partitions: Iterable[int], *, log: bool) -> Mapping[int, tuple[int, ...]]:
+    """Return hashes of the last streamed records of some partitions, oldest first; see :func:`without_earlier`.
 
     After a crash, a connector with at-least-once delivery writes the records that were not acknowledged again. They
     have the same content, and there are no more of them than its producer buffers.
     """
-    last = (
-        records.where(_streamed(log)).orderBy(F.desc("offset")).limit(REPETITION_WINDOW).selectExpr(f"{_HASH} AS found")
-    )
-    return tuple(row["found"] for row in reversed(last.collect()))
+    last = [
+        records.where(f"partition = {number} AND {_streamed(log)}")
+        .orderBy(F.desc("offset"))
+        .limit(REPETITION_WINDOW)
+        .selectExpr("partition", "offset", f"{_HASH} AS found")
+        for number in partitions
+    ]
+    found: dict[int, list[int]] = {}
+    for row in sorted(reduce(DataFrame.unionAll, last).collect(), key=lambda row: int(row["offset"])):
+        found.setdefault(row["partition"], []).append(row["found"])
+    return {number: tuple(hashes) for number, hashes in found.items()}
 
 
 def _streamed(log: bool) -> str:

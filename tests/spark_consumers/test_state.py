@@ -22,7 +22,7 @@ _BATCHES = st.builds(
     metadata=st.lists(st.text()).map(tuple),
     layout=st.none() | st.sampled_from(["rows", "append", "soft-delete"]),
     truncation=st.none() | st.builds(Truncation, st.integers(0), st.integers(0)),
-    seen=st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3).map(tuple),
+    seen=st.dictionaries(st.integers(0, 9), st.lists(st.integers(-(2**63), 2**63 - 1)).map(tuple), max_size=3),
     names=st.none() | st.builds(TableNames, st.lists(st.dictionaries(st.text(), st.text())), st.integers(0)),
 )
 
@@ -30,6 +30,12 @@ _BATCHES = st.builds(
 @given(_BATCHES)
 def test_a_batch_is_restored_from_its_file(batch: Batch) -> None:
     assert Batch.from_json(batch.to_json()) == batch
+
+
+def test_hashes_of_a_topic_with_one_partition_are_a_list_as_older_releases_read_and_write_it() -> None:
+    text = Batch("a", seen={0: (1, 2)}).to_json()
+    assert json.loads(text)["seen"] == [1, 2]
+    assert Batch.from_json(text).seen == {0: (1, 2)}
 
 
 def test_runs_that_start_a_table_have_one_identity_and_plans_of_their_own() -> None:
