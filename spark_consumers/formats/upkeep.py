@@ -140,10 +140,6 @@ class DeltaUpkeep(DeltaFormat):
         """
         before = self._log(path)
         own = next((c for c in log_commits(self._files, path) if c.commit and c.commit.app_id == app_id), None)
-        if own is not None:
-            # Delta goes by the time of the file, or by that in it.
-            times = [before[_COMMIT.format(own.version)][1], own.info.get("timestamp", math.inf)]
-            age = max(age, datetime.now(UTC) - datetime.fromtimestamp(min(times) / 1000, UTC))
         logs = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog")
         if isinstance(logs, JavaPackage):  # Java lacks the class
             raise UnsafeRetentionError(
@@ -157,6 +153,11 @@ class DeltaUpkeep(DeltaFormat):
         if own is not None:
             log.createCheckpointAtVersion(own.version)  # without one, Delta needs the commits before it to read it
         log.checkpoint(snapshot, none)
+        if own is not None:
+            # Delta goes by the time of the file, or by that in it, in minutes of its own clock: the next one may begin.
+            times = [before[_COMMIT.format(own.version)][1], own.info.get("timestamp", math.inf)]
+            written = datetime.fromtimestamp(min(times) / 1000, UTC)
+            age = max(age, datetime.now(UTC) - written + timedelta(minutes=1))
         minutes = java_class(self.spark, "org.apache.spark.sql.delta.TruncationGranularity").MINUTE()
         log.cleanUpExpiredLogs(snapshot, none, self._some(age), minutes)
         after = self._log(path)

@@ -67,7 +67,8 @@ def test_files_become_few_and_the_batch_of_a_table_stays_known(
     for file in path.rglob("*"):
         if file.is_file():
             age = MONTH if file.name.startswith(f"{batches - 1:020}") else 2 * MONTH  # the newest commit of Delta's log
-            os.utime(file, (time.time() - age, time.time() - age))
+            end_of_minute = (time.time() - age) // 60 * 60 - 0.01  # Delta removes what is older than a full minute
+            os.utime(file, (end_of_minute, end_of_minute))
     table = FORMATS[table_format](own_session(spark), settings)
     commit = table.newest_commit(str(path), "rowtide-p.d.t")
 
