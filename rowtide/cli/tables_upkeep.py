@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _STEPS = ("optimize", "vacuum", "expire")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DURATION = re.compile(r"(\d+) *(s|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)")
+_LONGEST = timedelta(days=36_500)
 _BATCHES = re.compile(r"(\d+) *batch(es)?")
 
 
@@ -69,7 +70,13 @@ def duration(option: str, text: str, example: str) -> timedelta:
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise SettingsError(f"{option} {text}: expected a duration with its unit, such as {example}")
-    return timedelta(**{_UNITS[found[2][0]]: int(found[1])})
+    try:
+        given = timedelta(**{_UNITS[found[2][0]]: int(found[1])})
+    except OverflowError:
+        given = timedelta.max
+    if given > _LONGEST:
+        raise SettingsError(f"{option} {text}: the duration is longer than a hundred years; give at most 36500d")
+    return given
 
 
 def keep(console: Console, outcomes: "Iterable[UpkeepOutcome]", *, as_json: bool) -> bool:

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from rowtide.cli.tables_upkeep import keep, upkeep_of
+from rowtide.spark_consumers.errors import SettingsError
 
 pytest.importorskip("pyspark")
 
@@ -24,6 +25,13 @@ NONE = {"optimize": False, "vacuum": None, "expire": None, "upkeep_every": None,
 def test_ages_have_units(options: dict[str, object], expected: tuple[object, ...]) -> None:
     upkeep, _ = upkeep_of({**NONE, **options})
     assert (upkeep.optimize, upkeep.vacuum, upkeep.expire) == expected
+
+
+@pytest.mark.parametrize("age", ["36501d", "9999999999 weeks"])
+def test_an_age_that_no_date_has_is_refused(age: str) -> None:
+    with pytest.raises(SettingsError, match=f"--expire {age}: the duration is longer than a hundred years"):
+        upkeep_of({**NONE, "expire": age})
+    assert upkeep_of({**NONE, "expire": "36500d"})[0].expire == timedelta(days=36_500)
 
 
 @pytest.mark.parametrize(
