@@ -487,3 +487,43 @@ def test_a_topic_that_was_made_again_is_noticed_without_topic_ids(spark, frame_o
         assert rows_of(str(tmp_path / "p.d.again")) == rows
     assert update(topic("a", "b", "c", "d", "e"), first=3) is None  # Kafka has deleted what was read
     assert {row["text"] for row in rows_of(str(tmp_path / "p.d.again"))} == {"a", "b", "c", "d", "e"}
+
+
+@pytest.mark.parametrize(
+    ("planned", "newest", "exists", "is_forgotten"),
+    [
+        pytest.param(1, None, False, True, id="the first batch, of which nothing was written"),
+        pytest.param(3, 2, True, True, id="the table has the batch before"),
+        pytest.param(3, 3, True, False, id="the table has a part of the batch"),
+        pytest.param(3, None, True, False, id="the log was cleaned, so the table may have a part"),
+        pytest.param(3, None, False, True, id="no batch has made the table yet"),
+    ],
+)
+def test_a_plan_is_forgotten_only_if_the_table_has_nothing_of_it(
+    monkeypatch, planned, newest, exists, is_forgotten
+) -> None:
+    from types import SimpleNamespace
+
+    from rowtide.spark_consumers import job as module
+    from rowtide.spark_consumers.formats import FORMATS
+    from rowtide.spark_consumers.kafka.naming import TableName
+    from rowtide.spark_consumers.settings import Settings
+    from rowtide.spark_consumers.state import Batch, Commit, MemoryFiles
+
+    def newest_commit(_path: str, app_id: str) -> Commit | None:
+        return None if newest is None else Batch(app_id, number=newest).commit(1)
+
+    files = MemoryFiles()
+    monkeypatch.setattr(module, "HadoopFiles", lambda _spark: files)
+    table = SimpleNamespace(path=lambda _name: "t", exists=lambda _path: exists, newest_commit=newest_commit)
+    monkeypatch.setitem(FORMATS, "fake", lambda _spark, _settings: table)
+    name, settings = TableName("p.d.t", "d", "t"), Settings("out", "state", format="fake")
+    job = module.TableJob(None, None, settings, name, {}, session=lambda: None)
+    batch = Batch("a", number=planned - 1).next({0: (5, 9)})
+    if planned > 1:
+        job.state.finish(Batch("a", number=planned - 1))
+    job.state.plan(batch)
+
+    job._forget_plan()
+
+    assert job.state.load().planned == (None if is_forgotten else batch)
