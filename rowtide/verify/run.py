@@ -25,6 +25,7 @@ from rowtide.schema_history.model import TableId
 from rowtide.schema_history.queries.column_changes import ColumnChange
 from rowtide.schema_history.store.topic_reader import TopicReader, TopicReadError
 from rowtide.spark_consumers.errors import TablesError
+from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.verify.comparison import Difference
 from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import Row
@@ -211,6 +212,7 @@ class _Verifier:
                             Texts(structure, options.columns, exact=exact),
                             options,
                             partial(_ambiguous_names, config, table),
+                            partial(_cleanup_policy, config, topic),
                             exact=exact,
                         ).run(self._folder, None if options.complete else verification.chosen_keys())
                 except (*_ERRORS, TablesError) as error:
@@ -226,6 +228,11 @@ def _column_changes(config: Configuration, table: TableId) -> Mapping[str, Colum
 def _ambiguous_names(config: Configuration, table: TableId) -> Collection[str]:
     with history_source(config) as source:
         return source.ambiguous_names(table)
+
+
+def _cleanup_policy(config: Configuration, topic: str) -> str:
+    admin = TopicAdmin(config.kafka.admin, timeout=_KAFKA_S)
+    return admin.topic_config("cleanup.policy", [topic]).get(topic, "")
 
 
 def _refuse_untyped(config: Configuration) -> None:

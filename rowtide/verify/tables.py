@@ -148,6 +148,7 @@ class TableComparison:
         texts: make the texts of records; with all digits of FLOAT if the table has a key.
         options: what to compare.
         ambiguous: reads from the schema history which names of columns were given to others, or are former ones.
+        cleanup_policy: reads the ``cleanup.policy`` of the topic; empty if the account may not read it.
         exact: whether the texts of FLOAT have all digits.
     """
 
@@ -159,12 +160,13 @@ class TableComparison:
         texts: Texts,
         options: Options,
         ambiguous: Callable[[], Collection[str]],
+        cleanup_policy: Callable[[], str],
         *,
         exact: bool,
     ) -> None:
         self._stored, self._topic, self._texts, self._options = stored, topic, texts, options
         self._exact, self.result = exact, result
-        self._read_ambiguous = ambiguous
+        self._read_ambiguous, self._cleanup_policy = ambiguous, cleanup_policy
         self._types: dict[str, set[str]] = {}
         self._structures: dict[int, object] = {}
         self._required: set[str] = set()
@@ -214,7 +216,10 @@ class TableComparison:
         result.outcome = "different" if result.differences else "equal"
 
     def _refuse_offsets(self) -> str:
-        """Refuse offsets of another topic, and return which records Kafka no longer has."""
+        """Refuse offsets of another topic, and return which records Kafka no longer has.
+
+        Compaction keeps the last record of each key, which is all that a table of the latest rows needs.
+        """
         topic, batch = self.result.topic, self._stored.batch
         found, extents = self._topic.topic_id(topic), self._topic.extents(topic)
         if None not in (found, batch.topic_id) and found != batch.topic_id:
@@ -231,7 +236,12 @@ class TableComparison:
                 )
         self.result.behind = sum(one.high - batch.offsets.get(p, one.low) for p, one in extents.items())
         cut = next(((p, one.low) for p, one in extents.items() if p in batch.offsets and one.low), None)
-        return "" if cut is None else f"Kafka has deleted the records of partition {cut[0]} before offset {cut[1]}"
+        if cut is not None:
+            return f"Kafka has deleted the records of partition {cut[0]} before offset {cut[1]}"
+        policy = self._cleanup_policy() if batch.layout in ("append", "soft-delete") else "delete"
+        if not policy:
+            return f"Kafka does not tell whether topic {topic} is compacted (cleanup.policy)"
+        return f"Kafka deletes earlier records of a key (cleanup.policy={policy})" if "compact" in policy else ""
 
     def _records(self) -> Iterator[TopicRecord]:
         """The records before the stored offsets, whose structures are noted."""
