@@ -263,7 +263,7 @@ class TableJob:
 
     def restart(self) -> None:
         """Delete the table and its offsets: the next run builds it from the first offset of the topic."""
-        with self.state.lock():
+        with self.state.lock(), turn(HadoopFiles(self.spark), self.state.turn):
             self.state.reset()
             self._table(self.spark).delete(self.path)
 

@@ -3,7 +3,9 @@
 import dataclasses
 import hashlib
 import os
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -489,6 +491,26 @@ def test_a_topic_that_was_made_again_is_noticed_without_topic_ids(spark, frame_o
     assert {row["text"] for row in rows_of(str(tmp_path / "p.d.again"))} == {"a", "b", "c", "d", "e"}
 
 
+@pytest.fixture
+def job_of(monkeypatch):
+    """Return a function that makes the job of a table whose format is given, with its state in memory."""
+    from rowtide.spark_consumers import job as module
+    from rowtide.spark_consumers.formats import FORMATS
+    from rowtide.spark_consumers.kafka.naming import TableName
+    from rowtide.spark_consumers.settings import Settings
+    from rowtide.spark_consumers.state import MemoryFiles
+
+    def make(**table):
+        files = MemoryFiles()
+        monkeypatch.setattr(module, "HadoopFiles", lambda _spark: files)
+        found = SimpleNamespace(path=lambda _name: "t", **table)
+        monkeypatch.setitem(FORMATS, "fake", lambda _spark, _settings: found)
+        name, settings = TableName("p.d.t", "d", "t"), Settings("out", "state", format="fake")
+        return module.TableJob(None, None, settings, name, {}, session=lambda: None)
+
+    return make
+
+
 @pytest.mark.parametrize(
     ("planned", "newest", "exists", "is_forgotten"),
     [
@@ -499,26 +521,13 @@ def test_a_topic_that_was_made_again_is_noticed_without_topic_ids(spark, frame_o
         pytest.param(3, None, False, True, id="no batch has made the table yet"),
     ],
 )
-def test_a_plan_is_forgotten_only_if_the_table_has_nothing_of_it(
-    monkeypatch, planned, newest, exists, is_forgotten
-) -> None:
-    from types import SimpleNamespace
-
-    from rowtide.spark_consumers import job as module
-    from rowtide.spark_consumers.formats import FORMATS
-    from rowtide.spark_consumers.kafka.naming import TableName
-    from rowtide.spark_consumers.settings import Settings
-    from rowtide.spark_consumers.state import Batch, Commit, MemoryFiles
+def test_a_plan_is_forgotten_only_if_the_table_has_nothing_of_it(job_of, planned, newest, exists, is_forgotten) -> None:
+    from rowtide.spark_consumers.state import Batch, Commit
 
     def newest_commit(_path: str, app_id: str) -> Commit | None:
         return None if newest is None else Batch(app_id, number=newest).commit(1)
 
-    files = MemoryFiles()
-    monkeypatch.setattr(module, "HadoopFiles", lambda _spark: files)
-    table = SimpleNamespace(path=lambda _name: "t", exists=lambda _path: exists, newest_commit=newest_commit)
-    monkeypatch.setitem(FORMATS, "fake", lambda _spark, _settings: table)
-    name, settings = TableName("p.d.t", "d", "t"), Settings("out", "state", format="fake")
-    job = module.TableJob(None, None, settings, name, {}, session=lambda: None)
+    job = job_of(exists=lambda _path: exists, newest_commit=newest_commit)
     batch = Batch("a", number=planned - 1).next({0: (5, 9)})
     if planned > 1:
         job.state.finish(Batch("a", number=planned - 1))
@@ -527,3 +536,20 @@ def test_a_plan_is_forgotten_only_if_the_table_has_nothing_of_it(
     job._forget_plan()
 
     assert job.state.load().planned == (None if is_forgotten else batch)
+
+
+def test_a_table_is_not_deleted_while_another_process_takes_care_of_it(job_of, monkeypatch) -> None:
+    from rowtide.spark_consumers import job as module
+
+    held: list[str] = []
+    steps: list[tuple[str, ...]] = []
+
+    @contextmanager
+    def turn(_files: object, path: str):
+        held.append(path)
+        yield
+        held.clear()
+
+    monkeypatch.setattr(module, "turn", turn)
+    job_of(delete=lambda path: steps.append((path, *held))).restart()
+    assert steps == [("t", "state/p.d.t~upkeep")]
