@@ -39,8 +39,8 @@ class ChangedTableError(StateError):
 
     def __init__(self, table: str, attempts: int) -> None:
         super().__init__(
-            f"table {table} was changed by another program during each of {attempts} attempts to write to it. This run "
-            f"changed nothing: run it again when the other program, which may be merging files, has ended"
+            f"table {table} was changed by another program during each of {attempts} attempts to write to it. No "
+            f"change is lost: run the command again when the other program, which may be merging files, has ended"
         )
 
 
