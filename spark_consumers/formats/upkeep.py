@@ -26,6 +26,8 @@ from rowtide.spark_consumers.jvm.session import configured
 from rowtide.spark_consumers.kafka.naming import TableName, join
 from rowtide.spark_consumers.settings import Settings
 
+_DELTA_CONFLICT = re.compile(f"{CONFLICT.pattern}|DELTA_(METADATA|PROTOCOL)_CHANGED")
+"""The errors of a merge of files if a batch has committed first, also one that adds, renames or widens columns."""
 _ICEBERG_CONFLICT = re.compile(r"ValidationException|CommitFailedException|Cannot commit")
 _WITH_POSITION_DELETES = 2
 _COMMIT = "{:020}.json"
@@ -95,7 +97,7 @@ class DeltaUpkeep(DeltaFormat):
         try:
             found = self.spark.sql(f"OPTIMIZE {table_sql(path)}").collect()[0]["metrics"]
         except (PySparkException, Py4JJavaError) as error:
-            if CONFLICT.search(str(error)):
+            if _DELTA_CONFLICT.search(str(error)):
                 raise ConflictError(path) from error
             raise
         return Merged(found["numFilesRemoved"], found["numFilesAdded"], int(found["filesAdded"]["totalSize"] or 0))

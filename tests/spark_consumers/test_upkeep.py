@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -189,6 +190,30 @@ def test_unsafe_ages_and_formats_without_upkeep_are_refused(run, spark, tmp_path
     other = Settings(str(tmp_path), str(tmp_path / "_rowtide"), format="iceberg")
     (outcome,) = keep_tables(spark, other, Upkeep(optimize=True), ".*")
     assert "no table in the format iceberg" in outcome.error
+
+
+@pytest.mark.parametrize(
+    ("error", "is_given_up"),
+    [
+        ("[DELTA_CONCURRENT_DELETE_READ] a file that was read was deleted", True),
+        ("[DELTA_METADATA_CHANGED] the metadata was changed by a concurrent update", True),
+        ("[DELTA_PROTOCOL_CHANGED] the protocol was changed by a concurrent update", True),
+        ("[DELTA_TABLE_NOT_FOUND] there is no table", False),
+    ],
+)
+def test_a_merge_of_files_is_given_up_if_a_batch_commits_first(error: str, is_given_up: bool) -> None:
+    from pyspark.errors import PySparkException
+
+    from rowtide.spark_consumers.errors import ConflictError
+    from rowtide.spark_consumers.formats.upkeep import DeltaUpkeep
+    from rowtide.spark_consumers.settings import Settings
+
+    def sql(_statement: str) -> None:
+        raise PySparkException(error)
+
+    table = DeltaUpkeep(SimpleNamespace(sql=sql), Settings("out", "state"))
+    with pytest.raises(ConflictError if is_given_up else PySparkException):
+        table.optimize("t")
 
 
 def test_upkeep_is_due_after_micro_batches_or_time() -> None:
