@@ -108,7 +108,7 @@ class DeltaUpkeep(DeltaFormat):
         Raises:
             UnsafeRetentionError: the age is less than that.
         """
-        before = max((one.version for one in log_commits(self._files, path)), default=-1)
+        before = next((one.version for one in log_commits(self._files, path)), -1)
         settings = {
             "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled": "false",  # Delta 4 ignores the age otherwise
             "spark.databricks.delta.vacuum.logging.enabled": "true",
