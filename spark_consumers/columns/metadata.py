@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from rowtide.spark_consumers.columns.spark_types import quote
 
-FILE_NUMBER = "CAST(regexp_extract({source}.file, '([0-9]+)$', 1) AS bigint)"
-"""SQL of the number of a binlog file, from the source block."""
+FILE_NUMBER = "try_cast(regexp_extract({source}.file, '([0-9]+)$', 1) AS bigint)"
+"""SQL of the number of a binlog file, from the source block. A snapshot of a server without a binlog has no file."""
 
 
 @dataclass(frozen=True, slots=True)

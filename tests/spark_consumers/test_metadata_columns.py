@@ -30,12 +30,13 @@ def test_rows_have_the_fields_of_their_last_records(run, rows_of, tmp_path, tabl
     topic = Topic("p.d.t", [ID, TEXT], key=["id"])
     settings: dict[str, Any] = {"format": table_format, "metadata": FIELDS}
     for number in range(3):
-        topic.change("r", None, {"id": number, "text": "a"}, 10)
+        topic.change("r", None, {"id": number, "text": "a"}, 10, file=None)
     topic.change("u", {"id": 0, "text": "a"}, {"id": 0, "text": "b"}, 20, file=7)
     assert run(topic.records, **settings)["p.d.t"].error is None
     rows = rows_of(str(tmp_path / "p.d.t"), table_format)
     assert values(rows) == [(0, "b", "u", 20, 3), (1, "a", "r", 10, 1), (2, "a", "r", 10, 2)]
-    assert values(rows, "__source_file", "__source_ts", "__source_gtid", "__ts_ms")[-1] == (7, 20_000, None, None)
+    places = values(rows, "__source_file", "__source_ts", "__source_gtid", "__ts_ms")
+    assert places == [(7, 20_000, None, None), *[(None, 10_000, None, None)] * 2]
     topic.change("d", {"id": 1, "text": "a"}, None, 30)
     topic.tombstone({"id": 1})
     topic.change("u", {"id": 2, "text": "a"}, {"id": 2, "text": "c"}, 40)

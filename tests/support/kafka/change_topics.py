@@ -46,16 +46,16 @@ class Topic:
         pos: int,
         *,
         partition: int = 0,
-        file: int = 1,
+        file: int | None = 1,
         row: int = 0,
     ) -> Recorded:
-        """Append a change event with a position in the binlog."""
+        """Append a change event with a position in the binlog; without ``file`` if the server has none."""
         source = {
             "name": self.connector,
             "ts_ms": pos,
             "server_id": 1,
             "gtid": None,
-            "file": f"bin.{file:06d}",
+            "file": "" if file is None else f"bin.{file:06d}",
             "pos": pos,
             "row": row,
         }
