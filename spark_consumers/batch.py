@@ -263,7 +263,7 @@ class TableBatch:
         self._require_layout(Layout.APPEND if is_log else self.settings.layout, schemas.evolution, batch)
         streamed = {"c", "u", "d", "t"} if is_log else {"c", "u", "d"}
         if any((is_log or group.key_id == (None, None)) and group.op in streamed for group in groups):
-            seen = record_hashes(records, sorted(batch.offsets), log=is_log)
+            seen = record_hashes(records, batch.offsets, log=is_log)
             if truncated is None:  # it has removed the rows of earlier records, so they count when they are repeated
                 records = without_earlier(records, batch.seen, log=is_log)
                 if batch.seen and schemas.differ_from(batch.columns):

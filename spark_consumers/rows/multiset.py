@@ -1,8 +1,7 @@
 """The result of a batch of changes to a table without keys: the number of copies of each row."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import reduce
 from itertools import chain
 
 from pyspark.sql import DataFrame, Window
@@ -63,21 +62,24 @@ def without_earlier(records: DataFrame, seen: Mapping[int, Collection[int]], *, 
     return records.where(F.expr(f"NOT ({_streamed(log)})") | ~F.expr(_HASH).isin(*chain(*seen.values())))
 
 
-def record_hashes(records: DataFrame, partitions: Iterable[int], *, log: bool) -> Mapping[int, tuple[int, ...]]:
-    """Return hashes of the last streamed records of some partitions, oldest first; see :func:`without_earlier`.
+def record_hashes(records: DataFrame, ends: Mapping[int, int], *, log: bool) -> Mapping[int, tuple[int, ...]]:
+    """Return hashes of the last streamed records of each partition, oldest first; see :func:`without_earlier`.
 
     After a crash, a connector with at-least-once delivery writes the records that were not acknowledged again. They
-    have the same content, and there are no more of them than its producer buffers.
+    have the same content, and there are no more of them than its producer buffers. Without transactions there are no
+    markers, so as many offsets have them.
+
+    Args:
+        records: of the batch.
+        ends: the offset after the last record of each partition.
+        log: see :func:`without_earlier`.
     """
-    last = [
-        records.where(f"partition = {number} AND {_streamed(log)}")
-        .orderBy(F.desc("offset"))
-        .limit(REPETITION_WINDOW)
-        .selectExpr("partition", "offset", f"{_HASH} AS found")
-        for number in partitions
-    ]
+    last = " OR ".join(
+        f"(partition = {number} AND offset >= {end - REPETITION_WINDOW})" for number, end in sorted(ends.items())
+    )
+    rows = records.where(f"{_streamed(log)} AND ({last})").selectExpr("partition", "offset", f"{_HASH} AS found")
     found: dict[int, list[int]] = {}
-    for row in sorted(reduce(DataFrame.unionAll, last).collect(), key=lambda row: int(row["offset"])):
+    for row in sorted(rows.collect(), key=lambda row: int(row["offset"])):
         found.setdefault(row["partition"], []).append(row["found"])
     return {number: tuple(hashes) for number, hashes in found.items()}
 

@@ -110,11 +110,12 @@ def test_every_change_of_a_table_with_a_key_is_a_row_once(run, rows_of, tmp_path
     from rowtide.spark_consumers.rows import multiset
 
     for module in (batch, multiset):
-        monkeypatch.setattr(module, "REPETITION_WINDOW", 3)
+        monkeypatch.setattr(module, "REPETITION_WINDOW", 4)
     topic = Topic("p.d.t", [ID, TEXT], key=["id"])
     settings: dict[str, Any] = {"format": table_format, "layout": Layout.APPEND}
     topic.change("t", None, None, 5)
     topic.change("r", None, row(1, "a"), 10)
+    topic.change("c", None, row(4, "e"), 12)
     repeated = [topic.change("u", row(1, "a"), row(1, "b"), 20), topic.change("d", row(1, "b"), None, 30)]
     topic.tombstone({"id": 1})
     repeated.append(topic.change("t", None, None, 40))
@@ -126,8 +127,8 @@ def test_every_change_of_a_table_with_a_key_is_a_row_once(run, rows_of, tmp_path
     assert run(topic.records, **settings)["p.d.t"].error is None
     rows = rows_of(str(tmp_path / "p.d.t"), table_format)
     assert sorted((found["__source_pos"], found["__op"], found["id"], found["text"]) for found in rows) == [
-        (5, "t", None, None), (10, "r", 1, "a"), (20, "u", 1, "b"), (30, "d", 1, "b"), (40, "t", None, None),
-        (45, "c", 3, "d"), (50, "c", 2, "c"),
+        (5, "t", None, None), (10, "r", 1, "a"), (12, "c", 4, "e"), (20, "u", 1, "b"), (30, "d", 1, "b"),
+        (40, "t", None, None), (45, "c", 3, "d"), (50, "c", 2, "c"),
     ]  # fmt: skip
 
 
