@@ -22,6 +22,7 @@ from rowtide.connector.rows.layouts import column_layout
 from rowtide.connector.rows.partial_update import expand_images, image_values
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Column, Constraint, Reference, Table, TableId
+from rowtide.schema_history.structure.tables import ENGINES_WITH_FOREIGN_KEYS
 from rowtide.topics.filters import CapturedNames
 
 DERIVED_HEADER = "rowtide.derived"
@@ -202,6 +203,8 @@ class Cascades:
                 name = self._tables.table_id(reference.table.database, reference.table.table)
                 self._unread[name] = _problem(child, key, f"{name} is not captured")
                 continue
+            if parent.engine.upper() not in ENGINES_WITH_FOREIGN_KEYS:
+                continue  # it was made so without foreign_key_checks, and does nothing to its children
             columns = reference.columns or parent.primary_key
             if reference.on_update in _ACTIONS:
                 text = _problem(child, key, "a referenced key was changed, and its rows are not known", "UPDATE")

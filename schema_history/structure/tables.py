@@ -52,8 +52,8 @@ ROW_HASH = "DB_ROW_HASH_"
 """Prefix of the names of hidden hash columns."""
 _HASHING_ENGINES = frozenset({"MEMORY", "HEAP"})
 """Storage engines with their own hash indexes."""
-_ENGINES_WITH_FOREIGN_KEYS = frozenset({"", "INNODB", "NDB", "NDBCLUSTER"})
-"""All others ignore FOREIGN KEY."""
+ENGINES_WITH_FOREIGN_KEYS = frozenset({"", "INNODB", "NDB", "NDBCLUSTER"})
+"""In capitals. All others ignore FOREIGN KEY; ``""`` is the default."""
 
 
 def charset_and_collation(
@@ -254,7 +254,7 @@ def row_columns() -> tuple[Column, ...]:
 
 def finished(table: Table, ctx: Context) -> Table:
     """The table with the effects of columns and indexes on each other: NOT NULL keys, index names, foreign keys."""
-    if table.engine.upper() not in _ENGINES_WITH_FOREIGN_KEYS:
+    if table.engine.upper() not in ENGINES_WITH_FOREIGN_KEYS:
         table = replace(table, constraints=tuple(c for c in table.constraints if c.kind != "foreign"))
     indexes = [normalized_parts(i, table.columns, ctx) for i in _with_periods(table)]
     indexes = without_covered(indexes)

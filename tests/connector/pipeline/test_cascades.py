@@ -101,6 +101,7 @@ def test_only_captured_tables_count_and_a_dropped_key_does_not() -> None:
     assert "d.p is not captured" in problems(child, captured="d.c")
     assert problems(child, "ALTER TABLE c DROP FOREIGN KEY f") == ""
     assert problems(child, "DROP TABLE c") == ""
+    assert problems(child, "ALTER TABLE p ENGINE=MyISAM") == ""
     added = f"ALTER TABLE c ADD {TO_P} ON DELETE CASCADE"
     assert problems("CREATE TABLE c (k INT PRIMARY KEY, id INT)", added)
     # A grandchild whose parent is derived: only the parent's primary key is known.
