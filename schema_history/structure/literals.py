@@ -286,6 +286,8 @@ def _temporal(literal: Literal, column: Column, ctx: Context) -> str:
         if numeric and ctx.mariadb and Decimal(text) > _MAX_TIME:
             moment = number_to_datetime(text, fsp, rounds)
             text = moment.text(fsp) if moment else text
+        if literal.kind in ("date", "timestamp") and (moment := parse_datetime(text, 6, rounds)) is not None:
+            text = moment.text(6)
         return parse_time(text, fsp, mariadb=ctx.mariadb) or "00:00:00"
     if column.data_type == "date":
         fsp, rounds = 6, False

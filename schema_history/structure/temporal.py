@@ -15,7 +15,7 @@ _DAY, _SECOND = 2, 5
 _MOST = 999_999
 """A greater number is no part of a date."""
 _TIME = re.compile(
-    r"\s*([-+])?(?:(?P<days>\d+)\s+(?=\d.)(?P<h1>\d+)(?::(?P<m1>\d+)(?::(?P<s1>\d+))?)?"
+    r"([-+])?(?:(?P<days>\d*)\s+(?=\d.)(?P<h1>\d+)(?::(?P<m1>\d+)(?::(?P<s1>\d+))?)?"
     r"|(?P<h2>\d*)\s*:(?P<m2>\d+)(?::(?P<s2>\d+))?|(?P<number>\d+)\s*)(?:\.(?P<fraction>\d*))?\s*",
     re.DOTALL,
 )
@@ -131,6 +131,7 @@ def parse_time(text: str, fsp: int, *, mariadb: bool) -> str | None:
 
     Without a strict ``sql_mode``, MySQL ignores what follows a time: ``1::2`` is one second.
     """
+    text = text.lstrip()
     match = _TIME.match(text)
     is_whole = match is not None and match.end() == len(text)
     number = match["number"] if match else None
