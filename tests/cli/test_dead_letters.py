@@ -252,13 +252,15 @@ def test_events_are_replayed_with_the_structures_of_the_schema_history(
     assert any("newer (1 of" in line for line in stayed)
     assert f"replayed to {given['topic.prefix']}.k.func" in result.output
     result = run(config, "--replay", "all", "--omit-newer")
-    assert result.exit_code == 0, result.output
     assert "records replace it" in result.output
-    assert " that have a newer one" in result.output
+    # Rows of k.comp have no key for some time. A record without a key may be that of a TRUNCATE.
+    assert (result.exit_code, "1 of 3 dead letters stay" in result.output) == (1, True)
     for table in ("comp", "func"):
         name = f"{given['topic.prefix']}.k.{table}"
         sent = [(one.key, one.value, ()) for one in topics.read(name) if one.value != b"newer"]
         found = by_topic(written([Batch(name, -1, sent, PLACE, 0, 0)]))[name]
         expected = [replace(one, headers=()) for one in whole[name] if one.key != newer.key or table == "func"]
         assert set(found) <= set(expected)  # a dead letter that was replayed first has newer records than one before it
-        assert {one.key: one for one in found} == {one.key: one for one in expected}
+        last = {one.key: one for one in expected}
+        assert {one.key: one for one in found}.items() <= last.items()
+        assert table == "comp" or len(found) == len(expected)
