@@ -12,6 +12,8 @@ _DIGITS = frozenset(string.digits)
 _BETWEEN = frozenset(string.punctuation + string.whitespace)
 _DAY, _SECOND = 2, 5
 """Places in year, month, day, hour, minute, second."""
+_GREATEST = 12, 31, 23, 59, 59
+"""Month, day, hour, minute, second."""
 _MOST = 999_999
 """A greater number is no part of a date."""
 _TIME = re.compile(
@@ -100,6 +102,8 @@ def parse_datetime(text: str, fsp: int, rounds: bool) -> Moment | None:
     fraction = _FRACTION.match(text, at) if len(parts) > _SECOND else None
     micro, carry = _fraction(fraction[1] if fraction else "", fsp, rounds)
     year, month, day, hour, minute, second = (*parts, *[0] * (_SECOND + 1 - len(parts)))
+    if any(part > most for part, most in zip((month, day, hour, minute, second), _GREATEST, strict=True)):
+        return None
     moment = Moment(year, month, day, hour, minute, second, micro)
     return _later(moment) if carry else moment
 
