@@ -193,7 +193,8 @@ TOGETHER = [
 SINGLE = [(name,) for names in TOGETHER for name in names]
 
 
-@pytest.mark.parametrize("kinds", [TOGETHER, pytest.param(SINGLE * 20, marks=pytest.mark.nightly)], ids=["4", "200"])
+@pytest.mark.nightly  # minutes; the next test has one damage of each kind of table
+@pytest.mark.parametrize("kinds", [TOGETHER, SINGLE * 20], ids=["4", "200"])
 def test_every_damage_of_a_table_is_found_and_named(
     kinds: list[tuple[str, ...]], spark: SparkSession, tmp_path: Path, mysql_db: Database, kafka: Kafka
 ) -> None:
