@@ -244,7 +244,7 @@ class TableBatch:
             more.unpersist()
 
     def _apply(self, records: DataFrame, groups: Sequence[RecordGroup], batch: Batch) -> Batch:
-        is_log, is_soft = self._is_log(groups), self.settings.layout is Layout.SOFT_DELETE
+        is_log, is_soft = self._is_log(groups), self.settings.keeps_deleted
         truncated = None if is_log else truncations(groups, records)
         known = batch.truncation if self.partitions > 1 and not is_log else None
         preceding: DataFrame | None = None
@@ -308,8 +308,7 @@ class TableBatch:
 
     def _mark_all(self, schemas: BatchSchemas, commit: Commit) -> RowCounts:
         """Mark all rows as deleted, in one step."""
-        rows = self.table.read(self.path)
-        marked = rows.selectExpr(*("true AS " + quote(n) if n == DELETION[0] else quote(n) for n in rows.columns))
+        marked = self.table.read(self.path).withColumn(DELETION[0], F.lit(True))
         columns = [quote(name) for name, _ in schemas.evolution.after]
         counts = self.table.replace_rows(self.path, None, marked.select(*columns), replace=True, commit=commit)
         return RowCounts(deleted=counts.inserted)
@@ -428,7 +427,7 @@ class TableBatch:
             batch: the planned batch.
             is_log: whether all changes are appended.
         """
-        is_soft = self.settings.layout is Layout.SOFT_DELETE and not is_log
+        is_soft = self.settings.keeps_deleted and not is_log
         if any(not key.columns for key in keys.values()) and not is_log:
             if is_soft:
                 raise KeylessError(str(self.outcome.name), "it has no key, by which --soft-delete finds a deleted row")
@@ -496,7 +495,7 @@ class TableBatch:
                 else "which is the column of the metadata, too: leave it out of --metadata"
             )
             raise SettingsError(f"table {self.outcome.name} has a column {field.column} in MySQL, {way_out}")
-        if self.settings.layout is Layout.SOFT_DELETE and DELETION[0] in {name.lower() for name in names}:
+        if self.settings.keeps_deleted and DELETION[0] in {name.lower() for name in names}:
             raise SettingsError(
                 f"table {self.outcome.name} has a column {DELETION[0]} in MySQL, which --soft-delete needs: leave the "
                 f"topic out with --topics"

@@ -155,3 +155,8 @@ class Settings:
     structures: StructuresOf | None = None
     changes: ChangePolicy = ChangePolicy()
     metadata: Sequence[MetadataField] = ()
+
+    @property
+    def keeps_deleted(self) -> bool:
+        """Whether deleted rows stay, and are marked."""
+        return self.layout is Layout.SOFT_DELETE

@@ -82,6 +82,9 @@ class RowWriter:
     def _put_batch(
         self, event: Rows, codec: Codec, rows: Sequence[Any], skip: int, context: EventContext, children: "_Children"
     ) -> None:
+        if not children:
+            self._put(codec.batch(event, rows, skip, context, self._offset))
+            return
         made = []
         for one, images in children:
             child = self._context(one.child)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 
-_HEAD = re.compile(r"[\dT]*", re.ASCII)
 _FRACTION = re.compile(r"\.(\d*)", re.ASCII)
 _DIGITS = frozenset(string.digits)
 _BETWEEN = frozenset(string.punctuation + string.whitespace)
@@ -69,7 +68,7 @@ def parse_datetime(text: str, fsp: int, rounds: bool) -> Moment | None:
     Without a strict ``sql_mode``, MySQL ignores what follows.
     """
     text = text.lstrip()
-    head = len(_HEAD.match(text)[0])  # type: ignore[index]  # it always matches
+    head = len(text) - len(text.lstrip(string.digits + "T"))
     is_packed = text[head : head + 1] in ("", ".")
     year_digits = 4 if head in (4, 8) or head >= 14 else 2
     parts: list[int] = []

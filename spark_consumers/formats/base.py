@@ -11,7 +11,7 @@ from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.kafka.naming import TableName, join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.rows.renames import Renames
-from rowtide.spark_consumers.settings import Layout, Settings
+from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Commit
 
 
@@ -119,10 +119,6 @@ class DirectoryFormat:
     def delete(self, path: str) -> None:
         """Delete the directory."""
         self._files.delete(path)
-
-    @property
-    def _is_soft(self) -> bool:
-        return self.settings.layout is Layout.SOFT_DELETE
 
     @property
     def _files(self) -> HadoopFiles:

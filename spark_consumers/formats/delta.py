@@ -151,7 +151,7 @@ class DeltaFormat(DirectoryFormat):
         try:
             ranges = key_ranges(cached, keys) if not replace and self.size(path) >= LARGE_TABLE else []
             with configured(self.spark, _CACHED_SOURCE):
-                statement = upsert(table_sql(path), cached, keys, ranges, soft=self._is_soft)
+                statement = upsert(table_sql(path), cached, keys, ranges, soft=self.settings.keeps_deleted)
                 return self._merge(path, statement, cached, replace, commit)
         finally:
             cached.unpersist()

@@ -42,7 +42,7 @@ from rowtide.spark_consumers.jvm.session import configured
 from rowtide.spark_consumers.kafka.naming import TableName, join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.rows.renames import Renames
-from rowtide.spark_consumers.settings import Layout, Settings
+from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Commit
 
 _COMMIT = "rowtide.commit"
@@ -198,8 +198,7 @@ class IcebergFormat:
         cached = rows.persist()
         try:
             ranges = key_ranges(cached, keys) if not replace and self.size(path) >= LARGE_TABLE else []
-            soft = self.settings.layout is Layout.SOFT_DELETE
-            statement = upsert(self._sql(path), cached, keys, ranges, soft=soft)
+            statement = upsert(self._sql(path), cached, keys, ranges, soft=self.settings.keeps_deleted)
             statement += OTHERS_ARE_DELETED if replace else ""
             return self._merge(path, statement, cached, commit)
         finally:

@@ -78,10 +78,9 @@ class ParquetFormat(DirectoryFormat):
         known = rows.alias("s").join(old.alias("t"), same_key, "left_semi")
         deleted = known.where(DELETED).count()
         new = rows.where(f"NOT {DELETED}")
-        if self._is_soft:
+        if self.settings.keeps_deleted:
             gone = old.alias("t").join(rows.where(DELETED).alias("s"), same_key, "left_semi").select(*names)
-            marked = gone.selectExpr(*("true AS " + name if name == quote(DELETION[0]) else name for name in names))
-            new = new.select(*names).unionAll(marked)
+            new = new.select(*names).unionAll(gone.withColumn(DELETION[0], F.lit(True)))
             deleted = 0
         others = old.alias("t").join(rows.alias("s"), same_key, "left_anti").select(*names)
         inserted = new.count() - (met - deleted)

@@ -156,7 +156,7 @@ class DeltaUpkeep(DeltaFormat):
             log.createCheckpointAtVersion(own.version)  # without one, Delta needs the commits before it to read it
         log.checkpoint(snapshot, none)
         if own is not None:
-            # Delta goes by the time of the file, or by that in it, in minutes of its own clock: the next one may begin.
+            # Delta compares the time of the file, or that in it, with its own clock in whole minutes, which moves on.
             times = [before[_COMMIT.format(own.version)][1], own.info.get("timestamp", math.inf)]
             written = datetime.fromtimestamp(min(times) / 1000, UTC)
             age = max(age, datetime.now(UTC) - written + timedelta(minutes=1))

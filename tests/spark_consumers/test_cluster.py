@@ -15,24 +15,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rowtide_demo.steps import tables
 from rowtide_stack import Kafka, Spark, spark_jars
 
-from tests.support.kafka.change_topics import Topic
+from tests.support.kafka.shop_topics import Shop
 from tests.support.processes.worker_process import eventually
 from tests.support.recordings.recorded_tables import fold, same_rows
 
 pytestmark = [pytest.mark.servers, pytest.mark.spark]
 
 PROGRAM = "from rowtide.cli import main\nmain()\n"
-ID = {"type": "int32", "optional": False, "field": "id"}
-TEXT = {"type": "string", "optional": True, "field": "text"}
 SMALL = {
+    **tables.SMALL,
     "spark.executor.memory": "700m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.executor.extraJavaOptions": tables.SMALL["spark.driver.extraJavaOptions"],
     "spark.ui.enabled": "false",
 }
 
@@ -60,39 +56,25 @@ def environment() -> dict[str, str]:
 
 
 class Changes:
-    """Two topics, of which one is that of a table without a key: a change that is applied twice is a row more."""
+    """A topic of a table with a key, and one without."""
 
     def __init__(self, kafka: Kafka, prefix: str) -> None:
-        from confluent_kafka import Producer
-        from confluent_kafka.admin import AdminClient, NewTopic
-
-        self.prefix = prefix
-        self.topics = [Topic(f"{prefix}.d.keyed", [ID, TEXT], key=("id",)), Topic(f"{prefix}.d.log", [ID, TEXT])]
-        self.sent = [0, 0]
-        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-        for future in admin.create_topics([NewTopic(topic.name, 1, 1) for topic in self.topics]).values():
-            future.result()
-        self.producer = Producer({"bootstrap.servers": kafka.bootstrap})
+        self.shop = Shop(kafka, prefix, 1)
+        self.shop.add("log", key=())
+        self.topics = self.shop.topics
 
     def send(self, number: int) -> None:
         keyed, log = self.topics
-        for _ in range(number):
-            position = len(log.records)
-            keyed.change("u", None, {"id": position % 20, "text": f"x{position}"}, position)
-            log.change("c", None, {"id": position, "text": "x"}, position)
-        for index, topic in enumerate(self.topics):
-            for record in topic.records[self.sent[index] :]:
-                self.producer.produce(topic.name, record.value, record.key, partition=0)
-            self.sent[index] = len(topic.records)
-        self.producer.flush()
+        self.shop.change(keyed, number)
+        self.shop.append(log, number)
 
     def options(self, kafka: Kafka, output: Path) -> list[str]:
         """The options of ``rowtide tables`` for these topics."""
-        return ["--bootstrap-servers", kafka.bootstrap, "--topic-prefix", self.prefix, "--output", str(output)]
+        return ["--bootstrap-servers", kafka.bootstrap, "--topic-prefix", self.shop.prefix, "--output", str(output)]
 
     def check(self, rows_of: Callable[..., Any], output: Path) -> None:
         for topic in self.topics:
-            path = output / topic.name.removeprefix(f"{self.prefix}.").replace(".", "/")
+            path = output / topic.name.removeprefix(f"{self.shop.prefix}.").replace(".", "/")
             same_rows(rows_of(str(path)), fold(topic.records))
 
 

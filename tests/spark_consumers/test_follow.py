@@ -11,8 +11,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,61 +19,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.kafka.change_topics import Topic
+from tests.support.kafka.shop_topics import ID, TEXT, Shop
 from tests.support.processes.worker_process import eventually
 from tests.support.recordings.recorded_tables import fold, same_rows
 
 pytestmark = [pytest.mark.servers, pytest.mark.spark]
 
-ID = {"type": "int32", "optional": False, "field": "id"}
-TEXT = {"type": "string", "optional": True, "field": "text"}
 SOON = 90
-
-
-class Shop:
-    """Topics that are written while tables follow them."""
-
-    def __init__(self, kafka: Any, prefix: str, tables: int) -> None:
-        from confluent_kafka import Producer
-        from confluent_kafka.admin import AdminClient
-
-        self.prefix = prefix
-        self._admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-        self._producer = Producer({"bootstrap.servers": kafka.bootstrap})
-        self._numbers = random.Random(7)
-        self._sent: Counter[str] = Counter()
-        self.topics: list[Topic] = []
-        for number in range(tables):
-            self.add(f"t{number}")
-
-    def add(self, table: str, key: Sequence[str] = ("id",)) -> Topic:
-        """Create the topic of a table, with its first rows if it has a key."""
-        from confluent_kafka.admin import NewTopic
-
-        topic = Topic(f"{self.prefix}.d.{table}", [ID, TEXT], key)
-        self._admin.create_topics([NewTopic(topic.name, 1, 1)])[topic.name].result()
-        self.topics.append(topic)
-        if key:
-            self.change(topic, 30)
-        return topic
-
-    def change(self, topic: Topic, changes: int) -> None:
-        """Write random changes of a few rows."""
-        for _ in range(changes):
-            position = len(topic.records)
-            row = {"id": self._numbers.randrange(20), "text": f"n{position}"}
-            if self._numbers.random() < 0.2:
-                topic.change("d", row, None, position)
-            else:
-                topic.change("u", row, row, position)
-        self.send(topic)
-
-    def send(self, topic: Topic) -> None:
-        """Write the records that are not in Kafka yet."""
-        for record in topic.records[self._sent[topic.name] :]:
-            self._producer.produce(topic.name, record.value, record.key, partition=0)
-        assert self._producer.flush(30) == 0
-        self._sent[topic.name] = len(topic.records)
 
 
 @contextmanager
@@ -182,10 +133,7 @@ def test_a_killed_run_neither_loses_nor_repeats_a_record(
     def change() -> None:
         for topic in shop.topics:
             if topic is log:
-                for _ in range(5):
-                    position = len(log.records)
-                    log.change("c", None, {"id": position, "text": "x"}, position)
-                shop.send(log)
+                shop.append(log, 5)
             else:
                 shop.change(topic, 5)
 

@@ -1,6 +1,5 @@
 """Edge: where the web server listens, who may use it, and its certificate."""
 
-import logging
 import os
 import ssl
 from dataclasses import dataclass
@@ -9,9 +8,8 @@ from pathlib import Path
 from rowtide.connector.config.errors import ConfigurationError
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.address import WebAddress
+from rowtide.connector.worker.web.changing_files import ChangingFiles
 from rowtide.connector.worker.web.users import UsersFile
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +76,10 @@ def server_context(certificate: str, key: str) -> ssl.SSLContext:
     Raises:
         ConfigurationError: a file cannot be used.
     """
-
-    def versions() -> list[tuple[int, int]]:
-        return [(found.st_mtime_ns, found.st_ino) for path in (certificate, key) if (found := _stat(path))]
-
-    read, current = versions(), _loaded(certificate, key)
+    current = ChangingFiles([certificate, key], lambda: _loaded(certificate, key), "the former one remains")
 
     def use_current(connection: ssl.SSLObject, *_: object) -> None:
-        nonlocal read, current
-        if (now := versions()) != read:
-            read = now
-            try:
-                current = _loaded(certificate, key)
-                log.info("%s has changed: the web server uses it", certificate)
-            except ConfigurationError as error:
-                log.error("%s has changed and is wrong, so the former one remains: %s", certificate, error)  # noqa: TRY400 - no traceback for users' mistakes
-        connection.context = current
+        connection.context = current()
 
     context = _loaded(certificate, key)
     context.sni_callback = use_current  # Python calls it for each connection
@@ -114,10 +100,3 @@ def _loaded(certificate: str, key: str) -> ssl.SSLContext:
         message = f"{certificate} and {key} are no certificate and its key without a password in PEM ({reason})"
         raise ConfigurationError([("--web-tls-certificate", message)]) from None
     return context
-
-
-def _stat(path: str) -> os.stat_result | None:
-    try:
-        return Path(path).stat()
-    except OSError:
-        return None

@@ -1,6 +1,5 @@
 """Edge: the file of the users of the web server, which is read again when it changes."""
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,14 +8,13 @@ from rowtide.connector.config.errors import ConfigurationError
 from rowtide.connector.config.files.config_providers import resolve
 from rowtide.connector.config.files.files import providers, read_file
 from rowtide.connector.worker.web.access import Role, User
-
-log = logging.getLogger(__name__)
+from rowtide.connector.worker.web.changing_files import ChangingFiles
 
 _ROLES = {role.name.lower(): role for role in Role}
 _FORM = "expected USER.password, USER.token and USER.role"
 
 
-class UsersFile:
+class UsersFile(ChangingFiles[Sequence[User]]):
     """The users in a file of properties: ``anna.password=…``, ``anna.role=edit``, ``ci.token=…``, ``ci.role=operate``.
 
     Values may be references such as ``${env:ANNA}``. Roles are read, operate and edit.
@@ -29,38 +27,18 @@ class UsersFile:
     """
 
     def __init__(self, path: str) -> None:
-        self._path = Path(path)
-        self._version = self._stat()
-        self._users = self._read()
+        super().__init__([path], lambda: _users(Path(path)), "its former users remain")
 
-    def __call__(self) -> Sequence[User]:
-        """The users of today's file; those of the last correct one, with a log line, if it is wrong."""
-        version = self._stat()
-        if version != self._version:
-            self._version = version
-            try:
-                self._users = self._read()
-                log.info("%s has changed: the web server has %d users", self._path, len(self._users))
-            except ConfigurationError as error:
-                log.error("%s has changed and is wrong, so its former users remain: %s", self._path, error)  # noqa: TRY400 - no traceback for users' mistakes
-        return self._users
 
-    def _stat(self) -> tuple[int, int, int] | None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
-
-    def _read(self) -> list[User]:
-        found, unresolved = resolve(read_file(self._path).properties, providers(os.environ))
-        problems = [*unresolved, *_problems(found)]
-        if problems:
-            raise ConfigurationError([(f"{self._path}: {name}", message) for name, message in problems])
-        return [
-            User(name, _ROLES[found[f"{name}.role"]], found.get(f"{name}.password"), found.get(f"{name}.token"))
-            for name in _names(found)
-        ]
+def _users(path: Path) -> list[User]:
+    found, unresolved = resolve(read_file(path).properties, providers(os.environ))
+    problems = [*unresolved, *_problems(found)]
+    if problems:
+        raise ConfigurationError([(f"{path}: {name}", message) for name, message in problems])
+    return [
+        User(name, _ROLES[found[f"{name}.role"]], found.get(f"{name}.password"), found.get(f"{name}.token"))
+        for name in _names(found)
+    ]
 
 
 def _names(properties: Mapping[str, str]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Self
 
 from rowtide_stack.errors import ProgramMissingError
 from rowtide_stack.ports import free_port
+from rowtide_stack.programs.catalogue import java_command
 from rowtide_stack.programs.host import java
 from rowtide_stack.runners.process import ProcessRunner
 from rowtide_stack.runners.runner import ContainerPlan, LocalPlan, Runner
@@ -39,18 +40,12 @@ class _Daemon(Server):
             "SPARK_LOCAL_IP": self.host,
             "SPARK_SCALA_VERSION": "2.13",  # Spark's scripts set it, and a worker does not start executors without it
         }
-        options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         address = ["--host", self.host, "--port", str(self.port), "--webui-port", str(self.web_port)]
-        return [
-            "env", *(f"{name}={value}" for name, value in variables.items()),
-            str(java()), *options, "-cp", f"{home}/jars/*", f"org.apache.spark.deploy.{main}", *address, *arguments,
-        ]  # fmt: skip
+        command = java_command(home / "jars", "256m", f"org.apache.spark.deploy.{main}", *address, *arguments)
+        return ["env", *(f"{name}={value}" for name, value in variables.items()), *command]
 
     def _make_runner(self) -> Runner:
         return ProcessRunner(self.name, self._local())
-
-    def _local(self) -> LocalPlan:
-        raise NotImplementedError
 
     def _container(self) -> ContainerPlan:
         raise NotImplementedError
