@@ -1,4 +1,4 @@
-"""Compares a row of the source with the states of its key in the topic. Pure."""
+"""Compares a row of the source with the states of its key in the topic, or with that of another server. Pure."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ class Difference:
 
     Attributes:
         kind: ``lost`` if the topic lacks the row, ``stale`` if it has other values, ``extra`` if the source lacks it.
+            Of two servers, the other one stands for the topic.
         key: the canonical texts of the key by column; of all columns without a key.
         source: the row of the source.
         topic: the row of the topic.
@@ -86,3 +87,9 @@ def difference(key: Row, source: Row | None, state: State) -> Difference:
     kind: Kind = "extra" if source is None else "lost" if state.row is None else "stale"
     columns = different_columns(source, state.row) if source and state.row else ()
     return Difference(kind, key, source, state.row, columns, state.places)
+
+
+def difference_of_copies(row: Row, number: int) -> Difference:
+    """Describe a row of a table without a key, of which the source has so many copies more than the other side."""
+    kind: Kind = "lost" if number > 0 else "extra"
+    return Difference(kind, row, row if number > 0 else None, None if number > 0 else row, copies=abs(number))

@@ -132,3 +132,9 @@ def refuse_other_server(stored: SourceOffset, end: SourceOffset, server: Server)
         f"{server.identity} (server_id {server.server_id}). Without GTIDs on both, positions of different servers "
         "cannot be compared: let database.hostname name the server that the connector reads, or use GTIDs"
     )
+
+
+def described(position: SourceOffset) -> str:
+    """Return a position as a report shows it."""
+    place = f"{position.file}:{position.pos}" if position.file else ""
+    return ", ".join(filter(None, (place, position.gtids and f"GTIDs {position.gtids}")))

@@ -32,7 +32,7 @@ from rowtide.verify.fold import Row
 from rowtide.verify.old_forms import described as form_change
 from rowtide.verify.pace import Pace
 from rowtide.verify.parallel import in_parallel
-from rowtide.verify.positions import Place
+from rowtide.verify.positions import Place, described
 from rowtide.verify.progress import Progress
 from rowtide.verify.repair import Repair
 from rowtide.verify.resume import Resume
@@ -40,13 +40,14 @@ from rowtide.verify.source import Source
 from rowtide.verify.tables import StoredTable, TableComparison, TableDifference, TableResult
 from rowtide.verify.texts import Texts
 from rowtide.verify.topic import Topic
-from rowtide.verify.verification import Options, Result, TableVerification, described
+from rowtide.verify.verification import Options, Result, TableVerification
 
 FindTable = Callable[[str], StoredTable]
 """Finds the Spark table of a topic; raises ``TablesError``."""
 
 _KAFKA_S = 60.0
-_ERRORS = (ConnectorError, TopicReadError, pymysql.MySQLError, OSError, sqlite3.Error)
+ERRORS = (ConnectorError, TopicReadError, pymysql.MySQLError, OSError, sqlite3.Error)
+"""What leaves a table undecided, while the others are compared."""
 
 
 def verified(
@@ -100,7 +101,7 @@ def verified(
     source = Source(config, settings, pace)
     try:
         captured = source.captured()
-        missing = _missing(captured, tables) or _missing(captured, _listed(config))
+        missing = missing_tables(captured, tables) or missing_tables(captured, listed_tables(config))
         chosen = [one for one in captured if (not tables or str(one) in tables) and str(one) not in done]
     finally:
         source.close()
@@ -193,8 +194,8 @@ class _Verifier:
             )
             verification.result = result
             verification.run(self._folder)
-        except _ERRORS as error:
-            result.outcome, result.reason = "undecided", _reason(error)
+        except ERRORS as error:
+            result.outcome, result.reason = "undecided", reason_of(error)
             self._source.close()  # a result may not have been read to its end
             self._source = self._connect()
         if self._stored is not None and verification is not None:
@@ -215,8 +216,8 @@ class _Verifier:
                             partial(_cleanup_policy, config, topic),
                             exact=exact,
                         ).run(self._folder, None if options.complete else verification.chosen_keys())
-                except (*_ERRORS, TablesError) as error:
-                    found[-1].outcome, found[-1].reason = "undecided", _reason(error)
+                except (*ERRORS, TablesError) as error:
+                    found[-1].outcome, found[-1].reason = "undecided", reason_of(error)
         return result, found
 
 
@@ -240,19 +241,21 @@ def _refuse_untyped(config: Configuration) -> None:
         raise Undecided("Protobuf does not tell the types of dates and times: only --topics can compare these records")
 
 
-def _listed(config: Configuration) -> Sequence[str]:
-    """The names in ``table.include.list`` that are plain: without special characters of regular expressions."""
+def listed_tables(config: Configuration) -> Sequence[str]:
+    """Return the names in ``table.include.list`` that are plain: without special characters of regular expressions."""
     include = config.capture.tables.tables.include
     texts = [] if include is None else [text.replace("\\.", ".") for text in include.sources]
     return [text for text in texts if text.count(".") == 1 and text.replace(".", "").replace("_", "").isalnum()]
 
 
-def _missing(captured: Sequence[TableId], wanted: Sequence[str]) -> list[str]:
+def missing_tables(captured: Sequence[TableId], wanted: Sequence[str]) -> list[str]:
+    """Return the names of wanted tables that are not among the captured ones."""
     known = {str(one).lower() for one in captured}
     return [name for name in wanted if name.lower() not in known]
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Return why a table cannot be decided, for the report."""
     if not isinstance(error, pymysql.MySQLError) or not error.args:
         return str(error)
     way_out = ". Grant the user SELECT on the table" if error.args[0] in DENIED else ""
@@ -280,6 +283,7 @@ def report_json(results: Sequence[Found]) -> dict[str, Any]:
 
 def _table_json(result: Result) -> dict[str, Any]:
     start, end = (None if one is None else one.to_map() for one in (result.start, result.end))
+    other = result.other.replace(" ", "_")
     return {
         "table": result.table,
         "outcome": result.outcome,
@@ -288,11 +292,11 @@ def _table_json(result: Result) -> dict[str, Any]:
         "position": start,
         "end": end,
         "source_rows": result.source_rows,
-        "topic_rows": result.topic_rows,
+        f"{other}_rows": result.topic_rows,
         "resumed_rows": result.resumed,
         "read_again": result.again,
         "not_compared": result.older,
-        "repaired": [_difference_json(one) for one in result.repaired],
+        "repaired": [_difference_json(one, other) for one in result.repaired],
         "sent_again": result.sent_again,
         "not_repaired": result.not_repaired or None,
         "signals": result.signals,
@@ -300,7 +304,7 @@ def _table_json(result: Result) -> dict[str, Any]:
             name: {"rows": rows, "statement": change.ddl, "file": change.position.file, "pos": change.position.pos}
             for name, (rows, change) in result.old.items()
         },
-        "differences": [_difference_json(one) for one in result.differences],
+        "differences": [_difference_json(one, other) for one in result.differences],
         "more_differences": result.more,
     }
 
@@ -337,13 +341,13 @@ def _spark_difference_json(one: TableDifference) -> dict[str, Any]:
     }
 
 
-def _difference_json(one: Difference) -> dict[str, Any]:
+def _difference_json(one: Difference, other: str) -> dict[str, Any]:
     return {
         "kind": one.kind,
         "key": _row_json(one.key),
         "columns": list(one.columns),
         "source": _row_json(one.source),
-        "topic": _row_json(one.topic),
+        other: _row_json(one.topic),
         "copies": one.copies,
         "records": [_place_json(place) for place in one.places],
     }
@@ -374,7 +378,7 @@ def report_lines(result: Result, limit: int) -> Iterator[str]:
         result: the result.
         limit: how many differences to show.
     """
-    counts = f"{result.source_rows:,} rows in the source, {result.topic_rows:,} in the topic"
+    counts = f"{result.source_rows:,} rows in the source, {result.topic_rows:,} {_at(result)} the {result.other}"
     if result.outcome == "undecided":
         yield f"{result.table}: not decided: {result.reason}"
     elif result.outcome == "equal":
@@ -399,9 +403,9 @@ def report_lines(result: Result, limit: int) -> Iterator[str]:
     if result.sent_again:
         yield f"  sent again in their new form: {result.sent_again:,} rows"
     for one in result.repaired[:limit]:
-        yield f"    {one.kind}: {_key_text(one)}: {_MEANING[one.kind](one)}"
+        yield f"    {one.kind}: {_key_text(one)}: {_meaning(one, result.other)}"
     for one in result.differences[:limit]:
-        yield from _difference_lines(one)
+        yield from _difference_lines(one, result.other)
     for signal in result.signals:
         yield f"  would send: {json.dumps(signal, ensure_ascii=False)}"
     if result.not_repaired:
@@ -410,22 +414,29 @@ def report_lines(result: Result, limit: int) -> Iterator[str]:
         yield f"  … and {len(result.differences) - limit:,} more (--limit, --json)"
 
 
-_MEANING: Mapping[str, Callable[[Difference], str]] = {
-    "lost": lambda one: "the topic lacks the row" if not one.places else "the topic has deleted the row",
-    "stale": lambda one: f"the topic has other values of {', '.join(one.columns)}",
-    "extra": lambda _one: "the source does not have the row",
-}
+def _at(result: Result) -> str:
+    return "in" if result.other == "topic" else "on"
+
+
+def _meaning(one: Difference, other: str) -> str:
+    match one.kind:
+        case "lost":
+            return f"the {other} {'has deleted' if one.places else 'lacks'} the row"
+        case "stale":
+            return f"the {other} has other values of {', '.join(one.columns)}"
+        case "extra":
+            return "the source does not have the row"
 
 
 def _key_text(one: Difference) -> str:
     return ", ".join(f"{name}={shown(text)}" for name, text in one.key.items())
 
 
-def _difference_lines(one: Difference) -> Iterator[str]:
+def _difference_lines(one: Difference, other: str) -> Iterator[str]:
     copies = f" ({one.copies} copies)" if one.copies > 1 else ""
-    yield f"  {one.kind}: {_key_text(one)}{copies}: {_MEANING[one.kind](one)}"
+    yield f"  {one.kind}: {_key_text(one)}{copies}: {_meaning(one, other)}"
     names = one.columns or [name for name in (one.source or one.topic or {}) if name not in one.key]
-    for side, row in (("source", one.source), ("topic", one.topic)):
+    for side, row in (("source", one.source), (other, one.topic)):
         if row is not None and names:
             yield f"    {side}: " + ", ".join(f"{name}={shown(row[name])}" for name in names if name in row)
     yield from _place_lines(one.places)

@@ -27,8 +27,8 @@ from rowtide.decoder.decoder import Decoder
 from rowtide.schema_history.queries.column_changes import ColumnChange
 from rowtide.verify.comparison import (
     Difference,
-    Kind,
     difference,
+    difference_of_copies,
     is_same,
     not_compared,
     possible_states,
@@ -37,7 +37,7 @@ from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row
 from rowtide.verify.old_forms import OldForms
 from rowtide.verify.old_forms import described as form_change
-from rowtide.verify.positions import Order, Place, Server, ViewOrder, before
+from rowtide.verify.positions import Order, Place, Server, ViewOrder, before, described
 from rowtide.verify.progress import Progress
 from rowtide.verify.repair import Repair, RepairError, exact_key
 from rowtide.verify.resume import Reading, Resume, damaged
@@ -93,11 +93,12 @@ class Result:
         begun: the time at which its verification began, in seconds since 1970.
         outcome: equal, different, or not decided.
         reason: why it could not be decided.
+        other: what the source is compared with.
         topics: its topics.
         start: all changes before this position are proved to be in the topic, if the outcome is ``equal``.
         end: the position at which the source had been read.
         source_rows: rows that were read from the source.
-        topic_rows: rows that the topic has.
+        topic_rows: rows that the topic, or the other server, has.
         resumed: rows of the source that an earlier run had read.
         again: keys that were read again, because they had been changed.
         differences: what differs.
@@ -113,6 +114,7 @@ class Result:
     table: str
     outcome: Outcome = "undecided"
     reason: str = ""
+    other: Literal["topic", "other server"] = "topic"
     topics: Sequence[str] = ()
     start: SourceOffset | None = None
     end: SourceOffset | None = None
@@ -580,7 +582,7 @@ class TableVerification:
             delivered = self._is_delivered(topic, order, view.end)
             if not delivered:
                 self._await(limit, view.end, sum(1 for _ in fold.unlike()))
-        result.differences = [_of_copies(*found) for found in itertools.islice(fold.unlike(), options.most)]
+        result.differences = [difference_of_copies(*found) for found in itertools.islice(fold.unlike(), options.most)]
         if result.differences:
             forms = self._old_forms()
             old = {n: c for place in first.values() for n, c in forms.before(place, self._texts.compared).items()}
@@ -700,14 +702,3 @@ def _is_equal_within(fold: CountedFold, within: list[list[tuple[Row, int]]]) -> 
         if fold.is_equal():
             return True
     return False
-
-
-def _of_copies(row: Row, number: int) -> Difference:
-    kind: Kind = "lost" if number > 0 else "extra"
-    return Difference(kind, row, row if number > 0 else None, None if number > 0 else row, copies=abs(number))
-
-
-def described(position: SourceOffset) -> str:
-    """Return a position as a report shows it."""
-    place = f"{position.file}:{position.pos}" if position.file else ""
-    return ", ".join(filter(None, (place, position.gtids and f"GTIDs {position.gtids}")))

@@ -11,7 +11,7 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection
 from pymysql.constants import COMMAND, CR
-from pymysql.cursors import Cursor
+from pymysql.cursors import Cursor, DictCursor
 from pymysql.protocol import MysqlPacket
 
 from rowtide.connector.config.choices import SslMode
@@ -184,8 +184,15 @@ class Client(_PyMySQL):  # type: ignore[misc]
             DatabaseUnreachableError: the connection is lost.
             pymysql.MySQLError: the server refuses the statement.
         """
+        return self._fetch(statement, Cursor)
+
+    def fetch_named(self, statement: str) -> list[dict[str, Any]]:
+        """Like :meth:`fetch`, with each row as its values by column, for results whose columns differ by version."""
+        return self._fetch(statement, DictCursor)
+
+    def _fetch(self, statement: str, kind: type[Cursor]) -> list[Any]:
         try:
-            with self.parsing(), self.cursor(Cursor) as cursor:
+            with self.parsing(), self.cursor(kind) as cursor:
                 cursor.execute(statement)
                 return list(cursor.fetchall())
         except pymysql.MySQLError as error:

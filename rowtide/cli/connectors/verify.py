@@ -56,6 +56,13 @@ class _Interval(click.ParamType):
     metavar="DIR",
     help="Compare the Kafka topics with the Spark tables in this directory (rowtide tables --output), too.",
 )
+@click.option(
+    "--against",
+    metavar="FILE",
+    multiple=True,
+    type=CONFIG,
+    help="Compare the source with the server of this configuration, such as a replica; repeat it like --config.",
+)
 @click.option("--state", metavar="PATH", help="Directory of the offsets of --tables.  [default: DIR/_rowtide]")
 @click.option("--master", metavar="URL", help="URL of the Spark master for --tables.  [default: local[*]]")
 @click.option("--packages", metavar="COORDINATES", help="Maven coordinates of the jars, instead of the default ones.")
@@ -148,6 +155,7 @@ def verify(
     *,
     topics: bool,
     output: str | None,
+    against: tuple[str, ...],
     tables: tuple[str, ...],
     where: str,
     columns: str,
@@ -180,6 +188,8 @@ def verify(
     key. With --tables, each Spark table is then compared with its topic, up to the offsets that are stored with it.
     Nothing is changed, on the server, in Kafka or in the tables.
 
+    With --against, the tables of two servers are compared instead, also while one replicates the other.
+
     With --repair, the running connector gets signals to read the differing rows again: it sends those that the source
     has, and deletes the others from the topic. They are then compared again.
 
@@ -194,11 +204,14 @@ def verify(
       rowtide verify --config shop.properties --topics
       rowtide verify --config shop.properties --topics --table shop.orders --where "id > 1000"
       rowtide verify --config shop.properties --tables /data/tables
+      rowtide verify --config shop.properties --against replica.properties
       rowtide verify --config shop.properties --topics --repair --dry-run
       rowtide verify --config shop.properties --topics --every 6h --proofs shop.proofs --web-port 9464
     """  # noqa: D301 - Click's mark of a paragraph
-    if not topics and output is None:
-        raise click.UsageError("say what to compare with the source: --topics or --tables DIR")
+    if not topics and output is None and not against:
+        raise click.UsageError("say what to compare with the source: --topics, --tables DIR or --against FILE")
+    if against and (topics or output is not None or repair or every is not None or resume is not None):
+        raise click.UsageError("--against stands alone: omit --topics, --tables, --repair, --every and --resume")
     if where and len(tables) != 1:
         raise click.UsageError("--where is a condition for one table: add --table")
     if not repair and (dry_run or channel or web or web_token_file):
@@ -221,6 +234,7 @@ def verify(
             ignore_unsupported=ignore_unsupported,
             as_json=as_json,
             output=output,
+            against=against,
             spark=spark,
             repair=(channel, web, web_token_file, dry_run) if repair else None,
             max_load=max_load / 100,
@@ -257,6 +271,7 @@ def _verify(
     ignore_unsupported: bool,
     as_json: bool,
     output: str | None,
+    against: tuple[str, ...],
     spark: Mapping[str, Any],
     repair: tuple[str | None, str | None, TextIO | None, bool] | None,
     max_load: float,
@@ -272,9 +287,14 @@ def _verify(
     from rowtide.spark_consumers.errors import TablesError  # noqa: PLC0415
     from rowtide.verify.resume import Resume  # noqa: PLC0415
     from rowtide.verify.run import exit_code, report_json, report_lines, spark_lines, summary, verified  # noqa: PLC0415
+    from rowtide.verify.servers import FORM, compared  # noqa: PLC0415
     from rowtide.verify.verification import Options  # noqa: PLC0415
 
-    configuration = read_configuration(files, more=from_options(None, None, ignore_unsupported=ignore_unsupported))
+    more = from_options(None, None, ignore_unsupported=ignore_unsupported)
+    if against:
+        more |= FORM
+    configuration = read_configuration(files, more=more)
+    other = read_configuration(against, more=more) if against else None
     known, prefix = registry_of(configuration), configuration.topics.prefix
     chosen = [name.strip() for name in columns.split(",") if name.strip()]
     options, folder = Options(where, chosen, sample, most, timeout), Path(temp) if temp else None
@@ -292,9 +312,12 @@ def _verify(
         channel, web, token_file, dry_run = repair
         worker = WorkerClient.of(configuration.name, web, token_file)
 
-    def once(done: Collection[str] = ()) -> "Iterator[Found]":
+    def all_found(done: Collection[str]) -> "Iterator[Found]":
+        if other is not None:
+            results = compared(configuration, other, decoder, options, tables, folder, load=max_load, parallel=parallel)
+            return ((result, ()) for result in results)
         mending = None if worker is None else repair_by_signals(configuration, worker, channel, dry_run=dry_run)
-        for found in verified(
+        return verified(
             configuration,
             decoder,
             options,
@@ -306,7 +329,10 @@ def _verify(
             load=max_load,
             done=done,
             parallel=parallel,
-        ):
+        )
+
+    def once(done: Collection[str] = ()) -> "Iterator[Found]":
+        for found in all_found(done):
             if not as_json:
                 lines = [
                     *report_lines(found[0], limit),

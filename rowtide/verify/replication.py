@@ -1,0 +1,127 @@
+"""Edge: finds out how far a server has executed the changes of another one, which it replicates."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+from pymysql.constants import ER
+
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.snapshot.view.stream_order import has_executed
+from rowtide.connector.source.server_queries import DENIED
+from rowtide.connector.source.session import Session
+from rowtide.verify.errors import Undecided
+from rowtide.verify.positions import described
+
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A row of ``SHOW REPLICA STATUS``: the source of a replica, and how far its changes are executed.
+
+    Attributes:
+        source: the ``server_id`` of the source.
+        file: the binlog file of the source up to which its changes are executed.
+        pos: the position in it.
+        stopped: why no further change is executed; ``""`` if the replica runs.
+    """
+
+    source: str
+    file: str
+    pos: int
+    stopped: str
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Channel":
+        """Read a row, whose columns have other names by version."""
+        named = {
+            name.lower().replace("master", "source").replace("slave", "replica"): value for name, value in row.items()
+        }
+        stopped = ""
+        for thread in ("io", "sql"):
+            if named[f"replica_{thread}_running"] == "No":
+                stopped = str(named[f"last_{thread}_error"] or "it was stopped (STOP REPLICA)")
+        file, pos = named["relay_source_log_file"], named["exec_source_log_pos"]
+        return cls(str(named["source_server_id"]), str(file or ""), int(pos or 0), stopped)
+
+
+class Replication:
+    """How a server replicates the source.
+
+    Args:
+        session: with the server.
+        source: the ``server_id`` of the source.
+        flavor: ``mysql`` or ``mariadb``, that of both servers; ``""`` if they differ, so that GTIDs cannot be compared.
+
+    Attributes:
+        replicates: whether it is a replica, directly or of another replica of the source.
+
+    Raises:
+        Undecided: the account may not see it.
+    """
+
+    def __init__(self, session: Session, source: str, flavor: str) -> None:
+        self._session, self._source, self._flavor = session, source, flavor
+        self.replicates = bool(self._channels())
+
+    def await_executed(self, position: SourceOffset, timeout_s: float) -> None:
+        """Wait until the server has executed all changes of the source before a position.
+
+        Args:
+            position: the position, with the ``server_id`` of the source as its server.
+            timeout_s: how long to wait.
+
+        Raises:
+            Undecided: it has not executed them by then, or never will, or nothing tells.
+        """
+        limit = time.monotonic() + timeout_s
+        while not self._has_executed(position, channels := self._channels()):
+            stopped = next((f": {one.stopped}" for one in channels if one.stopped), "")
+            if stopped or time.monotonic() > limit:
+                raise Undecided(
+                    f"rows differ, and the other server has not executed the source's position {described(position)}"
+                    + (f", because its replication has ended{stopped}" if stopped else f" in {timeout_s:.0f} s")
+                    + ". Compare again when SHOW REPLICA STATUS says that it has, or raise --timeout"
+                )
+            time.sleep(_POLL_S)
+
+    def _has_executed(self, position: SourceOffset, channels: list[Channel]) -> bool:
+        executed = SourceOffset("", 0, self._gtids() if position.gtids is not None else None)
+        if executed.gtids is not None:
+            return has_executed(executed, position, self._flavor)
+        own = next((one for one in channels if one.source == self._source), None)
+        if own is None:
+            raise Undecided(
+                f"rows differ, and nothing tells how far the other server is: it does not replicate directly from the "
+                f"server with server_id {self._source}, and both do not have GTIDs of one kind. Compare when nothing "
+                "is written, or make it a direct replica"
+            )
+        return has_executed(SourceOffset(own.file, own.pos, server=own.source), position, self._flavor or "mysql")
+
+    def _gtids(self) -> str | None:
+        """The GTIDs that the server has executed; ``None`` if it has none, or those of another kind."""
+        if not self._flavor:
+            return None
+        variable = "gtid_current_pos" if self._session.mariadb else "gtid_executed"
+        return str(self._session.query(f"SELECT @@GLOBAL.{variable}")[0][0] or "").replace("\n", "") or None
+
+    def _channels(self) -> list[Channel]:
+        spellings = (
+            ("SHOW ALL SLAVES STATUS",) if self._session.mariadb else ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
+        )
+        for statement in spellings:
+            try:
+                return [Channel.of(row) for row in self._session.client.fetch_named(statement)]
+            except pymysql.MySQLError as error:
+                if error.args[0] in DENIED:
+                    right = "REPLICA MONITOR" if self._session.mariadb else "REPLICATION CLIENT"
+                    raise Undecided(
+                        "the account may not see how far the other server is (SHOW REPLICA STATUS): grant it "
+                        f"{right} there"
+                    ) from error
+                if error.args[0] != ER.PARSE_ERROR:  # the spelling of another version
+                    raise
+        return []
