@@ -3,27 +3,33 @@
 Nothing is written, not even to mend an interrupted run: ``rowtide verify`` reads tables that others use.
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import StateError
 from rowtide.spark_consumers.formats.delta import LOG, SEARCHED_COMMITS, log_commits
+from rowtide.spark_consumers.formats.iceberg import IcebergFormat
 from rowtide.spark_consumers.formats.parquet import COMMIT_FILE
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import own_session
 from rowtide.spark_consumers.kafka.naming import join, table_name
 from rowtide.spark_consumers.rows.evolution import Columns
+from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Batch, Commit, StateStore
 
 _BYTES_OF_A_PARTITION = 16 << 20
 """Bytes of files whose rows are in the driver's memory at a time."""
+_GIVEN = "give the --state that it was built with, or build it with rowtide tables --restart"
+_ATTEMPTS, _PAUSE_S = 20, 0.5
+"""How often, and how long, to wait for the offsets of a table of Iceberg that is just being written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +38,19 @@ class StoredTable:
 
     Attributes:
         path: its directory.
-        format: ``delta`` or ``parquet``.
         batch: the last finished batch, with the offsets after it.
-        version: the version that is read; ``None`` for Parquet, which has none.
+        version: the version that is read, of Iceberg the id of the snapshot; ``None`` for Parquet, which has none.
         others: later commits of other writers that this version has.
-        spark: its own session.
+        frame: makes the rows of this version.
+        is_replaced: whether it was written anew since it was opened, so that its old files are gone (Parquet).
     """
 
     path: str
-    format: str
     batch: Batch
     version: int | None
     others: tuple[str, ...]
-    spark: SparkSession
+    frame: Callable[[], DataFrame]
+    is_replaced: Callable[[], bool] = lambda: False
 
     def columns(self) -> Columns:
         """Return the names and types of the columns.
@@ -53,7 +59,7 @@ class StoredTable:
             StateError: the table cannot be read.
         """
         with self._errors():
-            return tuple((field.name, field.dataType.simpleString()) for field in self._frame().schema.fields)
+            return tuple((field.name, field.dataType.simpleString()) for field in self.frame().schema.fields)
 
     def rows(self, columns: Columns) -> Iterator[tuple[Any, ...]]:
         """Yield the values of some columns, of which a few files are in memory at a time.
@@ -64,7 +70,7 @@ class StoredTable:
             StateError: the table cannot be read.
         """
         with self._errors():
-            frame = self._frame().selectExpr(*(_readable(name, kind) for name, kind in columns))
+            frame = self.frame().selectExpr(*(_readable(name, kind) for name, kind in columns))
             yield from frame.toLocalIterator()
 
     @contextmanager
@@ -75,55 +81,90 @@ class StoredTable:
             lines = [line for line in str(error).splitlines() if line.strip()]
             raise StateError(f"{self.path} cannot be read: {' '.join(lines[:3])[:600]}") from error
 
-    def is_replaced(self) -> bool:
-        """Whether a Parquet table was written anew since it was opened: its old files are gone."""
-        if self.version is not None:
-            return False
-        commit = Commit.from_json(HadoopFiles(self.spark).read(join(self.path, COMMIT_FILE)))
-        return commit is None or commit.batch > self.batch.number
 
-    def _frame(self) -> Any:
-        reader = self.spark.read.format(self.format)
-        return (reader if self.version is None else reader.option("versionAsOf", self.version)).load(self.path)
-
-
-def stored_table(spark: SparkSession, output: str, state: str, topic: str, prefix: str | None) -> StoredTable:
+def stored_table(
+    spark: SparkSession,
+    output: str,
+    state: str,
+    topic: str,
+    prefix: str | None,
+    *,
+    iceberg: bool = False,
+    catalog: str | None = None,
+) -> StoredTable:
     """Find the table of a topic.
 
     Args:
-        spark: a session with Delta Lake.
+        spark: a session with the table's format.
         output: the directory of all tables.
         state: the directory of the stored offsets.
         topic: the topic.
         prefix: the connector's ``topic.prefix``.
+        iceberg: whether it is a table of Iceberg; otherwise its files tell.
+        catalog: the catalog of Spark that has it (Iceberg); ``None`` if it is in the output.
 
     Raises:
         StateError: there is no table, or the stored offsets are not those of the table.
+        SettingsError: Spark does not know the catalog.
     """
-    files = HadoopFiles(spark)
-    path = files.absolute(join(output, table_name(topic, prefix).path))
+    files, name = HadoopFiles(spark), table_name(topic, prefix)
+    if iceberg:
+        found = IcebergFormat(own_session(spark), Settings(output, state, catalog=catalog))
+        return _iceberg_table(found, found.path(name), StateStore(files, join(state, topic)), state)
+    path = files.absolute(join(output, name.path))
     stored, names = StateStore(files, join(state, topic)).load(), files.names(path)
-    batch, given = stored.done, "give the --state that it was built with, or build it with rowtide tables --restart"
-    if not names and stored.is_new:
-        raise StateError(f"there is no table at {path}, and {state} has no offsets for it: run rowtide tables")
-    if not names:
-        raise StateError(f"the table is missing from {path}, but {state} has offsets for it: restore it, or {given}")
-    if stored.is_new:
-        raise StateError(f"there are files at {path}, but {state} has no offsets for the table: {given}")
+    batch = stored.done
+    _require_both(path, state, exists=bool(names), is_new=stored.is_new)
     session = own_session(spark)
     session.conf.set("spark.sql.files.maxPartitionBytes", str(_BYTES_OF_A_PARTITION))
     if LOG in names:
         version, others = _delta_version(files, path, batch)
-        return StoredTable(path, "delta", batch, version, others, session)
+        reader = session.read.format("delta").option("versionAsOf", version)
+        return StoredTable(path, batch, version, others, lambda: reader.load(path))
     if COMMIT_FILE in names:
         commit = Commit.from_json(files.read(join(path, COMMIT_FILE)))
         if commit is None or commit.app_id != batch.app_id:
-            raise StateError(f"{path} does not belong to the offsets in {state}: {given}")
+            raise StateError(f"{path} does not belong to the offsets in {state}: {_GIVEN}")
         _require_plan(path, batch, commit)
         if commit.batch > batch.number:
             raise StateError(f"a run of rowtide tables has begun to write {path}: run rowtide tables again")
-        return StoredTable(path, "parquet", batch, None, (), session)
-    raise StateError(f"{path} has files, but neither those of Delta Lake nor those of Parquet by rowtide tables")
+
+        def is_replaced() -> bool:
+            now = Commit.from_json(files.read(join(path, COMMIT_FILE)))
+            return now is None or now.batch > batch.number
+
+        return StoredTable(path, batch, None, (), lambda: session.read.parquet(path), is_replaced)
+    raise StateError(
+        f"{path} has files, but neither those of Delta Lake nor those of Parquet by rowtide tables. Tables of Iceberg "
+        "need --format iceberg"
+    )
+
+
+def _require_both(path: str, state: str, *, exists: bool, is_new: bool) -> None:
+    """Raise ``StateError`` if there is no table, or there are no offsets for it."""
+    if not exists and is_new:
+        raise StateError(f"there is no table at {path}, and {state} has no offsets for it: run rowtide tables")
+    if not exists:
+        raise StateError(f"the table is missing from {path}, but {state} has offsets for it: restore it, or {_GIVEN}")
+    if is_new:
+        raise StateError(f"there are files at {path}, but {state} has no offsets for the table: {_GIVEN}")
+
+
+def _iceberg_table(tables: IcebergFormat, path: str, store: StateStore, state: str) -> StoredTable:
+    """Find a table of Iceberg as it is now. A run of ``rowtide tables`` stores its offsets just after its commit."""
+    for left in range(_ATTEMPTS, -1, -1):
+        stored = store.load()
+        batch = stored.done
+        _require_both(path, state, exists=tables.exists(path), is_new=stored.is_new)
+        rows = tables.current_rows(path)
+        if rows.commit is None or rows.commit.app_id != batch.app_id:
+            raise StateError(f"{path} does not belong to the offsets in {state}: {_GIVEN}")
+        _require_plan(path, batch, rows.commit)
+        if rows.commit.batch <= batch.number:
+            return StoredTable(path, batch, rows.snapshot, rows.others, rows.read)
+        if left:
+            time.sleep(_PAUSE_S)
+    raise StateError(f"a run of rowtide tables has begun to write {path}: run rowtide tables again")
 
 
 def _delta_version(files: HadoopFiles, path: str, batch: Batch) -> tuple[int, tuple[str, ...]]:

@@ -68,6 +68,27 @@ _PROMOTIONS = {("int", "bigint"), ("float", "double")}
 
 
 @dataclass(frozen=True, slots=True)
+class CurrentRows:
+    """The rows that a table has now. Later commits do not change them.
+
+    Attributes:
+        commit: the last step of ``rowtide tables`` in the table; ``None`` if there is none.
+        snapshot: the id of the snapshot; ``None`` for a table that never had a row.
+        others: the snapshots since that step in which other writers changed rows.
+        frame: the rows, with the names and types that the columns have now.
+    """
+
+    commit: Commit | None
+    snapshot: int | None
+    others: tuple[str, ...]
+    frame: DataFrame
+
+    def read(self) -> DataFrame:
+        """Return the rows."""
+        return self.frame
+
+
+@dataclass(frozen=True, slots=True)
 class IcebergFormat:
     """Tables of Iceberg: in directories of the output, which are a Hadoop catalog, or in another catalog of Spark.
 
@@ -134,6 +155,36 @@ class IcebergFormat:
         """Return the table's rows."""
         frame = self.spark.table(self._sql(path))
         return frame.drop(*_unfinished(frame.columns))
+
+    def current_rows(self, path: str) -> CurrentRows:
+        """Return the rows that the table has now.
+
+        Raises:
+            ChangedTableError: its columns change at the same time.
+        """
+        metadata = self._metadata(path)
+        newest = snapshot = metadata.currentSnapshot()
+        others = []
+        while snapshot is not None and _COMMIT not in dict(snapshot.summary()):
+            if snapshot.operation() != "replace":  # which merges files
+                others.append(f"snapshot {snapshot.snapshotId()} ({snapshot.operation()})")
+            parent = snapshot.parentId()
+            snapshot = None if parent is None else metadata.snapshot(parent)
+        frame = self._of_snapshot(path, metadata, newest)
+        return CurrentRows(_commit(metadata), _snapshot_id(newest), tuple(reversed(others)), frame)
+
+    def _of_snapshot(self, path: str, metadata: Any, snapshot: Any) -> DataFrame:
+        """The rows of a snapshot. A column that was renamed or added since then is found by its id."""
+        now = self.read(path)
+        if snapshot is None:
+            return now.limit(0)
+        rows = self.spark.read.option("versionAsOf", _snapshot_id(snapshot)).table(self._sql(path))
+        names = {one.fieldId(): one.name() for one in metadata.schemasById().get(snapshot.schemaId()).columns()}
+        old = {one.name(): names.get(one.fieldId(), "") for one in metadata.schema().columns()}
+        if not {*now.columns} <= old.keys():
+            raise ChangedTableError(path, 1)
+        values = {new: F.col(quote(name)) if name else F.lit(None) for new, name in old.items()}
+        return rows.select(*(values[one.name].cast(one.dataType).alias(one.name) for one in now.schema))
 
     def newest_commit(self, path: str, app_id: str) -> Commit | None:
         """Return the commit of the table, if it is of this state."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,10 +31,10 @@ def topic(name: str, first: int, end: int) -> Topic:
     return made
 
 
-def stored(spark: SparkSession, folder: Path, name: str = "a") -> StoredTable:
+def stored(spark: SparkSession, folder: Path, name: str = "a", *, iceberg: bool = False) -> StoredTable:
     from rowtide.spark_consumers.stored_tables import stored_table
 
-    return stored_table(spark, str(folder), str(folder / "_rowtide"), name, None)
+    return stored_table(spark, str(folder), str(folder / "_rowtide"), name, None, iceberg=iceberg)
 
 
 def ids(table: StoredTable) -> list[int]:
@@ -86,3 +87,37 @@ def test_a_table_of_other_offsets_is_refused(
     shutil.rmtree(tmp_path / "_rowtide/a")
     with pytest.raises(StateError, match="has no offsets for the table"):
         stored(spark, tmp_path)
+
+
+def test_a_table_of_iceberg_is_read_at_one_snapshot_with_the_names_of_now(
+    spark: SparkSession, run: Callable[..., dict[str, Outcome]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rowtide.spark_consumers.errors import StateError
+    from rowtide.spark_consumers.formats.iceberg import IcebergFormat
+    from rowtide.spark_consumers.settings import Settings
+    from rowtide.spark_consumers.state import STEPS_OF_A_BATCH
+
+    monkeypatch.setattr("rowtide.spark_consumers.stored_tables._PAUSE_S", 0.01)
+    with pytest.raises(StateError, match="there is no table at"):
+        stored(spark, tmp_path, iceberg=True)
+    run(topic("a", 0, 2).records, format="iceberg")
+    settings = Settings(str(tmp_path), str(tmp_path / "_rowtide"), format="iceberg")
+    tables, path = IcebergFormat(spark.newSession(), settings), str(tmp_path / "a")
+    for statement in (
+        "DELETE FROM {} WHERE id = 0",
+        "ALTER TABLE {} RENAME COLUMN id TO number",
+        "ALTER TABLE {} ALTER COLUMN number TYPE bigint",
+        "ALTER TABLE {} ADD COLUMN more int",
+    ):
+        tables.spark.sql(statement.format(tables._sql(path)))
+    table = stored(spark, tmp_path, iceberg=True)
+    tables.spark.sql(f"DELETE FROM {tables._sql(path)}")
+    assert table.columns() == (("number", "bigint"), ("more", "int"))
+    assert list(table.rows(table.columns())) == [(1, None)]
+    assert [other.split(" ", 2)[2] for other in table.others] == ["(delete)"]
+    commit = tables.newest_commit(path, table.batch.app_id)
+    assert commit is not None
+    begun = replace(commit, version=commit.version + STEPS_OF_A_BATCH).to_json()
+    tables.spark.sql(f"ALTER TABLE {tables._sql(path)} SET TBLPROPERTIES ('rowtide.commit' = '{begun}')")
+    with pytest.raises(StateError, match="has begun to write"):
+        stored(spark, tmp_path, iceberg=True)

@@ -349,6 +349,17 @@ def test_parquet_and_appended_changes_are_compared(
         spark.sql(f"UPDATE delta.`{log / database.name / 'orders'}` SET __deleted = false WHERE id = 5")
         status, document = report(config, log, "--table", f"{database.name}.orders")
         assert (status, found(document)) == (1, {("orders", "stale", "5", "__deleted")})
+        ice = tmp_path / "ice"
+        update(config, ice, "--format", "iceberg")
+        status, document = report(config, ice, "--format", "iceberg")
+        assert {one["outcome"] for one in spark_tables(document).values()} == {"equal"}, json.dumps(document)
+        session = spark.newSession()
+        for name, value in (("", "SparkCatalog"), (".type", "hadoop"), (".warehouse", str(ice))):
+            session.conf.set(f"spark.sql.catalog.ice{name}", value.replace("Spark", "org.apache.iceberg.spark.Spark"))
+        session.sql(f"UPDATE ice.{database.name}.orders SET number = -7 WHERE id = 900")
+        status, document = report(config, ice, "--format", "iceberg", "--table", f"{database.name}.orders")
+        assert (status, found(document)) == (1, {("orders", "stale", "900", "number")})
+        assert len(spark_tables(document)["orders"]["other_commits"]) == 1
         changes = tmp_path / "changes"
         update(config, changes, "--append")
         status, document = report(config, changes)

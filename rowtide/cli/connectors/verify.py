@@ -63,6 +63,13 @@ class _Interval(click.ParamType):
     type=CONFIG,
     help="Compare the source with the server of this configuration, such as a replica; repeat it like --config.",
 )
+@click.option(
+    "--format",
+    "table_format",
+    type=click.Choice(["iceberg"]),
+    help="With --tables: the tables are those of Iceberg. Others are told by their files.",
+)
+@click.option("--catalog", metavar="NAME", help="With --format iceberg: the catalog of the tables (rowtide tables).")
 @click.option("--state", metavar="PATH", help="Directory of the offsets of --tables.  [default: DIR/_rowtide]")
 @click.option("--master", metavar="URL", help="URL of the Spark master for --tables.  [default: local[*]]")
 @click.option("--packages", metavar="COORDINATES", help="Maven coordinates of the jars, instead of the default ones.")
@@ -212,6 +219,8 @@ def verify(
         raise click.UsageError("say what to compare with the source: --topics, --tables DIR or --against FILE")
     if against and (topics or output is not None or repair or every is not None or resume is not None):
         raise click.UsageError("--against stands alone: omit --topics, --tables, --repair, --every and --resume")
+    if spark["catalog"] is not None and spark["table_format"] is None:
+        raise click.UsageError("--catalog belongs to --format iceberg")
     if where and len(tables) != 1:
         raise click.UsageError("--where is a condition for one table: add --table")
     if not repair and (dry_run or channel or web or web_token_file):
@@ -406,6 +415,7 @@ def _tables_in(output: str, prefix: str, options: Mapping[str, Any]) -> "FindTab
     with spark_output(shown=False) as printed:
         spark = build_session(
             delta=True,
+            iceberg=options["table_format"] == "iceberg",
             master=options["master"],
             jars=options["jars"],
             packages=options["packages"],
@@ -414,4 +424,5 @@ def _tables_in(output: str, prefix: str, options: Mapping[str, Any]) -> "FindTab
         )
     spark.sparkContext.setLogLevel("ERROR")
     state = options["state"] or output.rstrip("/") + "/_rowtide"
-    return lambda topic: stored_table(spark, output, state, topic, prefix)
+    iceberg, catalog = options["table_format"] == "iceberg", options["catalog"]
+    return lambda topic: stored_table(spark, output, state, topic, prefix, iceberg=iceberg, catalog=catalog)
