@@ -69,7 +69,9 @@ def test_a_truncation_with_other_columns_than_the_rows_beside_it_is_a_row(append
     assert append(topic) == [("c", 10, 1), ("c", 40, 2), ("t", 20, None), ("t", 30, None)]
 
 
-@pytest.mark.parametrize("built", [True, False], ids=["in two batches", "in one batch"])
+@pytest.mark.parametrize(
+    "built", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["in two batches", "in one batch"]
+)
 def test_changes_that_a_connector_writes_again_are_rows_once(append, built) -> None:
     topic = Topic("p.d.log", [ID])
     for number in (1, 2):

@@ -19,7 +19,9 @@ ID = {"type": "int32", "optional": False, "field": "id"}
 TEXT = {"type": "string", "optional": True, "field": "text"}
 
 
-@pytest.mark.parametrize("table_format", ["delta", pytest.param("iceberg", marks=pytest.mark.nightly), "parquet"])
+@pytest.mark.parametrize(
+    "table_format", ["delta", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("iceberg", "parquet"))]
+)
 def test_a_crash_between_table_and_offsets_applies_nothing_twice(
     run, rows_of, tmp_path, monkeypatch, table_format
 ) -> None:
@@ -228,7 +230,7 @@ def test_an_error_of_one_table_does_not_stop_the_others(run, rows_of, tmp_path) 
 
 
 @pytest.mark.parametrize("table_format", ["delta", "iceberg", pytest.param("parquet", marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("locks", [True, False], ids=["local", "object store"])
+@pytest.mark.parametrize("locks", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["local", "object store"])
 def test_overlapping_runs_lose_nothing(run, rows_of, tmp_path, monkeypatch, table_format, locks) -> None:
     from contextlib import nullcontext
 

@@ -13,7 +13,9 @@ ID = {"type": "int32", "optional": False, "field": "id"}
 TEXT = {"type": "string", "optional": True, "field": "text"}
 
 
-@pytest.mark.parametrize("built", [True, False], ids=["existing table", "new table"])
+@pytest.mark.parametrize(
+    "built", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["existing table", "new table"]
+)
 def test_old_images_match_rows_from_before_a_dropped_column(run, rows_of, tmp_path, built) -> None:
     topic = Topic("p.d.bag", [ID, TEXT])
     for number in (1, 1, 2, 3):
@@ -32,7 +34,9 @@ def test_old_images_match_rows_from_before_a_dropped_column(run, rows_of, tmp_pa
     same_rows([{"id": row["id"]} for row in rows], [{"id": number} for number in (1, 3, 4)])
 
 
-@pytest.mark.parametrize("cut", [1, 3], ids=["only old columns", "old and new columns"])
+@pytest.mark.parametrize(
+    "cut", [1, pytest.param(3, marks=pytest.mark.nightly)], ids=["only old columns", "old and new columns"]
+)
 def test_repeated_records_from_before_a_new_column_keep_its_values(run, rows_of, tmp_path, cut) -> None:
     topic = Topic("p.d.bag", [ID])
     topic.change("c", None, {"id": 1}, 10)

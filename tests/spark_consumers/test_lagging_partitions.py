@@ -13,8 +13,9 @@ ID = {"type": "int32", "optional": False, "field": "id"}
 TEXT = {"type": "string", "optional": True, "field": "text"}
 
 
-@pytest.mark.parametrize("table_format", ["delta", pytest.param("parquet", marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("key", [pytest.param(["id"], marks=pytest.mark.nightly), []], ids=["key", "no key"])
+@pytest.mark.nightly  # test_rows_behind_a_repeated_truncation_are_there_again is its short form
+@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+@pytest.mark.parametrize("key", [["id"], []], ids=["key", "no key"])
 def test_a_truncation_that_is_read_late_keeps_newer_rows_of_other_partitions(
     run, rows_of, tmp_path, table_format, key
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_truncation_is_an_error_if_newer_rows_of_another_partition_cannot_be_r
     same_rows(rows_of(str(tmp_path / "p.d.t")), [{"id": number} for number in range(13, 20)])
 
 
+@pytest.mark.nightly  # half a minute; the next test has a fail-over, too
 def test_records_of_another_server_after_a_failover_are_not_taken_for_older_ones(run, rows_of, tmp_path) -> None:
     topic = Topic("p.d.t", [ID, TEXT], key=["id"])
     for partition in (0, 1):

@@ -334,7 +334,7 @@ ALTERED = (
 OLD_FORM = {"f", "again", "at", "s", "e"}
 
 
-@pytest.mark.parametrize("server", ["mysql", "mariadb"])
+@pytest.mark.parametrize("server", ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)])
 def test_a_record_older_than_the_structure_is_no_difference(
     server: str, tmp_path: Path, request: pytest.FixtureRequest, kafka: Kafka
 ) -> None:

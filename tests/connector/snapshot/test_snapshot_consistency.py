@@ -125,7 +125,7 @@ def content(database: Database) -> Rows:
     }
 
 
-@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.nightly), 4])
 @pytest.mark.parametrize("locking", ["minimal", "extended", "none", "single tables"])
 def test_the_rows_are_the_state_at_the_offset_and_the_stream_continues_there(
     filled: Database,

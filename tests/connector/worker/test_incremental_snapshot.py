@@ -75,7 +75,7 @@ def test_a_killed_worker_goes_on_behind_the_last_chunk(
         assert marks.count("snapshot-window-close") > ROWS / CHUNK / 2
 
 
-@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+@pytest.mark.parametrize("flavor", ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)])
 def test_a_snapshot_is_paused_and_stopped(database: Database, kafka: Kafka, tmp_path: Path) -> None:
     """A pause outlives a kill, and the stream continues meanwhile."""
     table = Refilled(database, kafka, tmp_path, {})

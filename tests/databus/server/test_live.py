@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.servers
 
 KILLS = int(os.environ.get("ROWTIDE_CAMPAIGN", "3"))
-SERVERS = ["mysql", "mariadb"]
+SERVERS = ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)]
 WAIT_S = 180.0
 OPERATIONS = {"insert": "c", "update": "u", "delete": "d"}
 

@@ -50,6 +50,7 @@ def test_a_merge_reads_no_files_outside_the_range_of_its_keys(run, rows_of, tmp_
 
 
 @pytest.mark.usefixtures("large_tables")
+@pytest.mark.nightly
 def test_a_key_without_value_is_outside_every_range(run, rows_of, tmp_path) -> None:
     topic = Topic("p.d.t", [ID, TEXT], ["Id"])
     for text in ("old", "new"):

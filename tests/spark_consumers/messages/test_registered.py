@@ -118,7 +118,7 @@ def described(records: list[Recorded]) -> dict[str, Any]:
     [SOME, pytest.param([name for inside in TOPICS.values() for name in inside], marks=pytest.mark.nightly)],
     ids=["some", "all"],
 )
-@pytest.mark.parametrize("kind", [AvroConverter, ProtobufConverter])
+@pytest.mark.parametrize("kind", [AvroConverter, pytest.param(ProtobufConverter, marks=pytest.mark.nightly)])
 def test_tables_are_those_of_the_same_records_in_json(
     tables, rows_of, tmp_path: Path, kind: Any, names: Collection[str]
 ) -> None:

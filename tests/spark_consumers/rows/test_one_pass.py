@@ -77,7 +77,7 @@ def read(records: list[Recorded]) -> Counter[str]:
     )
 
 
-@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+@pytest.mark.parametrize("table_format", ["delta", pytest.param("parquet", marks=pytest.mark.nightly)])
 def test_a_table_is_built_and_updated_in_one_pass(run, rows_of, tmp_path, passes, table_format) -> None:
     topic = snapshot()
     change_rows(topic, 1)
