@@ -9,6 +9,8 @@ _BEFORE_NAME = frozenset({"IF", "NOT", "EXISTS"})
 _TABLES = frozenset({"TABLE", "TABLES", "SEQUENCE"})
 _OBJECTS = _TABLES | {"INDEX"}
 """What a statement can concern: the first of these words in it."""
+_SECOND = frozenset({"WITH", "CONVERT", "TO"})
+"""What precedes TABLE in EXCHANGE PARTITION p WITH TABLE, CONVERT TABLE, and CONVERT PARTITION p TO TABLE."""
 _NOT_TABLES = frozenset({"COLUMN", "INDEX", "KEY"})
 """What follows RENAME in ALTER TABLE, if not the table is renamed."""
 
@@ -37,7 +39,8 @@ def with_database(sql: str, database: str, dialect: Dialect) -> str:
 def _tables(tokens: Sequence[Token]) -> Iterator[int]:
     """The places of the names of tables, in order; those with a database are the places of the database."""
     words = [token.word for token in tokens]
-    first = words[0]
+    begin = words.index("FOR") + 1 if words[:2] == ["SET", "STATEMENT"] and "FOR" in words else 0
+    first = words[begin]
     of_index = next((word for word in words if word in _OBJECTS), "") == "INDEX"
     named = False
     for place, word in enumerate(words[:-1]):
@@ -46,14 +49,14 @@ def _tables(tokens: Sequence[Token]) -> Iterator[int]:
             if word == "ON" and not named:
                 named = True
                 yield behind
-        elif word in _TABLES and (not named or words[place - 1] == "WITH"):
+        elif word in _TABLES and (not named or words[place - 1] in _SECOND):
             several = not named and first in ("DROP", "RENAME")
             named = True
             yield from _list(words, behind) if several else (behind,)
             if first == "CREATE":
                 yield from _like(words, behind)
-        elif first == "TRUNCATE" and place == 0 and words[1] != "TABLE":
-            yield 1
+        elif first == "TRUNCATE" and place == begin and words[place + 1] != "TABLE":
+            yield place + 1
         elif word == "REFERENCES":
             yield behind
         elif word == "RENAME" and first == "ALTER" and words[place + 1] not in _NOT_TABLES:

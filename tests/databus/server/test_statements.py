@@ -22,6 +22,13 @@ DIALECT = Dialect(Flavor.MYSQL, 80400, 0)
             "alter table `d`.t rename column a to b, rename key i to j",
         ),
         ("alter table t exchange partition p with table u", "alter table `d`.t exchange partition p with table `d`.u"),
+        ("alter table t convert partition p to table u", "alter table `d`.t convert partition p to table `d`.u"),
+        (
+            "alter table t convert table u to partition p values less than (9)",
+            "alter table `d`.t convert table `d`.u to partition p values less than (9)",
+        ),
+        ("set statement a=1 for drop table t, u", "set statement a=1 for drop table `d`.t, `d`.u"),
+        ("set statement a=1 for truncate t", "set statement a=1 for truncate `d`.t"),
         ("alter table t add check (a like b)", "alter table `d`.t add check (a like b)"),
         ("create table if not exists t (`table` int)", "create table if not exists `d`.t (`table` int)"),
         (
