@@ -9,7 +9,6 @@ SchemaHistoryError
 import re
 
 from rowtide.errors import ConnectorError
-from rowtide.schema_history.model import TableId
 
 _LITERAL = re.compile(
     r"""
@@ -111,15 +110,13 @@ class InconsistentDdl(SchemaHistoryError):
         statement: the whole statement.
         reason: why it cannot be applied.
         position: position of the statement in the binlog, or ``""``.
-        table_id: the unknown table, ``None`` if the reason is another one.
     """
 
-    def __init__(self, statement: str, reason: str, position: str = "", table_id: TableId | None = None) -> None:
+    def __init__(self, statement: str, reason: str, position: str = "") -> None:
         self.statement = statement
         self.reason = reason
         self.position = position
-        self.table_id = table_id
-        super().__init__(statement, reason, position, table_id)
+        super().__init__(statement, reason, position)
 
     def __str__(self) -> str:
         return self.message(literals=False)

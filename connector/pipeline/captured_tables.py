@@ -129,6 +129,7 @@ class CapturedTables:
         self.on_entered: Callable[[TableId], None] | None = None
         self._settings = settings
         self._tables = tables
+        self._current = current
         self._names = CapturedNames(settings.tables, tables.exists)
         self.cascades = Cascades(tables, self._names) if settings.derive_cascades else None
         self._children: dict[TableId, CapturedTable] = {}
@@ -280,6 +281,10 @@ class CapturedTables:
     def capture(self, table: TableId) -> None:
         """Capture a table from here on, if it is hidden: its structure is that of the stream."""
         self._hidden.discard((table.database, table.table))
+
+    def is_view(self, name: TableId) -> bool:
+        """Whether the server, if there is one, says that a name is that of a view."""
+        return self._current is not None and self._current.is_view(name)
 
     def truncated(self, table: TableId) -> None:
         """Report a table whose rows a statement has removed."""

@@ -26,6 +26,7 @@ from rowtide.envelope.table import TableSchema
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange, StatementResult
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.ddl.dml import changed_tables
+from rowtide.schema_history.ddl.statements import TableName
 from rowtide.schema_history.errors import SchemaHistoryError, without_literals
 from rowtide.schema_history.errors import UnparsedDdl as UnparsedStatement
 from rowtide.schema_history.model import Table, TableId
@@ -39,8 +40,8 @@ from rowtide.topics.filters import CapturedNames
 
 log = logging.getLogger(__name__)
 
-_DML = frozenset({"insert", "update", "delete", "replace", "load", "with"})
-"""Classes of statements that change rows, if the binlog has them."""
+_MAY_CHANGE_ROWS = frozenset({"insert", "update", "delete", "replace", "load", "with", "analyze"})
+"""Classes of statements that change rows, if the binlog has them; of ``analyze``, those that MariaDB executes."""
 _FUNCTION_CALL = re.compile(r"\s*SELECT\s+`(?:[^`]|``)*`\.`(?:[^`]|``)*`\(", re.IGNORECASE)
 """How servers log the call of a function that changes rows."""
 _MAX_PASSED = 1000
@@ -150,6 +151,7 @@ class Statements:
         self._names = CapturedNames(settings.tables, tables.exists)
         self._recorded = _recorded(settings, self._names)
         self._passed: set[TableId] = set()
+        self._no_views: set[TableId] = set()
 
     def handle(self, event: events.Query, context: StatementContext) -> list[Output]:
         """Apply one statement.
@@ -174,10 +176,17 @@ class Statements:
             if strict or not isinstance(error, UnparsedStatement):
                 raise UnparsedDdl(problem) from error
             return self._unparsed(Words(error.statement, event.database), problem, error, context)
-        if applied.statement_class in _DML or _FUNCTION_CALL.match(event.text):
-            if self._changes_captured_rows(event, statement, position):
+        if applied.statement_class in _MAY_CHANGE_ROWS or _FUNCTION_CALL.match(event.text):
+            if self._changes_captured_rows(event, statement, applied.statement_class, position):
                 self._refuse_dml(event, position)
             return []
+        if applied.statement_class == "create view":
+            self._no_views.clear()
+        if applied.made_by_query is not None:
+            if self._names.captures(applied.made_by_query.database, applied.made_by_query.table):
+                self._refuse_dml(event, position)
+            else:
+                self._report_passed([applied.made_by_query], position)
         for altered, now in applied.altered:
             self._captured.changed(altered, exists=now is not None)
         for former, new in applied.renamed():
@@ -321,12 +330,20 @@ class Statements:
     def _warn_of_moved_rows(self, applied: StatementResult, text: str, position: str) -> None:
         tables = [table for table, now in applied.altered if now is not None]
         captured = [str(table) for table in tables if self._names.captures(table.database, table.table)]
-        if captured and applied.statement_class == "alter table" and (found := BRINGS_ROWS.search(text)):
-            log.warning(
-                "%s: %s at %s has moved rows, which the binlog does not have. Send an execute-snapshot signal for the "
-                "rows that are there now; those that were there before stay in the topic",
-                ", ".join(captured), " ".join(found[0].upper().split()), position,
-            )  # fmt: skip
+        words = moved_rows(applied.statement_class, text)
+        if not captured or words is None:
+            return
+        if BRINGS_ROWS.search(text):
+            consequence = (
+                "moved rows, which the binlog does not have. Send an execute-snapshot signal for the rows that are "
+                "there now; those that were there before stay in the topic"
+            )
+        else:
+            consequence = (
+                "removed rows, which the binlog does not have: they stay in the topic. If they must go there, too, "
+                "rowtide verify --repair deletes them"
+            )
+        log.warning("%s: %s at %s has %s", ", ".join(captured), words, position, consequence)
 
     def _is_recorded(self, applied: StatementResult) -> bool:
         """Whether a statement concerns a captured table or database, or a table that may take a captured name."""
@@ -335,26 +352,49 @@ class Statements:
         named = (*(change.table_id for change in applied.changes), *applied.temporary)
         return any(table is not None and self._names.keeps_structure(table.database, table.table) for table in named)
 
-    def _changes_captured_rows(self, event: events.Query, statement: QueryEvent, position: str) -> bool:
+    def _changes_captured_rows(self, event: events.Query, statement: QueryEvent, kind: str, position: str) -> bool:
         """Whether a statement that was logged instead of its rows may have changed captured tables.
 
         The databases that an event lists include those that the statement only reads.
+
+        Args:
+            event: the statement.
+            statement: the statement in the form of the schema history.
+            kind: its class.
+            position: its position.
         """
         tables, server = self._settings.tables, self._tables.server
-        named = changed_tables(statement_text(statement, server.flavor), context_of(statement, server).dialect)
+
+        def has_column(name: TableName, column: str) -> bool:
+            table = self._tables.table(name.database or event.database, name.table)
+            return table is None or table.column(column) is not None
+
+        text, dialect = statement_text(statement, server.flavor), context_of(statement, server).dialect
+        named = changed_tables(text, dialect, has_column)
         databases = event.status.updated_databases or (event.database,)
         if named is None:
-            return any(tables.captures_database(name) for name in databases)
+            return kind != "analyze" and any(tables.captures_database(name) for name in databases)
         changed = [self._tables.table_id(name.database or event.database, name.table) for name in named]
         for table in changed:
             if statement.thread_specific and (event.thread_id, table) in self._tables.temporary:
                 continue
             known = self._tables.exists(table.database, table.table)
-            # In a captured database, an unknown name may be that of a view.
-            if self._names.captures(table.database, table.table) if known else tables.captures_database(table.database):
+            # An unknown name may be that of a view.
+            in_captured = tables.captures_database(table.database)
+            if self._names.captures(table.database, table.table) if known else in_captured or self._is_view(table):
                 return True
         if any(tables.captures_database(name) for name in databases):
             self._report_passed(changed, position)
+        return False
+
+    def _is_view(self, name: TableId) -> bool:
+        if name in self._no_views:
+            return False
+        if self._captured.is_view(name):
+            return True
+        if len(self._no_views) >= _MAX_PASSED:
+            self._no_views.clear()
+        self._no_views.add(name)
         return False
 
     def _report_passed(self, changed: list[TableId], position: str) -> None:
@@ -363,7 +403,8 @@ class Statements:
             self._passed.update(new)
             log.warning(
                 "a session with binlog_format STATEMENT or MIXED changes %s (first at %s): these rows are skipped, as "
-                "the table is not captured. If its triggers change captured tables, their rows are not in the binlog",
+                "the table is not captured. If its triggers, or functions of the statement, change captured tables, "
+                "their rows are not in the binlog",
                 ", ".join(map(str, new)), position,
             )  # fmt: skip
 

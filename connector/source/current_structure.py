@@ -7,6 +7,7 @@ must not be later than the rows.
 """
 
 import contextlib
+import logging
 import time
 
 import pymysql
@@ -28,6 +29,8 @@ from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import file_number
 from rowtide.schema_history.queries.table_changes import may_change
 from rowtide.schema_history.server.query_event import Server
+
+log = logging.getLogger(__name__)
 
 _MOST_BYTES = 1 << 30
 """Bytes of binlog that are read at most to prove that nothing has changed; this takes some ten seconds."""
@@ -81,6 +84,25 @@ class CurrentStructure:
         except (ConnectorError, pymysql.MySQLError, OSError) as error:
             raise StructureUncertain(f"the server cannot be queried: {_reason(error)}") from error
         return text
+
+    def is_view(self, name: TableId) -> bool:
+        """Whether a name is that of a view now, as far as the account can see it.
+
+        Raises:
+            StreamBroken: the connection was lost; a later attempt may succeed.
+        """
+        try:
+            with Session(self._config, mariadb=self._mariadb) as session:
+                names = (
+                    f"TABLE_SCHEMA = {session.literal(name.database)} AND TABLE_NAME = {session.literal(name.table)}"
+                )
+                found = session.query(f"SELECT TABLE_TYPE = 'VIEW' FROM information_schema.TABLES WHERE {names}")
+                return bool(found and found[0][0])
+        except DatabaseUnreachableError as error:
+            raise StreamBroken(f"it cannot be looked up whether {name} is a view: {error}") from error
+        except (ConnectorError, pymysql.MySQLError, OSError) as error:
+            log.warning("it cannot be looked up whether %s is a view: %s", name, _reason(error))
+            return False
 
     def _refuse_if_changed(self, table: TableId, since: RowsPosition, end: SourceOffset, server: Server) -> None:
         """Read every statement between the rows and the end of the binlog."""

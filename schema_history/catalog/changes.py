@@ -57,6 +57,8 @@ class StatementResult:
         renamed_columns: the columns that ALTER TABLE renamed: the table's name after it, and both names of the column.
         dropped_columns: the columns that it dropped: the table's name after it, and the column's, which another one
             that it added may have.
+        made_by_query: the table that CREATE TABLE … SELECT has made in a session whose ``binlog_format`` is not ROW:
+            its columns and rows are not in the binlog. ``altered`` has it as dropped.
     """
 
     statement_class: str
@@ -67,6 +69,7 @@ class StatementResult:
     temporary: tuple[TableId, ...] = ()
     renamed_columns: tuple[tuple[TableId, str, str], ...] = ()
     dropped_columns: tuple[tuple[TableId, str], ...] = ()
+    made_by_query: TableId | None = None
 
     def renamed(self) -> Iterator[tuple[TableId, TableId]]:
         """The tables that RENAME TABLE or ALTER TABLE … RENAME gave another name, each with both names, in order."""

@@ -68,6 +68,7 @@ class StatementExecutor:
         self.temporary: list[TableId] = []
         self.renamed_columns: list[tuple[TableId, str, str]] = []
         self.dropped_columns: list[tuple[TableId, str]] = []
+        self.made_by_query: TableId | None = None
         self.changes: list[tuple[ChangeKind, str, str, TableId | None, TableId | None]] = []
 
     def run(self) -> StatementResult:
@@ -102,12 +103,13 @@ class StatementExecutor:
             tuple(self.temporary),
             tuple(self.renamed_columns),
             tuple(self.dropped_columns),
+            self.made_by_query,
         )
 
     # ------------------------------------------------------------ names
 
-    def _inconsistent(self, reason: str, table_id: TableId | None = None) -> InconsistentDdl:
-        return InconsistentDdl(self.sql, reason, self.event.position, table_id)
+    def _inconsistent(self, reason: str) -> InconsistentDdl:
+        return InconsistentDdl(self.sql, reason, self.event.position)
 
     def _id(self, name: TableName) -> TableId:
         return self.catalog.table_id(name.database if name.database is not None else self.ctx.database, name.table)
@@ -159,16 +161,8 @@ class StatementExecutor:
     def create_table(self, body: CreateTable) -> None:
         """CREATE TABLE."""
         table_id = self._id(body.name)
-        if self._creation_failed(table_id, or_replace=body.or_replace):
+        if self._creation_failed(table_id, body):
             return
-        if body.query and not body.temporary:
-            known = self._table(table_id)
-            if known is not None and body.if_not_exists:
-                return
-            raise self._inconsistent(
-                f"the columns of {table_id} come from a query (binlog_format is not ROW) and are not known",
-                table_id,
-            )
         known = None if body.temporary else self._table(table_id)
         if known is not None and body.if_not_exists and not body.or_replace:
             return
@@ -176,13 +170,21 @@ class StatementExecutor:
             if not (body.if_not_exists and self._is_temporary(table_id)):
                 self._set_temporary(table_id, None if body.query else self._built(body, table_id))
             return
+        if body.query:
+            self.made_by_query = table_id
+            self.staged[table_id] = None
+            self._report(ChangeKind.DROP, self.statement.text, table_id)
+            return
         self.staged[table_id] = self._built(body, table_id)
         self._report(ChangeKind.CREATE, self.statement.text, table_id)
 
-    def _creation_failed(self, table_id: TableId, *, or_replace: bool) -> bool:
+    def _creation_failed(self, table_id: TableId, body: CreateTable | CreateTableLike) -> bool:
         """Whether the server failed to create the table; CREATE OR REPLACE has then dropped the old table."""
-        if self.event.error_code and or_replace and self._table(table_id) is not None:
-            self.staged[table_id] = None
+        if self.event.error_code and body.or_replace:
+            if body.temporary:
+                self._drop_temporary(table_id)
+            elif self._table(table_id) is not None:
+                self.staged[table_id] = None
         return bool(self.event.error_code)
 
     def _built(self, body: CreateTable, table_id: TableId) -> Table:
@@ -194,7 +196,9 @@ class StatementExecutor:
     def create_like(self, body: CreateTableLike) -> None:
         """CREATE TABLE ... LIKE."""
         table_id, like = self._id(body.name), self._id(body.like)
-        if self._creation_failed(table_id, or_replace=body.or_replace):
+        if self._creation_failed(table_id, body):
+            return
+        if body.temporary and body.if_not_exists and self._is_temporary(table_id):
             return
         if not body.temporary and body.if_not_exists and self._table(table_id) is not None:
             return
@@ -337,14 +341,21 @@ class StatementExecutor:
     def create_sequence(self, body: CreateSequence) -> None:
         """CREATE SEQUENCE."""
         table_id = self._id(body.name)
-        if body.temporary or (body.if_not_exists and self._table(table_id) is not None):
+        if body.temporary:
+            self._set_temporary(table_id, None)
+            return
+        if body.if_not_exists and self._table(table_id) is not None:
             return
         table = build_sequence(table_id, body, self.catalog.database(table_id.database), self.ctx)
         self.staged[table_id] = table  # not reported: Debezium does not support sequences
 
     def alter_sequence(self, body: AlterSequence) -> None:
         """ALTER SEQUENCE."""
-        table = self._table(self._id(body.name))
+        table_id = self._id(body.name)
+        if self._is_temporary(table_id):
+            self._set_temporary(table_id, None)
+            return
+        table = self._table(table_id)
         if table is not None and body.type is not None:
             self.staged[table.id] = alter_sequence(table, body.type, self.ctx)
 

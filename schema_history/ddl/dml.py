@@ -1,8 +1,12 @@
 """Finds the tables whose rows a statement changes: INSERT, REPLACE, UPDATE, DELETE, LOAD DATA and LOAD XML.
 
+MariaDB's ANALYZE before such a statement executes it.
+
 The parser of statements ignores them, because they change no structure. The binlog has such a statement if the format
 of its session was not ROW.
 """
+
+from collections.abc import Callable
 
 from rowtide.schema_history.ddl.cursor import Cursor, words_of
 from rowtide.schema_history.ddl.lexer import END, QUOTED, WORD, Dialect
@@ -17,28 +21,37 @@ _QUERIES = words_of("SELECT WITH VALUES TABLE")
 _STOPS = _BETWEEN_TABLES | _AFTER_TABLES | {",", ")", "}"}
 
 
-def changed_tables(sql: str, dialect: Dialect) -> tuple[TableName, ...] | None:
+HasColumn = Callable[[TableName, str], bool]
+"""Whether a table may have a column."""
+
+
+def changed_tables(
+    sql: str, dialect: Dialect, has_column: HasColumn = lambda _table, _column: True
+) -> tuple[TableName, ...] | None:
     """Return the tables that a statement changes, without those that it only reads.
 
     Args:
         sql: the statement.
         dialect: of its session.
+        has_column: resolves the columns of an UPDATE that have no table in front.
 
     Returns:
-        The tables; of an UPDATE whose columns have no table in front, all that may be meant. ``None`` if the statement
-        is of another kind or cannot be understood.
+        The tables; of a column without a table in front, all that may have it. ``None`` if the statement is of another
+        kind or cannot be understood.
     """
     try:
         c = Cursor(sql, dialect)
-        return _changed(c) or None
+        return _changed(c, has_column) or None
     except UnparsedDdl:
         return None
 
 
-def _changed(c: Cursor) -> tuple[TableName, ...]:
+def _changed(c: Cursor, has_column: HasColumn) -> tuple[TableName, ...]:
     if c.accept("SET", "STATEMENT"):
         c.skip_until("FOR")
         c.expect("FOR")
+    if c.accept("ANALYZE"):
+        c.skip_until("INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "SELECT", "TABLE", "TABLES")
     if c.accept("WITH"):
         c.skip_until("UPDATE", "DELETE", "INSERT", "REPLACE")
     match c.accept_one("INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD"):
@@ -51,7 +64,7 @@ def _changed(c: Cursor) -> tuple[TableName, ...]:
             c.expect("INTO", "TABLE")
             return (c.table_name(),)
         case "UPDATE":
-            return _updated(c)
+            return _updated(c, has_column)
         case "DELETE":
             return _deleted(c)
     return ()
@@ -62,7 +75,7 @@ def _skip_modifiers(c: Cursor) -> None:
         c.at += 1
 
 
-def _updated(c: Cursor) -> tuple[TableName, ...]:
+def _updated(c: Cursor, has_column: HasColumn) -> tuple[TableName, ...]:
     _skip_modifiers(c)
     tables = _references(c)
     c.expect("SET")
@@ -72,8 +85,9 @@ def _updated(c: Cursor) -> tuple[TableName, ...]:
         while c.accept("."):
             column.append(c.name())
         if len(column) == 1:
-            return _all_of(tables)
-        found.append(_resolved(TableName(column[-3] if len(column) > 2 else None, column[-2]), tables))
+            found += [table for table, _ in tables if has_column(table, column[0])]
+        else:
+            found.append(_resolved(TableName(column[-3] if len(column) > 2 else None, column[-2]), tables))
         c.skip_until(",", "WHERE", "ORDER", "LIMIT", "RETURNING")
         if not c.accept(","):
             return tuple(dict.fromkeys(found))
@@ -154,7 +168,3 @@ def _resolved(name: TableName, tables: _Tables) -> TableName:
         if alias is None and table.table.lower() == name.table.lower() and name.database in (None, table.database):
             return table
     return name
-
-
-def _all_of(tables: _Tables) -> tuple[TableName, ...]:
-    return tuple(dict.fromkeys(table for table, _ in tables))

@@ -105,6 +105,7 @@ _PATTERN = r"""
   | (?P<bits>[bB]'[01]*'|0b[01]+(?!NAME))
   | (?P<national>[nN]'STRING')
   | (?P<number>\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+(?!NAME)|\d+(?!NAME))
+  | (?P<null>\\N)
   | (?P<word>NAME+)
   | (?P<quoted>`[^`]*(?:``[^`]*)*`)
   | (?P<string>'STRING')
@@ -189,6 +190,8 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
             continue
         if group == "word":
             append(Token(WORD, text, text.upper(), start, at))
+        elif group == "null":
+            append(Token(WORD, "NULL", "NULL", start, at))
         elif group == "operator":
             append(Token(OPERATOR, text, text, start, at))
             if text == "." and (name := _AFTER_DOT.match(sql, at)):

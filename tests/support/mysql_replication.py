@@ -37,6 +37,9 @@ class _NoServer:
     def statement(self, table: TableId, _since: RowsPosition) -> str:
         raise StructureUncertain(f"there is no server to ask about {table}")
 
+    def is_view(self, name: TableId) -> bool:
+        raise StructureUncertain(f"there is no server to ask about {name}")
+
 
 class _Factory(EventFactory):
     """Keeps the bytes of row events."""

@@ -71,6 +71,10 @@ class CurrentStructures(Protocol):
         """
         ...
 
+    def is_view(self, name: TableId) -> bool:
+        """Whether a name is that of a view now, as far as the account can see it."""
+        ...
+
 
 class Structures:
     """Finds a table's structure for a TABLE_MAP, and repairs it where the two contradict each other.

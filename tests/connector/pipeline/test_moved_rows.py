@@ -1,4 +1,4 @@
-"""Statements that bring rows into a captured table without row events are reported."""
+"""Statements that bring rows into a captured table, or remove some, without row events are reported."""
 
 from __future__ import annotations
 
@@ -50,7 +50,11 @@ def handled(statement: str) -> None:
         ("ALTER TABLE b EXCHANGE PARTITION p0 WITH TABLE a", "d.a: EXCHANGE PARTITION at"),
         ("ALTER TABLE b IMPORT TABLESPACE", None),
         ("ALTER TABLE a CONVERT TO CHARACTER SET utf8mb4", None),
-        ("ALTER TABLE a DROP PARTITION p0", None),
+        ("ALTER TABLE a DROP PARTITION p0", "d.a: DROP PARTITION at b.000001:4 has removed rows"),
+        ("alter table a truncate partition all", "d.a: TRUNCATE PARTITION at b.000001:4 has removed rows"),
+        ("ALTER IGNORE TABLE a ADD UNIQUE (id)", "d.a: ALTER IGNORE TABLE at"),
+        ("ALTER TABLE a DISCARD PARTITION p0 TABLESPACE", "d.a: DISCARD PARTITION P0 TABLESPACE at"),
+        ("ALTER TABLE b DROP PARTITION p0", None),
         ("ALTER TABLE a COMMENT 'x'", None),
     ],
 )

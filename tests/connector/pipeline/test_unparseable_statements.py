@@ -1,4 +1,7 @@
-"""A statement that cannot be parsed stops the connector only where rows could be decoded with a wrong structure."""
+"""A statement that cannot be parsed stops the connector only where rows could be decoded with a wrong structure.
+
+One that stands for rows stops it only where they are those of a captured table.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
-from rowtide.connector.errors import UnparsedDdl
+from rowtide.connector.errors import ProtocolError, UnparsedDdl
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
@@ -42,7 +45,9 @@ AT = SourceOffset("b.000001", 4)
 def handled(statement: str, database: str, *, lookup: bool) -> tuple[list[str], list[str]]:
     """The tables that are still known after a statement, and the statements that the history gets."""
     lists = TableFilter(tables=Selection(include=Patterns.parse("d.a,d.new")))
-    settings = PipelineSettings("mysql", "p", StandardNaming("p"), tables=lists, look_up_unparseable_ddl=lookup)
+    settings = PipelineSettings(
+        "mysql", "p", StandardNaming("p"), tables=lists, look_up_unparseable_ddl=lookup, schema_changes=False
+    )
     tables = Tables(Server(Flavor.MYSQL))
     for name in ("d.a", "d.b", "e.a"):
         tables.apply(QueryEvent(f"CREATE TABLE {name} (id INT PRIMARY KEY)", ""))
@@ -93,6 +98,34 @@ def test_one_that_may_concern_a_captured_table_stops_only_if_it_is_told_to(state
     assert "d.a" not in known or "new" in statement
     with pytest.raises(UnparsedDdl, match="FROM THE FUTURE"):
         handled(statement, database, lookup=False)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ANALYZE UPDATE a SET id = 2",
+        "CREATE TABLE new SELECT 1 AS id",
+        "CREATE OR REPLACE TABLE d.a (x INT) SELECT 1 AS id",
+    ],
+)
+def test_rows_of_a_captured_table_that_are_logged_as_a_statement_stop(statement: str) -> None:
+    with pytest.raises(ProtocolError, match=r"changed rows by .* are not in the binlog"):
+        handled(statement, "d", lookup=True)
+
+
+@pytest.mark.parametrize(
+    ("statement", "forgotten"),
+    [
+        ("ANALYZE UPDATE b, a SET b.id = a.id", None),
+        ("ANALYZE TABLE a", None),
+        ("INSERT INTO b SELECT id FROM a WHERE id <> \\N", None),
+        ("CREATE TABLE other SELECT * FROM a", None),
+        ("CREATE OR REPLACE TABLE b SELECT * FROM a", "d.b"),
+    ],
+)
+def test_those_of_another_table_are_passed_over(statement: str, forgotten: str | None) -> None:
+    known, _ = handled(statement, "d", lookup=True)
+    assert known == [name for name in ("d.a", "d.b", "e.a") if name != forgotten]
 
 
 @pytest.mark.servers

@@ -37,6 +37,9 @@ CASES = {
     "DELETE HISTORY FROM a BEFORE SYSTEM_TIME '2020-01-01'": "a",
     "LOAD DATA LOCAL INFILE '/tmp/INTO TABLE x' REPLACE INTO TABLE `d`.`a` FIELDS TERMINATED BY ','": "d.a",
     "LOAD XML INFILE 'x' INTO TABLE a": "a",
+    "ANALYZE UPDATE a SET x = REPLACE(x, 'a', 'b')": "a",
+    "/* by */ analyze format=json delete from d.a": "d.a",
+    "SET STATEMENT x = 1 FOR ANALYZE INSERT INTO a SELECT 1": "a",
     "SET STATEMENT max_statement_time = 1 FOR INSERT INTO a VALUES (1)": "a",
 }
 
@@ -48,7 +51,18 @@ def test_the_tables_that_change(sql: str) -> None:
     assert " ".join(f"{one.database}.{one.table}" if one.database else one.table for one in found) == CASES[sql]
 
 
-@pytest.mark.parametrize("sql", ["SELECT `d`.`f`(1)", "CALL p()", "INSERT INTO 'a' VALUES (1)", "UPDATE a", "DO 'open"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT `d`.`f`(1)",
+        "CALL p()",
+        "INSERT INTO 'a' VALUES (1)",
+        "UPDATE a",
+        "DO 'open",
+        "ANALYZE TABLE a",
+        "ANALYZE SELECT REPLACE(x, 'a', 'b') FROM a",
+    ],
+)
 def test_other_statements_name_no_table(sql: str) -> None:
     assert changed_tables(sql, Dialect(Flavor.MYSQL, 90700, 0)) is None
 
@@ -57,3 +71,12 @@ def test_quotes_depend_on_the_session() -> None:
     found = changed_tables('INSERT INTO "d"."a b" VALUES ("x")', Dialect(Flavor.MYSQL, 90700, ANSI_QUOTES))
     assert found is not None
     assert found[0] == ("d", "a b")
+
+
+def test_the_tables_of_columns_without_a_table_are_looked_up() -> None:
+    columns = {"c": ("id", "counted"), "orders": ("id", "v")}
+    sql = "UPDATE p.c AS x, shop.orders, other SET counted = v, v.z = 1, unknown = 2"
+    found = changed_tables(
+        sql, Dialect(Flavor.MYSQL, 90700, 0), lambda table, column: column in columns.get(table.table, (column,))
+    )
+    assert found == (("p", "c"), (None, "other"), (None, "v"))

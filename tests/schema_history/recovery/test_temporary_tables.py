@@ -105,6 +105,40 @@ def test_the_end_of_a_session_drops_its_table(stream: Stream) -> None:
     assert not stream.tables.temporary
 
 
+def test_a_temporary_table_that_exists_keeps_its_columns(stream: Stream) -> None:
+    stream.run(CREATE, THREAD)
+    stream.run("CREATE TEMPORARY TABLE IF NOT EXISTS t LIKE w", THREAD)
+    stream.run("CREATE TEMPORARY TABLE IF NOT EXISTS t (z INT)", THREAD)
+    stream.run("ALTER TABLE t DROP COLUMN y", THREAD)
+    stream.run("CREATE TABLE like_t LIKE t", THREAD)
+    found = stream.tables.table("d", "like_t")
+    assert found is not None
+    assert [column.name for column in found.columns] == ["id", "x"]
+
+
+@pytest.mark.parametrize("stop", range(4))
+def test_a_temporary_sequence_leaves_the_captured_one_alone(stop: int) -> None:
+    stream = Stream("mariadb")
+    stream.run("CREATE SEQUENCE s")
+    before = stream.tables.table("d", "s")
+    statements = ("CREATE TEMPORARY SEQUENCE s", "ALTER SEQUENCE s AS TINYINT", "DROP SEQUENCE s")
+    for number, sql in enumerate(statements):
+        if number == stop:
+            stream.restart()
+        stream.run(sql, THREAD)
+        assert stream.tables.table("d", "s") == before
+    stream.restart()
+    assert stream.tables.table("d", "s") == before
+    assert not stream.tables.temporary
+
+
+def test_a_failed_creation_of_a_temporary_table_drops_no_captured_one(stream: Stream) -> None:
+    sql = "CREATE OR REPLACE TEMPORARY TABLE t SELECT 1 AS x"
+    event = QueryEvent(sql, database="d", sql_mode=0, thread_specific=True, thread_id=THREAD, error_code=1062)
+    stream.tables.apply(event)
+    assert stream.columns() == ["id", "a", "b"]
+
+
 @pytest.mark.parametrize("sql", ["DROP TEMPORARY TABLE IF EXISTS t", "DROP TEMPORARY TABLE t"])
 def test_a_history_of_debezium_keeps_the_table(stream: Stream, sql: str) -> None:
     record = (

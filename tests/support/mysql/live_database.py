@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.xa_reader import xa_reader
 from rowtide.connector.records.batch import Batch, Output
@@ -18,6 +19,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot import decide
 from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.source.binlog_stream import BinlogStream
+from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.search.binlog_search import BinlogSearch
 from rowtide.schema_history.catalog.tables import Tables
 from tests.support.connector_properties import CONNECTORS, JSON_CONVERTER, address
@@ -84,11 +86,18 @@ class Step:
     pos: int
 
 
-def streamed(config: Configuration, tables: Tables, start: SourceOffset, end: tuple[str, int]) -> Iterator[Step]:
-    """Read the binlog from an offset to a position."""
+def streamed(
+    config: Configuration,
+    tables: Tables,
+    start: SourceOffset,
+    end: tuple[str, int],
+    current: CurrentStructure | None = None,
+) -> Iterator[Step]:
+    """Read the binlog from an offset to a position; ``current`` looks up what the binlog does not say."""
     settings, mariadb = pipeline_settings(config, "run"), config.flavor.value == "mariadb"
     read_xa = xa_reader(settings, tables, time.time_ns, BinlogSearch(config.database, mariadb=mariadb).packets)
-    pipeline = Pipeline(settings, tables, start, time.time_ns, read_xa=read_xa)
+    captured = CapturedTables(settings, tables, time.time_ns, current)
+    pipeline = Pipeline(settings, tables, start, time.time_ns, captured, read_xa=read_xa)
     stream = BinlogStream(config.database, start, mariadb=mariadb)
     with contextlib.closing(stream.events()) as pieces:
         for packets in pieces:

@@ -45,6 +45,9 @@ class Now:
             raise answer
         return answer
 
+    def is_view(self, name: TableId) -> bool:
+        raise NotImplementedError(name)
+
 
 class Checked:
     """Structures with one table, and a clock that the test sets."""
