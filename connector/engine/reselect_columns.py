@@ -331,7 +331,7 @@ def _text_of(current: RecordColumn, schema: Schema) -> Callable[[Any], str | Non
     fraction = _FRACTION.search(column.column_type)
     if (schema.name or "").startswith(_CONNECT_TIMES) and fraction and int(fraction[1]) > _MILLIS:
         raise _NeverRead(f"time.precision.mode=connect cuts off microseconds of column {column.name} of the key")
-    convert = conversion(schema, "connect", placeholder=None)
+    convert = conversion(schema, "connect")
     # Zero dates and partial ones become the default, or the epoch (zero.date.handling.mode).
     replacements = (current.null, schema.default) if kind in ("date", "datetime", "timestamp") else ()
     unsigned = column.column_type.endswith("unsigned")

@@ -29,19 +29,17 @@ _UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY_0 = dt.date(1970, 1, 1).toordinal()
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 """Debezium escapes commas and backslashes in labels of ENUM."""
-PLACEHOLDER = "__debezium_unavailable_value"
-"""``unavailable.value.placeholder``: what a record has of a column that the binlog leaves out."""
 
 
 def conversion(
-    schema: Schema, encoding: Encoding, *, placeholder: str | None = PLACEHOLDER, documents: bool = True
+    schema: Schema, encoding: Encoding, *, placeholder: bytes | None = None, documents: bool = True
 ) -> Convert | None:
     """Return the function for the values of a schema; ``None`` if they stay as they are. Null is not converted.
 
     Args:
         schema: the schema of a column.
         encoding: how the values are given.
-        placeholder: the value that stands for :data:`~rowtide.UNAVAILABLE`; ``None`` if nothing does.
+        placeholder: the bytes that stand for :data:`~rowtide.UNAVAILABLE`, also as text; ``None`` if nothing does.
         documents: whether JSON is parsed when it is read; otherwise it is text.
     """
     json = encoding == "json"
@@ -65,7 +63,7 @@ def conversion(
 
 
 def row_conversion(
-    schema: Schema, encoding: Encoding, *, placeholder: str | None = PLACEHOLDER, documents: bool = True
+    schema: Schema, encoding: Encoding, *, placeholder: bytes | None = None, documents: bool = True
 ) -> Callable[[Any], tuple[Any, ...]]:
     """Return the function from a struct to the tuple of its columns' values."""
     # Generated code takes half of the time of a loop: this is done for every row.
@@ -98,12 +96,13 @@ def _base64(text: str) -> bytes:
     return a2b_base64(text, strict_mode=True)
 
 
-def _text(placeholder: str | None, kind: Callable[[str], str]) -> Convert | None:
+def _text(placeholder: bytes | None, kind: Callable[[str], str]) -> Convert | None:
     if placeholder is None:
         return None if kind is str else kind
+    unavailable = placeholder.decode("utf-8", "replace")
     if kind is str:
-        return lambda value: UNAVAILABLE if value == placeholder else value
-    return lambda value: UNAVAILABLE if value == placeholder else kind(value)
+        return lambda value: UNAVAILABLE if value == unavailable else value
+    return lambda value: UNAVAILABLE if value == unavailable else kind(value)
 
 
 def _decimal(scale: int, encoding: Encoding) -> Convert:
@@ -122,13 +121,12 @@ def _decimal(scale: int, encoding: Encoding) -> Convert:
     return functions[encoding]
 
 
-def _bytes(placeholder: str | None, *, json: bool) -> Convert | None:
+def _bytes(placeholder: bytes | None, *, json: bool) -> Convert | None:
     if placeholder is None:
         return _base64 if json else None
-    unavailable = placeholder.encode()
 
     def of_bytes(value: bytes) -> Any:
-        return UNAVAILABLE if value == unavailable else value
+        return UNAVAILABLE if value == placeholder else value
 
     return (lambda value: of_bytes(_base64(value))) if json else of_bytes
 

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self, cast, get_args
 
+from rowtide.connector.config.catalogue.values import UNAVAILABLE_PLACEHOLDER, placeholder_bytes
 from rowtide.connector.delivery.claim_check_folder import open_folder
 from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.connector.records.change import Change, Layout, Op, SourcePosition
-from rowtide.connector.records.connect_values import PLACEHOLDER, row_conversion
+from rowtide.connector.records.connect_values import row_conversion
 from rowtide.decoder.errors import ClaimCheckUnavailable, DecodeError, RegistryUnavailable
 from rowtide.decoder.readers import (
     Headers,
@@ -63,19 +65,21 @@ class Decoder:
 
     Args:
         registry: the schema registry of Avro and Protobuf: its URL, or a client with ``get_schema(id)``.
-        placeholder: ``unavailable.value.placeholder`` of the connector.
+        placeholder: ``unavailable.value.placeholder`` of the connector. In records of a snapshot, which reads all
+            values, its text is a value.
         claim_checks: the folder of the values of claim checks: ``rowtide.large.records.claim.check.url`` of the
             connector, or another path or URL of the same folder. Nothing is read outside of it.
 
     Raises:
         DeliveryError: there is no such folder, or fsspec is not installed.
+        ValueError: the placeholder has no hexadecimal digits after ``hex:``.
     """
 
     def __init__(
         self,
         registry: str | SchemaSource | None = None,
         *,
-        placeholder: str = PLACEHOLDER,
+        placeholder: str = UNAVAILABLE_PLACEHOLDER.default,
         claim_checks: str | None = None,
     ) -> None:
         self._claim_checks = None if claim_checks is None else open_folder(claim_checks)
@@ -83,7 +87,7 @@ class Decoder:
         source = self._client if isinstance(registry, str) else registry
         self._json_keys, self._json_values = JsonReader(), JsonReader()
         self._registry = None if source is None else RegistryReader(source)
-        self._placeholder = placeholder
+        self._placeholder = placeholder_bytes(placeholder)
         self._plans: dict[tuple[Any, ...], _Kept] = {}
 
     def close(self) -> None:
@@ -226,6 +230,7 @@ class Decoder:
             before or after or _NOWHERE,
             json=of_json,
             server=source.get("connector"),
+            read=document["op"] == "r",
             envelope=True,
         )
         transaction = document.get("transaction")
@@ -287,6 +292,7 @@ class Decoder:
             document,
             json=of_json,
             server=added.get("__source_connector") or added.get("__connector"),
+            read=op == "r",
         )
         row = plan.row(document)
         before, after = (row, None) if op == "d" else (None, row)
@@ -305,13 +311,14 @@ class Decoder:
         *,
         json: bool,
         server: str | None,
+        read: bool,
         envelope: bool = False,
     ) -> _Plan:
         key_schema = None if key is None else key.schema
         untyped = key is not None and key_schema is None and isinstance(key.value, dict)
         key_names = tuple(key.value) if key is not None and (untyped or schema is None) and key.value else ()
         shape = (id(schema), id(key_schema), key_names) if schema is not None else (tuple(row), key_names)
-        identity = topic, table, server, json, shape
+        identity = topic, table, server, json, read, shape
         known = self._plans.get(identity)
         if known is not None:
             return known.plan
@@ -323,7 +330,7 @@ class Decoder:
             row_schema = _row_schema(schema) if envelope else schema
             if untyped:
                 key_schema = Schema("struct", fields=tuple(one for one in row_schema.fields if one.name in key_names))
-            plan = self._typed(topic, TableId(*table), row_schema, key_schema, server, json=json)
+            plan = self._typed(topic, TableId(*table), row_schema, key_schema, server, json=json, read=read)
         self._plans[identity] = _Kept(plan, (schema, key_schema))
         return plan
 
@@ -333,20 +340,29 @@ class Decoder:
         return _Plan(layout, _values_of(key) if key else None, _values_of(columns))
 
     def _typed(
-        self, topic: str, table: TableId, schema: Schema, key: Schema | None, server: str | None, *, json: bool
+        self,
+        topic: str,
+        table: TableId,
+        schema: Schema,
+        key: Schema | None,
+        server: str | None,
+        *,
+        json: bool,
+        read: bool,
     ) -> _Plan:
         fields = [field for field in schema.fields if not field.name.startswith("__")]
         keys = () if key is None else key.fields
         names = [field.name for field in keys]
         described = _table(table, [(field.name, field.schema) for field in fields], names)
         layout = Layout(described, topic, [field.name for field in fields], names)
-        convert = self._conversion(key, server, json=json) if keys and key is not None else None
-        return _Plan(layout, convert, self._conversion(Schema("struct", fields=tuple(fields)), server, json=json))
-
-    def _conversion(self, schema: Schema, server: str | None, *, json: bool) -> Callable[[Any], tuple[Any, ...]]:
-        # MariaDB's JSON is another name of LONGTEXT.
-        documents = server != "mariadb"
-        return row_conversion(schema, "json" if json else "avro", placeholder=self._placeholder, documents=documents)
+        made = partial(
+            row_conversion,
+            encoding="json" if json else "avro",
+            placeholder=None if read else self._placeholder,  # a snapshot reads all values: the text is one there
+            documents=server != "mariadb",  # where JSON is another name of LONGTEXT
+        )
+        convert = made(key) if keys and key is not None else None
+        return _Plan(layout, convert, made(Schema("struct", fields=tuple(fields))))
 
 
 def _row_schema(envelope: Schema) -> Schema:

@@ -327,3 +327,17 @@ def test_a_claim_check_is_read_from_its_folder_and_verified(tmp_path: Path) -> N
         decoder.decode("shop.shop.a", None, check.record_value())
     with pytest.raises(ClaimCheckUnavailable, match="is damaged"):
         decoder.decode("shop.shop.a", None, check.record_value() + b" ")
+
+
+@pytest.mark.parametrize(
+    ("placeholder", "note"),
+    [("__debezium_unavailable_value", "__debezium_unavailable_value"), ("hex:ff61", "\ufffda"), ("none", "none")],
+)
+def test_the_placeholder_is_a_value_in_records_of_a_snapshot(placeholder: str, note: str) -> None:
+    decoder = Decoder(placeholder=placeholder)
+    for op, found in (("c", rowtide.UNAVAILABLE), ("r", note), ("u", rowtide.UNAVAILABLE)):
+        value = VALUE | {"op": op, "after": AFTER | {"note": note}}
+        change = decoder.decode("s.d.t", None, text(ENVELOPE, value))
+        assert change is not None
+        assert change.after is not None
+        assert change.after["note"] == found

@@ -49,7 +49,7 @@ def python_output(output: ColumnOutput, record: RecordColumn, *, documents: bool
 
 def _converted(output: ColumnOutput, custom: ColumnType, fallback: Fallback, *, documents: bool) -> ColumnOutput:
     """The output of a column converter, whose schema determines the Python value, as for a reader of the records."""
-    python = conversion(custom.schema, "connect", placeholder=None, documents=documents)
+    python = conversion(custom.schema, "connect", documents=documents)
     convert, null = custom.convert, custom.custom_null
     if python is None:
         return replace(output, fallback=fallback, fallback_value=null, key=None)
