@@ -54,13 +54,15 @@ def converter(config: ConverterConfig) -> Converter:
     return BinaryDataConverter(None if config.delegate is None else JsonConverter(json_settings(config.delegate)))
 
 
-def header_converter(config: JsonConverterConfig | HeaderConverterClass) -> HeaderConverter:
+def header_converter(config: JsonConverterConfig | HeaderConverterClass, *, exact_values: bool) -> HeaderConverter:
     """Make the converter of headers."""
     if isinstance(config, JsonConverterConfig):
         return JsonConverter(json_settings(config))
     if config is HeaderConverterClass.STRING:
         return StringConverter()
-    return ByteArrayConverter() if config is HeaderConverterClass.BYTES else SimpleHeaderConverter()
+    if config is HeaderConverterClass.BYTES:
+        return ByteArrayConverter()
+    return SimpleHeaderConverter(replace_null_with_default=not exact_values)
 
 
 def json_settings(config: JsonConverterConfig) -> JsonSettings:

@@ -130,7 +130,7 @@ def _transforms(config: Configuration, form: MessageForm | None) -> Transforms |
         chain,
         converter(chosen.key),
         converter(chosen.value),
-        header_converter(chosen.header),
+        header_converter(chosen.header, exact_values=config.values.exact),
         chosen.tolerant,
         dead_letters(config),
         config.failure.show_values,

@@ -20,7 +20,6 @@ from rowtide.connector.records.settings import LOSSLESS, Transforms
 from rowtide.connector.rows.messages import message_bytes
 from rowtide.envelope.converters.converter import Added, Converter, Transcoding
 from rowtide.envelope.converters.headers import SimpleHeaderConverter
-from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import schema_from_json, value_from_json
 from rowtide.envelope.json.text import schema_text
 from rowtide.envelope.post_processors import first_failures
@@ -56,9 +55,11 @@ class Transcoder:
     Args:
         keys: the converter of keys.
         values: the converter of values.
+        headers: the converter of headers.
     """
 
-    def __init__(self, keys: Converter, values: Converter) -> None:
+    def __init__(self, keys: Converter, values: Converter, headers: SimpleHeaderConverter) -> None:
+        self._headers = headers
         self._converters: Mapping[Side, Converter] = {"key": keys, "value": values}
         self._functions: SchemaCache[_Transcode | None] = SchemaCache()
 
@@ -78,11 +79,18 @@ class Transcoder:
         if values is None:
             return None
         if len(set(map(id, headers))) == 1:  # that of the event
-            headers = (_simple_headers(headers[0], key_schema),) * len(headers)
+            headers = (self._written(headers[0], key_schema),) * len(headers)
         else:
-            headers = tuple(_simple_headers(one, key_schema) for one in headers)
+            headers = tuple(self._written(one, key_schema) for one in headers)
         messages = list(zip(keys, values, headers, strict=True))
         return batch._replace(messages=messages, size=message_bytes(messages), schemas=None)
+
+    def _written(self, headers: Headers, key_schema: Schema | None) -> Headers:
+        """Headers as they are sent: only the other key of a changed key is not text yet."""
+        if not any(name in (NEW_KEY, OLD_KEY) for name, _ in headers):
+            return headers
+        found = (_header(name, text, key_schema) for name, text in headers)
+        return [(name, self._headers.header(schema, value)) for name, schema, value in found]
 
     def _side(
         self, topic: str, side: Side, schema: Schema | None, given: Sequence[bytes | None]
@@ -116,18 +124,6 @@ def _transcode(transcoding: Transcoding) -> _Transcode:
     return lambda given: transcode(given, opening)
 
 
-def _simple_headers(headers: Headers, key_schema: Schema | None) -> Headers:
-    """Headers as ``SimpleHeaderConverter`` writes them: only the other key of a changed key is not text yet."""
-    if not any(name in (NEW_KEY, OLD_KEY) for name, _ in headers):
-        return headers
-    found = []
-    for name, text in headers:
-        _, schema, value = _header(name, text, key_schema)
-        written = None if schema is None else header_text(schema, value)
-        found.append((name, None if written is None else written.encode()))
-    return found
-
-
 def _failed(topic: str, side: Side, error: ValueError) -> ConversionFailed:
     stage: Stage = "KEY_CONVERTER" if side == "key" else "VALUE_CONVERTER"
     text = f"{side}.converter: the {side} of a record of topic {topic} cannot be written: {error}"
@@ -146,10 +142,11 @@ class Transformer:
         self._tolerant = transforms.tolerant
         self._dead_letters = transforms.dead_letters
         self._show_values = transforms.show_values
-        plain = not (transforms.processors or transforms.chain.steps) and isinstance(
-            transforms.headers, SimpleHeaderConverter
-        )
-        self._transcoder = Transcoder(transforms.keys, transforms.values) if native is not None and plain else None
+        self._transcoder = None
+        if native is not None and not (transforms.processors or transforms.chain.steps):
+            headers = transforms.headers
+            if isinstance(headers, SimpleHeaderConverter):
+                self._transcoder = Transcoder(transforms.keys, transforms.values, headers)
 
     def outputs(self, outputs: Iterable[Output]) -> Iterator[Output]:
         """Yield the transformed output for each output, in order.

@@ -19,26 +19,34 @@ _CONNECT_DATE = "org.apache.kafka.connect.data.Date"
 _CONNECT_TIMES = ("org.apache.kafka.connect.data.Time", "org.apache.kafka.connect.data.Timestamp")
 
 
-def header_text(schema: Schema, value: Any) -> str | None:
-    """Return the text of a header, ``None`` for a null header. As in Java, lone surrogates become question marks."""
+def header_text(schema: Schema, value: Any, *, replace_null_with_default: bool = True) -> str | None:
+    """Return the text of a header, ``None`` for a null header. As in Java, lone surrogates become question marks.
+
+    Args:
+        schema: the schema of the value.
+        value: the value.
+        replace_null_with_default: write a null in a struct as the default of its field, if there is one, as in Connect.
+    """
     if value is None:
         return None
-    text = _text(schema, value, embedded=False)
+    text = _text(schema, value, replaces=replace_null_with_default, embedded=False)
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _text(schema: Schema, value: Any, *, embedded: bool) -> str:
+def _text(schema: Schema, value: Any, *, replaces: bool, embedded: bool = True) -> str:
     if value is None:
         return "null"
     match schema.type:
         case "struct":
-            return _struct_text(schema, value)
+            return _struct_text(schema, value, replaces=replaces)
         case "array" if schema.items:
             items = schema.items
-            return "[" + ",".join(_text(items, item, embedded=True) for item in value) + "]"
+            return "[" + ",".join(_text(items, item, replaces=replaces) for item in value) + "]"
         case "map" if schema.keys and schema.items:
             keys, items = schema.keys, schema.items
-            pairs = (f"{_text(keys, k, embedded=True)}:{_text(items, v, embedded=True)}" for k, v in value.items())
+            pairs = (
+                f"{_text(keys, k, replaces=replaces)}:{_text(items, v, replaces=replaces)}" for k, v in value.items()
+            )
             return "{" + ",".join(pairs) + "}"
         case "string":
             return _quoted(value) if embedded else str(value)
@@ -57,13 +65,13 @@ def _text(schema: Schema, value: Any, *, embedded: bool) -> str:
             return _integer_text(schema, value)
 
 
-def _struct_text(schema: Schema, value: Any) -> str:
+def _struct_text(schema: Schema, value: Any, *, replaces: bool) -> str:
     members = []
     for field in schema.fields:
         member = value.get(field.name)
-        if member is None:
+        if member is None and (replaces or not field.schema.optional):
             member = field.schema.default
-        members.append(f"{_quoted(field.name)}:{_text(field.schema, member, embedded=True)}")
+        members.append(f"{_quoted(field.name)}:{_text(field.schema, member, replaces=replaces)}")
     return "{" + ",".join(members) + "}"
 
 

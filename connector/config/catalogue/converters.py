@@ -369,5 +369,9 @@ HEADER_DECIMAL = Property(
     "header.converter.decimal.format", choice(DecimalFormat), DecimalFormat.BASE64, "The format of decimals in headers."
 )
 HEADER_NULLS = Property(
-    "header.converter.replace.null.with.default", boolean(), True, "Write defaults in place of nulls in headers."
+    "header.converter.replace.null.with.default",
+    boolean(),
+    True,
+    "Write defaults in place of nulls in headers (JsonConverter).",
+    exact=False,
 )

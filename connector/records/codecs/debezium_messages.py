@@ -16,8 +16,8 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.messages import message_bytes, message_parts, message_values
 from rowtide.connector.rows.row_compiler import Column, TextRows
 from rowtide.connector.rows.row_decoder import text_rows
+from rowtide.envelope.converters.headers import SimpleHeaderConverter
 from rowtide.envelope.converters.json import wrapping
-from rowtide.envelope.json.headers import header_text
 from rowtide.envelope.json.reader import parse_value
 from rowtide.envelope.settings import JsonSettings
 from rowtide.envelope.table import TableSchema
@@ -32,7 +32,8 @@ _MARK = "\0"
 class TableCodec(RowsCodec[tuple[str, str], Message]):
     """Turns row images of one table into Debezium's messages; a row is the JSON of its key and the JSON of itself.
 
-    ``structured_headers``: the other key of a changed key is JSON in the header, for transforms and header converters.
+    ``headers``: writes the other key of a changed key; without it, the header has the key as JSON, for transforms and
+    other converters.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         minimal_images: bool = False,
         current: CurrentRows | None = None,
         json_style: JsonStyle = STREAM,
-        structured_headers: bool = False,
+        headers: SimpleHeaderConverter | None = None,
     ) -> None:
         marked = [_marked(column) for column in columns] if skip_unchanged else columns
         with_defaults = [_with_default(column) for column in marked] if minimal_images else None
@@ -55,7 +56,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         self._marks = marked != columns
         self._tombstones = tombstones
         self._skip_unchanged = skip_unchanged
-        self._structured_headers = structured_headers
+        self._headers = headers
         self._key_open, self._key_close = wrapping(records.key, key_settings)
         self._value_open, self._value_close = wrapping(records.envelope, value_settings)
         self._keyed = records.key is not None
@@ -142,12 +143,11 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         yield new_key, self._values("c", [new], None, row, context)[0], to_old
 
     def _key_header(self, key: str) -> bytes:
-        """A key as JSON for transforms, else as Connect's SimpleHeaderConverter writes it, which is not quite JSON."""
-        if self._structured_headers:
-            return key.replace(_MARK, "").encode()
-        schema = self.records.key
+        text, schema = key.replace(_MARK, ""), self.records.key
+        if self._headers is None:
+            return text.encode()
         assert schema is not None
-        return (header_text(schema, parse_value(schema, key.replace(_MARK, ""))) or "").encode()
+        return self._headers.header(schema, parse_value(schema, text)) or b""
 
     def _keys(self, rows: Sequence[tuple[str, str]]) -> Sequence[bytes | None]:
         if not self._keyed:

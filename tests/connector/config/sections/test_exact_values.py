@@ -83,9 +83,10 @@ def test_the_class_decides_unless_the_property_does(
 
 
 def test_all_properties_with_a_default_for_exact_values_are_here() -> None:
+    header = {"header.converter.replace.null.with.default"}  # see tests/connector/engine/test_nulls_with_defaults.py
     names = ("ignore.default.for.nullables", "optional.for.nullables")
     of_avro = {f"{side}.converter.{name}" for side in ("key", "value") for name in names}  # see test_converters
-    assert {name for name, one in PROPERTIES.items() if one.exact is not None} == EXACT.keys() | of_avro
+    assert {name for name, one in PROPERTIES.items() if one.exact is not None} == EXACT.keys() | of_avro | header
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -21,6 +21,7 @@ from rowtide.envelope.avro.program import avro_program
 from rowtide.envelope.avro.schemas import AvroFormat
 from rowtide.envelope.avro.values import avro_encoder
 from rowtide.envelope.converters.avro import AvroConverter
+from rowtide.envelope.converters.headers import SimpleHeaderConverter
 from rowtide.envelope.converters.json import JsonConverter
 from rowtide.envelope.converters.protobuf import ProtobufConverter
 from rowtide.envelope.json.reader import value_from_json
@@ -345,7 +346,8 @@ def test_a_batch_is_the_same_both_ways(
     values = AvroConverter(registry, form) if isinstance(form, AvroFormat) else ProtobufConverter(registry, form)
     json_keys = JsonConverter(JsonSettings(json_format=LOSSLESS.json_format))
     chosen = Transforms(TransformChain(), json_keys if keys_in_json else values, values)
-    assert transforms.Transcoder(chosen.keys, chosen.values).batch(batch(PLAIN, MOVED, PLAIN)) is not None
+    transcoder = transforms.Transcoder(chosen.keys, chosen.values, SimpleHeaderConverter())
+    assert transcoder.batch(batch(PLAIN, MOVED, PLAIN)) is not None
     compiled = Transformer(chosen).batch(batch(PLAIN, MOVED, PLAIN))
     monkeypatch.setattr(transforms, "native", None)
     pure = Transformer(chosen).batch(batch(PLAIN, MOVED, PLAIN))
