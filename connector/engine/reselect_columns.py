@@ -1,7 +1,9 @@
 """Reads columns of changed rows from the server again, as Debezium's ReselectColumnsPostProcessor does.
 
 The rows of an event are looked up with one query, in a transaction that keeps the table's structure. They are as they
-are now, so a value can be newer than its event.
+are now, so a value can be newer than its event. An older one would be wrong: a server writes a transaction to the
+binlog before other sessions see its rows. MySQL tells by the GTID when they do. Otherwise rows are read with a shared
+lock, which InnoDB grants only after the end of a transaction that has changed the row.
 """
 
 import logging
@@ -39,7 +41,10 @@ log = logging.getLogger(__name__)
 _KEYS = 500
 """How many rows a query looks up at most."""
 _COMMIT_S = 10
-"""How long a commit may last after the transaction is in the binlog, in seconds: as with semi-synchronous replicas."""
+"""How long a commit may last after the transaction is in the binlog, in seconds: as with semi-synchronous replicas.
+Also how long a row may be locked by other transactions."""
+_MARIADB_SKIPS = 100600
+"""The first version of MariaDB that can skip locked rows; MySQL 8.0 can."""
 _STREAMED = ("c", "u")
 _IMPRECISE = frozenset({"float", "double", "json"})
 
@@ -57,6 +62,13 @@ class _Wanted(NamedTuple):
 
     record: ConnectRecord
     fields: Sequence[str]
+
+
+class _Unread(NamedTuple):
+    """What stays as it is: how many rows for each reason, and which columns."""
+
+    rows: Counter[str]
+    columns: set[str]
 
 
 class _NotRead(Exception):
@@ -152,7 +164,7 @@ class ReselectColumns:
 
     def _replace(self, table: TableId, wanted: Sequence[_Wanted]) -> None:
         try:
-            keys, rows, form = self._rows(table, wanted)
+            reasons = self._read(table, wanted)
         except DatabaseUnreachableError as error:
             self.close()
             if not error.retriable:
@@ -161,28 +173,90 @@ class ReselectColumns:
         except (SnapshotError, pymysql.MySQLError) as error:
             self.close()
             raise _NotRead(str(error.args[-1] if error.args else error)) from error
-        fields_of = {field.name: field.schema for field in row_schema(wanted[0].record).fields}
-        convert = {name: _converted(form.columns.get(name), schema) for name, schema in fields_of.items()}
-        failures: Counter[str] = Counter()
-        changed: set[str] = set()
-        for (record, fields), key in zip(wanted, keys, strict=True):
-            row = None if key is None else rows.get(key, _MISSING)
-            if row is None or row is _MISSING:
-                failures["have a key that another row can have, too" if row is None else "do not exist any more"] += 1
-                continue
-            for name in fields:
-                found = convert[name]
-                if found is None:
-                    changed.add(name)
-                elif row[name] is not None or fields_of[name].optional:
-                    record.value["after"][name] = found(row[name])
-        reasons = [f"{count} of {len(wanted)} rows {reason}" for reason, count in failures.items()]
-        reasons += [f"column {name} has another type now, or was dropped" for name in sorted(changed)]
         if reasons:
             raise _NotRead("; ".join(reasons))
 
+    def _read(self, table: TableId, wanted: Sequence[_Wanted]) -> list[str]:
+        """Read rows, and return why some stay as they are."""
+        session = self._connected()
+        unread = _Unread(Counter(), set())
+        gtid = None if session.mariadb else wanted[0].record.value["source"].get("gtid")
+        if gtid is not None:
+            _await_commit(session, gtid)
+            missing = self._rows(session, table, wanted, "", unread)
+        else:
+            missing = self._locked(session, table, wanted, unread)
+        if missing:
+            unread.rows["do not exist any more"] = len(missing)
+        reasons = [f"{count} of {len(wanted)} rows {reason}" for reason, count in unread.rows.items()]
+        return reasons + [f"column {name} has another type now, or was dropped" for name in sorted(unread.columns)]
+
+    def _connected(self) -> Session:
+        if self._session is None:
+            self._session = Session(self._database, mariadb=self._settings.connector == "mariadb")
+            self._session.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # locks rows, and no gaps
+            self._session.execute(f"SET SESSION innodb_lock_wait_timeout = {_COMMIT_S}")
+        return self._session
+
+    def _locked(self, session: Session, table: TableId, wanted: Sequence[_Wanted], unread: _Unread) -> list[_Wanted]:
+        """Read rows with shared locks, and return the records whose rows do not exist.
+
+        A transaction that has locked many rows does not wait for another, so that it takes part in no deadlock: a
+        locked row is skipped, and then waited for alone. If several rows can have a key, none of them is skipped.
+        """
+        lock = "LOCK IN SHARE MODE" if session.mariadb else "FOR SHARE"
+        limit = time.monotonic() + _COMMIT_S
+        rest: Sequence[_Wanted] = wanted
+        skips = not session.mariadb or server_queries.server(session).version_number >= _MARIADB_SKIPS
+        if skips and not self._options.use_event_key:
+            rest = self._rows(session, table, wanted, f"{lock} SKIP LOCKED", unread)
+        missing = []
+        for one in rest:
+            if time.monotonic() > limit:
+                raise _NotRead(f"other transactions have locked rows for {_COMMIT_S} s")
+            missing += self._rows(session, table, [one], lock, unread)
+        return missing
+
     def _rows(
-        self, table: TableId, wanted: Sequence[_Wanted]
+        self,
+        session: Session,
+        table: TableId,
+        wanted: Sequence[_Wanted],
+        lock: str,
+        unread: _Unread,
+    ) -> list[_Wanted]:
+        """Replace the values of records by those of their rows as they are now.
+
+        Args:
+            session: has no open transaction.
+            table: the table.
+            wanted: its records.
+            lock: the clause of the query that locks the rows.
+            unread: gets what stays as it is, except for rows that were not found.
+
+        Returns:
+            The records whose rows were not found.
+        """
+        keys, rows, form = self._found(session, table, wanted, lock)
+        fields_of = {field.name: field.schema for field in row_schema(wanted[0].record).fields}
+        convert = {name: _converted(form.columns.get(name), schema) for name, schema in fields_of.items()}
+        missing = []
+        for one, key in zip(wanted, keys, strict=True):
+            row = None if key is None else rows.get(key, _MISSING)
+            if row is _MISSING:
+                missing.append(one)
+            elif row is None:
+                unread.rows["have a key that another row can have, too"] += 1
+            else:
+                unread.columns.update(name for name in one.fields if convert[name] is None)
+                for name in one.fields:
+                    found = convert[name]
+                    if found is not None and (row[name] is not None or fields_of[name].optional):
+                        one.record.value["after"][name] = found(row[name])
+        return missing
+
+    def _found(
+        self, session: Session, table: TableId, wanted: Sequence[_Wanted], lock: str
     ) -> tuple[Sequence[Key | None], Mapping[Key, Mapping[str, Any] | None], _Form]:
         """Read the rows of records as they are now.
 
@@ -190,10 +264,6 @@ class ReselectColumns:
             The key of each record, ``None`` if it is not exact; the rows by key, ``None`` if several rows have it; and
             the form of the table.
         """
-        session = self._session
-        if session is None:
-            session = self._session = Session(self._database, mariadb=self._settings.connector == "mariadb")
-        self._await_commit(session, wanted[0].record)
         session.execute("START TRANSACTION READ ONLY")
         try:
             # The structure cannot change from here to the end of the transaction.
@@ -209,7 +279,8 @@ class ReselectColumns:
             condition = key_condition([form.columns[name].column for name in names], exact)
             if condition is None:
                 raise _NeverRead("a column of the key has a type whose values cannot be looked up")
-            for rows in session.rows(table, form.table.query(condition), form.table.reader):
+            query = f"{form.table.query(condition)} {lock}"
+            for rows in session.rows(table, query, form.table.reader):
                 batch = form.table.unplaced(rows, time.time_ns)
                 records = [connect_record(batch, message) for message in batch.messages]
                 key_of = _keys(form, names, records[0])
@@ -221,15 +292,6 @@ class ReselectColumns:
         finally:
             if session.client.open:
                 session.execute("ROLLBACK")
-
-    def _await_commit(self, session: Session, record: ConnectRecord) -> None:
-        """Wait until a transaction is visible: a server sends it to replicas before that. MariaDB cannot tell."""
-        gtid = record.value["source"].get("gtid")
-        if gtid is None or session.mariadb:
-            return
-        late = session.query(f"SELECT WAIT_FOR_EXECUTED_GTID_SET({session.literal(gtid)}, {_COMMIT_S})")[0][0]
-        if int(late):
-            raise _NotRead(f"the server has not executed the transaction {gtid} within {_COMMIT_S} s")
 
     def _form(self, session: Session, table: TableId) -> _Form:
         known = self._forms.get(table)
@@ -287,6 +349,13 @@ class ReselectColumns:
 
     def _message(self, table: TableId, reason: _NotRead) -> str:
         return f"post.processors: {self._options.name}: columns of table {table} cannot be read again: {reason}"
+
+
+def _await_commit(session: Session, gtid: str) -> None:
+    """Wait until other sessions see a transaction of MySQL."""
+    late = session.query(f"SELECT WAIT_FOR_EXECUTED_GTID_SET({session.literal(gtid)}, {_COMMIT_S})")[0][0]
+    if int(late):
+        raise _NotRead(f"the server has not executed the transaction {gtid} within {_COMMIT_S} s")
 
 
 def row_schema(record: ConnectRecord) -> Schema:

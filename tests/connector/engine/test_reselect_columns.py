@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rowtide.connector.config import from_properties
+from rowtide.connector.engine import reselect_columns
 from rowtide.connector.engine.decoding.forms import RecordForm
 from rowtide.connector.engine.decoding.processes import decoder_processes
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -229,7 +230,6 @@ def test_rows_are_decoded_in_the_process_of_the_post_processors() -> None:
     assert decoder_processes(2, settings, RecordForm()) is None
 
 
-@pytest.mark.parametrize("database", ["mysql"], indirect=True)
 def test_a_transaction_that_is_in_the_binlog_but_not_visible_is_waited_for(database: Database) -> None:
     server, semi_sync = database.server, SemiSync(database.server)
     database.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, note TEXT)", "INSERT INTO t VALUES (1, 1, 'old')")
@@ -244,3 +244,38 @@ def test_a_transaction_that_is_in_the_binlog_but_not_visible_is_waited_for(datab
     finally:
         client.join()
         semi_sync.set(enabled="OFF")
+
+
+@pytest.mark.parametrize("by_event_key", ["false", "true"])
+def test_without_gtids_a_locked_row_is_waited_for(
+    database: Database, by_event_key: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A transaction keeps its rows locked until others see them; other rows of the event are not."""
+    monkeypatch.setattr(reselect_columns, "_COMMIT_S", 1)
+    options = {"again.type": RESELECT, "again.reselect.use.event.key": by_event_key}
+    config = configured(database, {"post.processors": "again", **options})
+    transforms = pipeline_settings(config, "run").transforms
+    assert transforms is not None
+    (processor,) = transforms.processors
+    database.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)")
+    with database.connect() as writer, writer.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("UPDATE t SET a = a + 1 WHERE id = 1")
+        cursor.execute("INSERT INTO t VALUES (4, 40)")
+        given = [
+            change(ROW, after={"id": number, "a": None}, key=("id",), topic=f"live.{database.name}.t")
+            for number in (2, 1, 4, 9)
+        ]
+        commit = threading.Timer(0.3, writer.commit)
+        commit.start()
+        processor.apply(given)
+        commit.join()
+        assert [one.value["after"]["a"] for one in given] == [20, 11, 40, None]
+        assert "1 of 4 rows do not exist any more" in caplog.text
+        cursor.execute("BEGIN")
+        cursor.execute("DELETE FROM t WHERE id = 1")
+        given = [change(ROW, after={"id": n, "a": None}, key=("id",), topic=f"live.{database.name}.t") for n in (2, 1)]
+        processor.apply(given)
+        assert [one.value["after"]["a"] for one in given] == [20, None]
+        assert "Lock wait timeout exceeded" in caplog.text
+    transforms.close()
