@@ -7,8 +7,9 @@ written by the configured converters. Otherwise this module is not used.
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from typing import Any
 
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import Batch, Headers, Message, Output, joined
@@ -18,7 +19,7 @@ from rowtide.connector.records.native.implementation import native
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import LOSSLESS, Transforms
 from rowtide.connector.rows.messages import message_bytes
-from rowtide.envelope.converters.converter import Added, Converter, Transcoding
+from rowtide.envelope.converters.converter import Added, Converter
 from rowtide.envelope.converters.headers import SimpleHeaderConverter
 from rowtide.envelope.json.reader import schema_from_json, value_from_json
 from rowtide.envelope.json.text import schema_text
@@ -61,7 +62,7 @@ class Transcoder:
     def __init__(self, keys: Converter, values: Converter, headers: SimpleHeaderConverter) -> None:
         self._headers = headers
         self._converters: Mapping[Side, Converter] = {"key": keys, "value": values}
-        self._functions: SchemaCache[_Transcode | None] = SchemaCache()
+        self._functions: SchemaCache[_Written] = SchemaCache()
 
     def batch(self, batch: Batch) -> Batch | None:
         """Return the batch with the messages that the converters make; ``None`` if Python has to make them.
@@ -71,19 +72,17 @@ class Transcoder:
             RegistryError: the schema registry of a converter cannot be reached, or refuses a schema.
         """
         key_schema, value_schema = batch.schemas or (None, None)
-        given_keys, given_values, headers = zip(*batch.messages, strict=True)
-        keys = self._side(batch.topic, "key", key_schema, given_keys)
-        if keys is None:
+        keys, values = self._side(batch.topic, "key", key_schema), self._side(batch.topic, "value", value_schema)
+        if keys is _IN_PYTHON or values is _IN_PYTHON:
             return None
-        values = self._side(batch.topic, "value", value_schema, given_values)
-        if values is None:
+        assert native is not None
+        found = native.transcoded(batch.messages, keys, values)
+        if found is None:
             return None
-        if len(set(map(id, headers))) == 1:  # that of the event
-            headers = (self._written(headers[0], key_schema),) * len(headers)
-        else:
-            headers = tuple(self._written(one, key_schema) for one in headers)
-        messages = list(zip(keys, values, headers, strict=True))
-        return batch._replace(messages=messages, size=message_bytes(messages), schemas=None)
+        messages, size, same_headers = found
+        if not same_headers or self._written(messages[0][2], key_schema) is not messages[0][2]:
+            messages = [(key, value, self._written(headers, key_schema)) for key, value, headers in messages]
+        return batch._replace(messages=messages, size=size, schemas=None)
 
     def _written(self, headers: Headers, key_schema: Schema | None) -> Headers:
         """Headers as they are sent: only the other key of a changed key is not text yet."""
@@ -92,36 +91,29 @@ class Transcoder:
         found = (_header(name, text, key_schema) for name, text in headers)
         return [(name, self._headers.header(schema, value)) for name, schema, value in found]
 
-    def _side(
-        self, topic: str, side: Side, schema: Schema | None, given: Sequence[bytes | None]
-    ) -> Sequence[bytes | None] | None:
+    def _side(self, topic: str, side: Side, schema: Schema | None) -> "_Written | None":
+        """How keys or values are written; ``None`` if there are none."""
         if schema is None:
-            return None if any(given) else given
-        transcode = self._function(topic, side, schema)
-        return None if transcode is None else transcode(given)
+            return None
 
-    def _function(self, topic: str, side: Side, schema: Schema) -> "_Transcode | None":
-        def made(of: Schema) -> "_Transcode | None":
+        def made(of: Schema) -> _Written:
             try:
                 transcoding = self._converters[side].transcoding(topic, side, of)
             except ValueError as error:
                 raise _failed(topic, side, error) from error
-            return None if transcoding is None else _transcode(transcoding)
+            if transcoding is None:
+                return _IN_PYTHON
+            assert native is not None
+            opening, program, closing = transcoding
+            return (None if program is None else native.Transcoder(program)), opening, closing
 
         return self._functions.get(made, schema, topic=f"{side} {topic}")
 
 
-_Transcode = Callable[[Sequence[bytes | None]], Sequence[bytes | None] | None]
-"""From the JSON texts of keys or values to their bytes; ``None`` if Python has to make them."""
-
-
-def _transcode(transcoding: Transcoding) -> _Transcode:
-    opening, program, closing = transcoding
-    if program is None:
-        return lambda given: [None if one is None else opening + one + closing for one in given]
-    assert native is not None
-    transcode = native.Transcoder(program).all
-    return lambda given: transcode(given, opening)
+_Written = tuple[Any, bytes, bytes]
+"""A transcoder, or ``None`` if the text stays, and the bytes before and after it."""
+_IN_PYTHON: _Written = None, b"", b""
+"""Stands for keys or values that Python has to write."""
 
 
 def _failed(topic: str, side: Side, error: ValueError) -> ConversionFailed:

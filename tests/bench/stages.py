@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docker"))
 
 from rowtide.connector.config import from_properties  # noqa: E402 - after the path
+from rowtide.connector.engine import converters  # noqa: E402
 from rowtide.connector.engine.pipeline_settings import pipeline_settings  # noqa: E402
 from rowtide.connector.engine.replay import replay  # noqa: E402
 from rowtide.connector.pipeline.row_writer import RowWriter  # noqa: E402
@@ -36,6 +37,8 @@ from rowtide.connector.protocol.decoder import EventDecoder  # noqa: E402
 from rowtide.connector.protocol.events.classes import Rows  # noqa: E402
 from rowtide.connector.records.batch import Batch  # noqa: E402
 from rowtide.connector.records.codecs.rows import RowsCodec  # noqa: E402
+from rowtide.connector.records.transforms import Transformer  # noqa: E402
+from rowtide.envelope.converters.registry import RegisteredSchema, SchemaKind  # noqa: E402
 from tests.bench.delivery_stages import delivery_seconds, store_and_release  # noqa: E402
 from tests.bench.load import Load  # noqa: E402
 from tests.bench.snapshot_stages import snapshot_stages  # noqa: E402
@@ -51,7 +54,20 @@ FORMS = {
         "value.converter.schemas.enable": enabled,
     }
     for form, enabled in (("with", "true"), ("without", "false"))
+} | {
+    "Avro": {
+        **dict.fromkeys(("key.converter", "value.converter"), "io.confluent.connect.avro.AvroConverter"),
+        **dict.fromkeys(("key.converter.schema.registry.url", "value.converter.schema.registry.url"), "http://none"),
+    }
 }
+
+
+class Registry:
+    """A schema registry in memory."""
+
+    def registered(self, _subject: str, _kind: SchemaKind, text: str) -> RegisteredSchema:
+        """Give every schema the same id."""
+        return RegisteredSchema(1, text)
 
 
 @dataclass
@@ -63,6 +79,7 @@ class Recorded:
     contexts: list[tuple[RowWriter, Any]] = field(default_factory=list)
     rows: list[tuple[RowsCodec[Any, Any], Rows]] = field(default_factory=list)
     batches: list[tuple[Any, ...]] = field(default_factory=list)
+    transformed: list[tuple[Transformer, Batch]] = field(default_factory=list)
 
 
 def settings(form: str, options: Mapping[str, str] = MappingProxyType({})) -> Any:
@@ -82,13 +99,15 @@ def settings(form: str, options: Mapping[str, str] = MappingProxyType({})) -> An
         **FORMS[form],
         **options,
     }
-    return pipeline_settings(from_properties(properties), "")
+    with patch.object(converters, "_registry", lambda _config: Registry()):
+        return pipeline_settings(from_properties(properties), "")
 
 
 def record(folder: Path, chosen: Any) -> Recorded:
     """Replay once with these settings, and record the calls."""
     recorded = Recorded()
     rows, batch, context = RowsCodec.rows, RowsCodec.batch, RowWriter._context
+    transform = Transformer.batch
 
     def recording_rows(self: RowsCodec[Any, Any], event: Rows) -> Any:
         recorded.rows.append((self, event))
@@ -102,7 +121,12 @@ def record(folder: Path, chosen: Any) -> Recorded:
         recorded.contexts.append((self, captured))
         return context(self, captured)
 
+    def recording_transforms(self: Transformer, given: Batch) -> Batch:
+        recorded.transformed.append((self, given))
+        return transform(self, given)
+
     with (
+        patch.object(Transformer, "batch", recording_transforms),
         patch.object(RowsCodec, "rows", recording_rows),
         patch.object(RowsCodec, "batch", recording_batch),
         patch.object(RowWriter, "_context", recording_context),
@@ -147,6 +171,10 @@ def reader_stages(folder: Path, form: str, recorded: Recorded) -> dict[str, Call
         for writer, captured in recorded.contexts:
             writer._context(captured)
 
+    def converted() -> None:
+        for transformer, batch in recorded.transformed:
+            transformer.batch(batch)
+
     def everything() -> None:
         for _output in replay(folder, settings(form), None):
             pass
@@ -157,6 +185,7 @@ def reader_stages(folder: Path, form: str, recorded: Recorded) -> dict[str, Call
         "rows to JSON text": rows,
         "what the messages of an event share": contexts,
         "messages from the text": messages,
+        **({"messages to Avro": converted} if form == "Avro" else {}),
         "all of it, from the file": everything,
     }
 

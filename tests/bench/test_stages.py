@@ -19,6 +19,7 @@ def test_every_stage_is_measured(form: str) -> None:
         "rows to JSON text",
         "what the messages of an event share",
         "messages from the text",
+        *(["messages to Avro"] if form == "Avro" else []),
         "all of it, from the file",
         "event store",
     }

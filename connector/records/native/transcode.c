@@ -24,10 +24,7 @@ typedef struct {
     size_t size, room;
 } Output;
 
-static bool reserve(Output *out, size_t more) {
-    if (more <= out->room - out->size) {
-        return true;
-    }
+static bool grow(Output *out, size_t more) {
     if (more > (size_t)PY_SSIZE_T_MAX / 4 - out->size) {
         return false;
     }
@@ -41,11 +38,19 @@ static bool reserve(Output *out, size_t more) {
     return true;
 }
 
-static bool add(Output *out, const void *data, size_t size) {
+static inline bool reserve(Output *out, size_t more) {
+    return more <= out->room - out->size || grow(out, more);
+}
+
+static inline bool add(Output *out, const void *data, size_t size) {
     if (!reserve(out, size)) {
         return false;
     }
-    memcpy(out->data + out->size, data, size);
+    if (size == 1) { /* as most bytes before a value */
+        out->data[out->size] = *(const byte *)data;
+    } else if (size > 0) {
+        memcpy(out->data + out->size, data, size);
+    }
     out->size += size;
     return true;
 }
@@ -803,55 +808,6 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *named) {
     return (PyObject *)self;
 }
 
-static PyObject *one(Transcoder *self, PyObject *message, const char *opening, size_t opening_size, Output *out) {
-    Text text = {(const byte *)PyBytes_AS_STRING(message), NULL};
-    text.end = text.p + PyBytes_GET_SIZE(message);
-    out->size = 0;
-    if (!add(out, opening, opening_size) || !write_value(&self->root, &text, out) || text.p != text.end) {
-        return NULL;
-    }
-    return PyBytes_FromStringAndSize((const char *)out->data, (Py_ssize_t)out->size);
-}
-
-static PyObject *all(PyObject *object, PyObject *args) {
-    PyObject *messages;
-    const char *opening;
-    Py_ssize_t opening_size;
-    if (!PyArg_ParseTuple(args, "Oy#", &messages, &opening, &opening_size)) {
-        return NULL;
-    }
-    messages = PySequence_Fast(messages, "messages are a list or a tuple");
-    if (messages == NULL) {
-        return NULL;
-    }
-    Py_ssize_t count = PySequence_Fast_GET_SIZE(messages);
-    PyObject *found = PyList_New(count);
-    Output out = {NULL, 0, 0};
-    forget(&((Transcoder *)object)->root); /* texts of the call before may be gone */
-    for (Py_ssize_t i = 0; found != NULL && i < count; i++) {
-        PyObject *message = PySequence_Fast_GET_ITEM(messages, i);
-        PyObject *made = message == Py_None      ? Py_NewRef(Py_None)
-                         : PyBytes_Check(message) ? one((Transcoder *)object, message, opening, (size_t)opening_size, &out)
-                                                  : NULL;
-        if (made == NULL) {
-            Py_CLEAR(found);
-            break;
-        }
-        PyList_SET_ITEM(found, i, made);
-    }
-    PyMem_Free(out.data);
-    Py_DECREF(messages);
-    if (found == NULL && !PyErr_Occurred()) {
-        Py_RETURN_NONE;
-    }
-    return found;
-}
-
-static PyMethodDef TRANSCODER_METHODS[] = {
-    {"all", all, METH_VARARGS, "The bytes of several texts, each behind the same opening; None: Python has to make them."},
-    {NULL, NULL, 0, NULL},
-};
-
 static PyTypeObject TranscoderType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "rowtide.connector.records._native.Transcoder",
@@ -860,7 +816,111 @@ static PyTypeObject TranscoderType = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = new,
     .tp_dealloc = dealloc,
-    .tp_methods = TRANSCODER_METHODS,
+};
+
+/* How the keys or the values of messages are written: None if there are none, else (Transcoder or None, opening, closing). */
+typedef struct {
+    Transcoder *transcoder; /* NULL: the text stays as it is, between opening and closing */
+    PyObject *opening, *closing;
+    bool used;
+} Side;
+
+static bool side_read(Side *side, PyObject *how) {
+    PyObject *transcoder;
+    *side = (Side){NULL, NULL, NULL, how != Py_None};
+    if (how == Py_None) {
+        return true;
+    }
+    if (!PyTuple_Check(how)) {
+        PyErr_SetString(PyExc_TypeError, "a side is None or a tuple");
+        return false;
+    }
+    if (!PyArg_ParseTuple(how, "OSS", &transcoder, &side->opening, &side->closing)) {
+        return false;
+    }
+    if (transcoder != Py_None) {
+        if (!PyObject_TypeCheck(transcoder, &TranscoderType)) {
+            PyErr_SetString(PyExc_TypeError, "a transcoder is a Transcoder or None");
+            return false;
+        }
+        side->transcoder = (Transcoder *)transcoder;
+        forget(&side->transcoder->root); /* texts of the call before may be gone */
+    }
+    return true;
+}
+
+/* One key or value; NULL: Python has to make it, or an exception is set. */
+static PyObject *written(const Side *side, PyObject *given, Output *out) {
+    if (given == Py_None) {
+        return Py_NewRef(Py_None);
+    }
+    if (!side->used || !PyBytes_Check(given)) {
+        return NULL;
+    }
+    Text text = {(const byte *)PyBytes_AS_STRING(given), NULL};
+    text.end = text.p + PyBytes_GET_SIZE(given);
+    out->size = 0;
+    if (!add(out, PyBytes_AS_STRING(side->opening), (size_t)PyBytes_GET_SIZE(side->opening)) ||
+        !(side->transcoder == NULL ? add(out, text.p, (size_t)(text.end - text.p))
+                                   : write_value(&side->transcoder->root, &text, out) && text.p == text.end) ||
+        !add(out, PyBytes_AS_STRING(side->closing), (size_t)PyBytes_GET_SIZE(side->closing))) {
+        return NULL;
+    }
+    return PyBytes_FromStringAndSize((const char *)out->data, (Py_ssize_t)out->size);
+}
+
+static Py_ssize_t size_of(PyObject *bytes) {
+    return bytes == Py_None ? 0 : PyBytes_GET_SIZE(bytes);
+}
+
+static PyObject *transcoded(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *given, *of_keys, *of_values;
+    Side keys, values;
+    if (!PyArg_ParseTuple(args, "OOO", &given, &of_keys, &of_values) || !side_read(&keys, of_keys) ||
+        !side_read(&values, of_values)) {
+        return NULL;
+    }
+    PyObject *messages = PySequence_Fast(given, "messages are a list or a tuple");
+    if (messages == NULL) {
+        return NULL;
+    }
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(messages), size = 0;
+    PyObject *found = PyList_New(count), *headers = NULL;
+    Output out = {NULL, 0, 0};
+    bool same = true;
+    for (Py_ssize_t i = 0; found != NULL && i < count; i++) {
+        PyObject *message = PySequence_Fast_GET_ITEM(messages, i), *made = NULL;
+        if (PyTuple_Check(message) && PyTuple_GET_SIZE(message) == 3) {
+            PyObject *key = written(&keys, PyTuple_GET_ITEM(message, 0), &out);
+            PyObject *value = key == NULL ? NULL : written(&values, PyTuple_GET_ITEM(message, 1), &out);
+            if (value != NULL) {
+                size += size_of(key) + size_of(value);
+                same = same && (i == 0 || PyTuple_GET_ITEM(message, 2) == headers);
+                headers = PyTuple_GET_ITEM(message, 2);
+                made = PyTuple_Pack(3, key, value, headers);
+            }
+            Py_XDECREF(key);
+            Py_XDECREF(value);
+        }
+        if (made == NULL) {
+            Py_CLEAR(found);
+            break;
+        }
+        PyList_SET_ITEM(found, i, made);
+    }
+    PyMem_Free(out.data);
+    Py_DECREF(messages);
+    if (found == NULL) {
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    }
+    return Py_BuildValue("(NnO)", found, size, same ? Py_True : Py_False);
+}
+
+static PyMethodDef FUNCTIONS[] = {
+    {"transcoded", transcoded, METH_VARARGS,
+     "Messages with their keys and values written by (Transcoder or None, opening, closing), or None where there are "
+     "none; their bytes, and whether all have the same headers. None: Python has to make them."},
+    {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef MODULE = {
@@ -868,6 +928,7 @@ static struct PyModuleDef MODULE = {
     .m_name = "_native",
     .m_doc = "Messages in JSON to Avro or Protobuf.",
     .m_size = -1,
+    .m_methods = FUNCTIONS,
 };
 
 PyMODINIT_FUNC PyInit__native(void) {

@@ -40,9 +40,20 @@ pytestmark = pytest.mark.skipif(native is None, reason="without a C compiler the
 KEEPING, REPLACING = AvroFormat(), AvroFormat(replace_null_with_default=True)
 
 
-def transcoded(schema: Schema, text: str, form: AvroFormat = KEEPING) -> bytes | None:
+def together(program: tuple[Any, ...], texts: list[bytes], opening: bytes = b"") -> list[bytes | None] | None:
     assert native is not None
-    found = native.Transcoder(avro_program(schema, form)).all([text.encode("utf-8", "surrogatepass")], b"")
+    values = native.Transcoder(program), opening, b""
+    found = native.transcoded([(None, text, ()) for text in texts], None, values)
+    if found is None:
+        return None
+    messages, size, same_headers = found
+    assert size == sum(len(value or b"") for _, value, _ in messages)
+    assert same_headers
+    return [value for _, value, _ in messages]
+
+
+def transcoded(schema: Schema, text: str, form: AvroFormat = KEEPING) -> bytes | None:
+    found = together(avro_program(schema, form), [text.encode("utf-8", "surrogatepass")])
     return None if found is None else found[0]
 
 
@@ -88,7 +99,7 @@ def protobuf_transcoded(schema: Schema, text: str, form: ProtobufFormat) -> byte
     program = protobuf_program(protobuf_file(schema, form).message, form)
     if program is None:
         return None
-    found = native.Transcoder(program).all([text.encode("utf-8", "surrogatepass")], b"")
+    found = together(program, [text.encode("utf-8", "surrogatepass")])
     return None if found is None else found[0]
 
 
@@ -167,9 +178,9 @@ def check_together(schema: Schema, values: list[Any]) -> None:
     for program in programs:
         if program is None:
             continue
-        alone = [native.Transcoder(program).all([text], b"\7") for text in texts]
+        alone = [together(program, [text], b"\7") for text in texts]
         if None not in alone:
-            assert native.Transcoder(program).all(texts, b"\7") == [one for found in alone for one in found or ()]
+            assert together(program, texts, b"\7") == [one for found in alone for one in found or ()]
 
 
 @pytest.mark.parametrize("name", [name for name in files("avro") if "options" not in name])
@@ -229,9 +240,9 @@ def test_a_large_message_is_not_kept() -> None:
     text = value_text(OUTER, {**row, "s": "x" * 1_000_000}, LOSSLESS.json_format).encode()
     tracemalloc.start()
     try:
-        programs = [native.Transcoder(avro_program(OUTER, KEEPING)) for _ in range(8)]
-        for program in programs:
-            assert program.all([text], b"") != [None]
+        transcoders = [native.Transcoder(avro_program(OUTER, KEEPING)) for _ in range(8)]
+        for one in transcoders:
+            assert native.transcoded([(None, text, ())], None, (one, b"", b"")) is not None
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -304,10 +315,10 @@ def test_damaged_text_is_never_read_beyond_its_end(data: bytes) -> None:
     schema = struct(
         "t", {"s": OPTIONAL_STRING, "b": Schema("bytes", optional=True), "n": Schema("double", optional=True)}
     )
-    program = native.Transcoder(avro_program(schema, KEEPING))
+    how = native.Transcoder(avro_program(schema, KEEPING)), b"", b""
     for prefix in (b"", b'{"s":', b'{"s":"', b'{"s":null,"b":"', b'{"s":null,"b":null,"n":'):
-        found = program.all([prefix + data], b"")
-        assert found is None or len(found) == 1
+        found = native.transcoded([(None, prefix + data, ())], None, how)
+        assert found is None or len(found[0]) == 1
 
 
 @pytest.mark.parametrize(
@@ -326,6 +337,29 @@ def test_a_wrong_program_is_refused(program: Any) -> None:
     assert native is not None
     with pytest.raises((TypeError, ValueError)):
         native.Transcoder(program)
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        (None, None),
+        ((None, b"<", b">"), ([(b"<{}>", None, "h"), (None, None, "h")], 4, True)),
+        (("wrong", b"", b""), TypeError),
+        ((None, b""), TypeError),
+        (b"", TypeError),
+    ],
+)
+def test_text_between_bytes_and_messages_that_are_left_to_python(keys: Any, found: Any) -> None:
+    assert native is not None
+    messages = [(b"{}", None, "h"), (None, None, "h")]
+    if found is TypeError:
+        with pytest.raises(TypeError):
+            native.transcoded(messages, keys, None)
+    else:
+        assert native.transcoded(messages, keys, None) == found
+    assert native.transcoded([(None, None, []), (None, None, [])], None, None) == ([(None, None, [])] * 2, 0, False)
+    for wrong in ([(None, None)], [None], [("text", None, ())]):
+        assert native.transcoded(wrong, (None, b"", b""), None) is None  # type: ignore[arg-type]
 
 
 KEY, ENVELOPE = struct("k", {"id": INT32}), struct("e", {"v": Schema("string", optional=True, default="d")})
