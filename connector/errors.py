@@ -182,3 +182,7 @@ def exhausted(error: BaseException) -> str | None:
         return None
     place = f"{error.filename}: " if error.filename else ""
     return f"{place}{_REMEDIES[error.errno]}"
+
+
+class StructureUncertain(Exception):
+    """The server's current structure of a table may not be that of earlier rows; the message says why."""

@@ -14,6 +14,7 @@ from rowtide.connector.delivery.source_acknowledgements import SourceAcknowledge
 from rowtide.connector.engine.decoding.forms import RecordForm
 from rowtide.connector.engine.decoding.parallel_pipeline import ParallelPipeline
 from rowtide.connector.engine.decoding.processes import decoder_processes
+from rowtide.connector.engine.stream_reader import StreamReader
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.structures.lookup import CurrentStructures
@@ -26,7 +27,7 @@ from rowtide.connector.signals.actions import Signals
 from rowtide.connector.signals.receiver import SignalReceiver
 from rowtide.connector.snapshot.on_demand import RequestedSnapshots
 from rowtide.connector.snapshot.view.stream_order import stream_position
-from rowtide.connector.source.stream_reader import EventStream, StreamFactory, StreamReader
+from rowtide.connector.source.event_stream import EventStream, StreamFactory
 from rowtide.connector.source.temporary_file import temporary_file
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.store.history_store import SchemaHistoryStore

@@ -41,7 +41,7 @@ from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.connector.engine.wiring import Components, build_components, heartbeat_action, topic_guard
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.notifications import Notifications
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import SourceOffset, describe
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.signals.signalling import Signalling, new_signal_id
@@ -51,7 +51,6 @@ from rowtide.connector.source.connection.kill import kill_queries
 from rowtide.connector.source.connection.open_connections import OpenConnections
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.mirror.streams import stream_factory, xa_packets
-from rowtide.connector.source.stream_reader import describe
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.compacting_history import CompactingHistory
 from rowtide.schema_history.compaction.history_reader import StoredHistory

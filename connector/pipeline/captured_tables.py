@@ -5,20 +5,20 @@ until its structure changes, and those that were used last are kept, also when t
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, MutableSet
+from collections.abc import Callable, Iterator, MutableSet
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from rowtide.connector.errors import ProtocolError, RemoteProtocolError, SchemaError
+from rowtide.connector.errors import SchemaError
 from rowtide.connector.pipeline.cascades import Cascades
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.structures.lookup import CurrentStructures, RowsPosition, Structures
+from rowtide.connector.pipeline.structures.lookup import CurrentStructures, Structures
 from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.codecs.builder import Codec, Codecs
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import RowsPosition, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard
 from rowtide.envelope.source import SourceTemplate
@@ -330,27 +330,6 @@ class CapturedTables:
 def _shown(steps: Iterator[None], event: Rows, captured: CapturedTable, observer: RowObserver) -> Iterator[None]:
     yield from steps
     observer.observe(event, captured.structure, captured.table)
-
-
-def table_map_of(event: Rows, table_ids: Mapping[int, TableStructure]) -> TableStructure:
-    """The TABLE_MAP of a row event.
-
-    Args:
-        event: the event.
-        table_ids: the TABLE_MAPs before it in its transaction.
-
-    Raises:
-        ProtocolError: there is none, or it has another number of columns.
-    """
-    structure = table_ids.get(event.table_id)
-    if structure is None:
-        raise ProtocolError(f"rows of table id {event.table_id} without a TABLE_MAP before them")
-    if event.column_count != len(structure.columns):
-        raise RemoteProtocolError(
-            f"rows of table {structure.database}.{structure.table} with {event.column_count} columns, but the "
-            f"TABLE_MAP before them has {len(structure.columns)}"
-        )
-    return structure
 
 
 _Name = tuple[str, str]

@@ -17,26 +17,28 @@ from functools import partial
 from typing import Protocol
 
 from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
-from rowtide.connector.pipeline.captured_tables import CapturedTable, CapturedTables, table_map_of
+from rowtide.connector.pipeline.captured_tables import CapturedTable, CapturedTables
 from rowtide.connector.pipeline.events_needed import EventsNeeded, table_id
 from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
 from rowtide.connector.pipeline.failures import ReturnPoint, leave_out
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.row_writer import RowWriter
-from rowtide.connector.pipeline.statements import Statements, is_begin, is_end, is_xa, query_event, statement_context
+from rowtide.connector.pipeline.statements import Statements, statement_context
 from rowtide.connector.pipeline.transaction_metadata import (
     BOUNDARY_SCHEMAS,
     TransactionMonitor,
     begin_message,
     end_message,
 )
-from rowtide.connector.pipeline.xa_transactions import FL_PREPARED_XA, ReadXa, XaTransactions, first_part
+from rowtide.connector.pipeline.xa_transactions import ReadXa, XaTransactions
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.event_groups import EventGroups, TemporaryFile
 from rowtide.connector.protocol.events.classes import Event, RowsKind
+from rowtide.connector.protocol.events.rows import table_map_of
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES
+from rowtide.connector.protocol.statements import FL_PREPARED_XA, is_begin, is_end, is_xa, query_event, xa_start
 from rowtide.connector.records.batch import Batch, Message, Output, Schemas
 from rowtide.connector.records.dead_letters import Reason
 from rowtide.connector.records.offset import SourceOffset
@@ -453,7 +455,7 @@ class Pipeline:
 
     def _xa(self, event: events.Query) -> Steps | None:
         """Process XA START, XA END, XA COMMIT or XA ROLLBACK. Debezium's rows have neither metadata nor thread."""
-        if xid := first_part(event.statement):
+        if xid := xa_start(event.statement):
             self.progress.began(None)
             self.xa.begin(xid, self._plain_offset())
             return None

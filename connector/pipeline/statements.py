@@ -13,6 +13,7 @@ from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.table_events import BRINGS_ROWS, moved_rows, table_events
 from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
 from rowtide.connector.protocol import events
+from rowtide.connector.protocol.statements import query_event
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.change import Change
 from rowtide.connector.records.codecs.builder import table_schema
@@ -56,47 +57,6 @@ _FILTERED = re.compile(
 _DROPS_DATABASE = re.compile(r"\s*(?:/\*.*?\*/\s*)*DROP\s+(?:DATABASE|SCHEMA)\b", re.IGNORECASE | re.DOTALL)
 _TO_SAVEPOINT = re.compile(rb"\s*ROLLBACK\s+(WORK\s+)?TO\b", re.IGNORECASE)
 """The binlog has it where a non-transactional table was changed; no filter of Debezium matches it."""
-
-
-_NO_EFFECT = 0x02 | 0x08
-"""FL_START_ALTER_E1 and FL_ROLLBACK_ALTER_E1: such an ALTER takes effect at its FL_COMMIT_ALTER_E1."""
-
-
-def is_begin(statement: bytes) -> bool:
-    """Whether a statement, in upper case, begins a transaction."""
-    return statement.startswith(b"BEGIN")
-
-
-def is_xa(statement: bytes) -> bool:
-    """Whether a statement, in upper case, is an XA statement."""
-    return statement.startswith(b"XA ")
-
-
-def is_end(statement: bytes) -> bool:
-    """Whether a statement, in upper case, ends a transaction."""
-    return statement.startswith(b"COMMIT") or statement.rstrip(b" ;") == b"ROLLBACK"
-
-
-def query_event(event: events.Query, position: str) -> QueryEvent:
-    """The statement of a Query event, in the form of the schema history."""
-    status = event.status
-    flags3, _ = status.mariadb_gtid_flags3 or (0, None)
-    return QueryEvent(
-        event.statement,
-        database=event.database,
-        sql_mode=status.sql_mode,
-        charset=status.charset,
-        flags2=status.flags2,
-        explicit_defaults_for_timestamp=status.explicit_defaults_for_timestamp,
-        default_collation_for_utf8mb4=status.default_collation_for_utf8mb4,
-        character_set_collations=status.character_set_collations or (),
-        charset_database=status.charset_database,
-        thread_specific=bool(event.header.flags & 0x4),
-        thread_id=event.thread_id,
-        error_code=event.error_code,
-        position=position,
-        effective=not flags3 & _NO_EFFECT,
-    )
 
 
 @dataclass(frozen=True, slots=True)

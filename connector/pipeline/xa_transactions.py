@@ -8,7 +8,6 @@ tables from being altered, so their current structure is that of its rows.
 """
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -16,20 +15,16 @@ from typing import NamedTuple
 
 from rowtide.connector.errors import ProtocolError
 from rowtide.connector.pipeline.resume_position import Progress
+from rowtide.connector.protocol.statements import xa_end
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.records.settings import MessageForm
 
 log = logging.getLogger(__name__)
 
-FL_PREPARED_XA = 64
-"""Flag of a MariaDB GTID event: the transaction is the first part of an XA transaction."""
-
 ReadXa = Callable[[PreparedXa], Iterator[Batch]]
 """Reads the records of a transaction from the binlog; raises ``ProtocolError`` if they are no longer there."""
 
-_FIRST_PART = re.compile(rb"XA\s+START\s+(\S+)", re.IGNORECASE)
-_SECOND_PART = re.compile(rb"XA\s+(COMMIT|ROLLBACK)\s+(\S+)(\s+ONE\s+PHASE)?", re.IGNORECASE)
 _MAX_HELD_BYTES = 16 << 20
 """The size of all records that are held; those of further transactions are read again."""
 
@@ -181,7 +176,7 @@ class XaTransactions:
         """
         progress = self._progress
         before, skip = replace(plain(), pos=progress.pos, row=0), progress.events_to_skip
-        xid, commit = second_part(statement)
+        xid, commit = xa_end(statement)
         last: Batch | None = None
         for number, batch in enumerate(islice(self._committed(xid, statement), skip, None) if commit else (), skip):
             if last is not None:
@@ -228,21 +223,3 @@ class XaTransactions:
 
 def _unreadable(xa: PreparedXa) -> Iterator[Batch]:
     raise ProtocolError(f"the rows of XA transaction {xa.xid} were prepared before the start position")
-
-
-def first_part(statement: bytes) -> str:
-    """The XA transaction that a statement starts, ``""`` if it starts none."""
-    found = _FIRST_PART.match(statement.strip())
-    return "" if found is None else _identifier(found[1])
-
-
-def second_part(statement: bytes) -> tuple[str, bool]:
-    """The XA transaction that a statement ends, ``""`` if it ends none, and whether it commits it."""
-    found = _SECOND_PART.match(statement.strip())
-    if found is None:
-        return "", False
-    return _identifier(found[2]), found[1].upper() == b"COMMIT"
-
-
-def _identifier(text: bytes) -> str:
-    return text.decode("ascii", "replace").lower().replace("x'", "X'")

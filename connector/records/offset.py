@@ -28,6 +28,21 @@ The stored offset is then that of an initial snapshot, so that Debezium, which c
 
 
 @dataclass(frozen=True, slots=True)
+class RowsPosition:
+    """The position of rows in the binlog.
+
+    Attributes:
+        file: binlog file.
+        pos: start of their event, or of an event before it.
+        timestamp: when their statement began, in seconds since the epoch.
+    """
+
+    file: str
+    pos: int
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedXa:
     """A prepared XA transaction, which a later statement commits or rolls back.
 
@@ -256,3 +271,13 @@ def java_hash_map_order(fields: Mapping[str, Any], capacity: int = 16) -> dict[s
         return (code ^ (code >> 16)) & (capacity - 1)
 
     return {name: fields[name] for name in sorted(fields, key=bucket)}
+
+
+def describe(offset: SourceOffset) -> str:
+    """An offset in words, for messages."""
+    text = f"{offset.file}:{offset.pos}"
+    if offset.gtids is not None:
+        text = f"{text}, GTIDs {offset.gtids or 'none'}"
+    if offset.done_within:
+        text = f"{text} ({offset.done_within} done)"
+    return text

@@ -13,11 +13,10 @@ import time
 import pymysql
 
 from rowtide.connector.config.model.database import DatabaseConfig
-from rowtide.connector.errors import ConnectorError
-from rowtide.connector.pipeline.structures.lookup import RowsPosition, StructureUncertain
+from rowtide.connector.errors import ConnectorError, StructureUncertain
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import HEADER, ROWS_TYPES, EventType
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import RowsPosition, SourceOffset
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_end import bytes_behind
 from rowtide.connector.source.binlog_stream import StreamBroken, stream_beside

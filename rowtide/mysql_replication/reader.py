@@ -15,18 +15,17 @@ from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.wiring import history_store
 from rowtide.connector.errors import EngineTypeError, ProtocolError
-from rowtide.connector.pipeline.captured_tables import table_map_of
 from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.statements import is_begin, is_end, is_xa
-from rowtide.connector.pipeline.structures.lookup import RowsPosition
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events.classes import Event
+from rowtide.connector.protocol.events.rows import table_map_of
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import HEADER_LENGTH, HEARTBEATS
 from rowtide.connector.protocol.replication.commands import NON_BLOCK
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.protocol.statements import is_begin, is_end, is_xa
+from rowtide.connector.records.offset import RowsPosition, SourceOffset
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.connector.source.current_structure import CurrentStructure

@@ -5,12 +5,12 @@ import time
 
 from rowtide.connector.errors import ColumnCountMismatch, SchemaError
 from rowtide.connector.pipeline.captured_tables import MAX_COLUMNS
-from rowtide.connector.pipeline.statements import query_event
-from rowtide.connector.pipeline.structures.lookup import CurrentStructures, RowsPosition, Structures
+from rowtide.connector.pipeline.structures.lookup import CurrentStructures, Structures
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.events.table_structure import TableStructure
+from rowtide.connector.protocol.statements import query_event
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import RowsPosition, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.mysql_replication.rows import EventRows
 from rowtide.schema_history.catalog.tables import Tables

@@ -13,12 +13,11 @@ from pymysqlreplication.json_binary import JsonDiff
 from pymysqlreplication.row_event import DeleteRowsEvent, RowsEvent, TableMapEvent, UpdateRowsEvent, WriteRowsEvent
 
 from rowtide.connector.errors import ProtocolError, UnknownTable
-from rowtide.connector.pipeline.structures.lookup import RowsPosition
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES, EventHeader, EventType
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import RowsPosition, SourceOffset
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.mysql_replication import reader as reader_module
 from rowtide.mysql_replication.events import EventPacket

@@ -17,9 +17,9 @@ from pymysqlreplication.row_event import (
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
-from rowtide.connector.pipeline.structures.lookup import RowsPosition, StructureUncertain
+from rowtide.connector.errors import StructureUncertain
 from rowtide.connector.protocol.binlog_file import binlog_packets
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import RowsPosition, SourceOffset
 from rowtide.mysql_replication import BinLogStreamReader
 from rowtide.mysql_replication.events import Connection, EventFactory, EventPacket
 from rowtide.mysql_replication.structures import TableStructures

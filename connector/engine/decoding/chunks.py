@@ -11,10 +11,10 @@ from typing import NamedTuple
 from rowtide.connector.errors import ProtocolError
 from rowtide.connector.pipeline.captured_tables import CapturedTable
 from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
-from rowtide.connector.pipeline.xa_transactions import FL_PREPARED_XA
 from rowtide.connector.protocol.events.classes import Event, Gtid, MariadbGtidEvent
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import GTID_TYPES, HEADER, HEADER_LENGTH, ROWS_TYPES, EventType
+from rowtide.connector.protocol.statements import FL_PREPARED_XA
 from rowtide.connector.records.offset import SourceOffset
 
 _TABLE_BODY = HEADER_LENGTH + 8

@@ -5,13 +5,12 @@ from typing import NamedTuple
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue.topics import IGNORE_POSITION
 from rowtide.connector.errors import OffsetError
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import SourceOffset, describe
 from rowtide.connector.signals.binlog_position import demanded_by, start_of, without_demand
 from rowtide.connector.source.mirror.streams import check_with_mirror
 from rowtide.connector.source.position.check import check_event, check_position
 from rowtide.connector.source.position.rules import PositionCheck
 from rowtide.connector.source.session import Session
-from rowtide.connector.source.stream_reader import describe
 
 
 class WrongDemand(OffsetError):

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rowtide.connector.config import Configuration, Flavor
-from rowtide.connector.pipeline.structures.lookup import RowsPosition, StructureUncertain
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.errors import StructureUncertain
+from rowtide.connector.records.offset import RowsPosition, SourceOffset
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.server_queries import end_of_binlog, now_micros
 from rowtide.connector.source.session import Session

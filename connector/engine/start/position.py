@@ -22,7 +22,7 @@ from rowtide.connector.engine.start.record_values import bool_findings, changed_
 from rowtide.connector.engine.start.table_lookup import new_table_findings
 from rowtide.connector.engine.wiring import history_source, history_store, offset_store
 from rowtide.connector.errors import OffsetError, SnapshotError
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import SourceOffset, describe
 from rowtide.connector.snapshot import Decision, decide
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.mirror.streams import check_with_mirror
@@ -30,7 +30,6 @@ from rowtide.connector.source.position.check import check_position
 from rowtide.connector.source.position.rules import PositionCheck
 from rowtide.connector.source.server_queries import server_identity
 from rowtide.connector.source.session import Session
-from rowtide.connector.source.stream_reader import describe
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.records.offset import describe
 from rowtide.connector.snapshot.initial import Snapshot
-from rowtide.connector.source.stream_reader import describe
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
 
 log = logging.getLogger(__name__)

@@ -8,16 +8,16 @@ two only differ in the maximum length of values.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
-from rowtide.connector.errors import ColumnCountMismatch, ProtocolError, SchemaError, UnknownTable
+from rowtide.connector.errors import ColumnCountMismatch, ProtocolError, SchemaError, StructureUncertain, UnknownTable
 from rowtide.connector.pipeline.structures.comparison import contradictions, structure_text, table_text
 from rowtide.connector.pipeline.structures.repair import Repair, repair_from_statement, repair_from_table_map
 from rowtide.connector.protocol.events.table_structure import ColumnType, TableStructure
 from rowtide.connector.records.batch import HistoryEntry
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import RowsPosition, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -39,25 +39,6 @@ _WRONG_WAY_OUT = (
     "Restart with snapshot.mode=recovery if no structure has changed since this place, else once with "
     "snapshot.mode=always for a new snapshot. Or set inconsistent.schema.handling.mode=warn to leave such rows out"
 )
-
-
-class StructureUncertain(Exception):
-    """The server's current structure of a table may not be that of earlier rows; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowsPosition:
-    """The position of rows in the binlog.
-
-    Attributes:
-        file: binlog file.
-        pos: start of their event, or of an event before it.
-        timestamp: when their statement began, in seconds since the epoch.
-    """
-
-    file: str
-    pos: int
-    timestamp: int
 
 
 class CurrentStructures(Protocol):

@@ -3,12 +3,13 @@
 Decoding the images takes a TABLE_MAP: see ``rowtide.connector.rows``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from struct import Struct
 
-from rowtide.connector.errors import RemoteProtocolError, TruncatedEvent
+from rowtide.connector.errors import ProtocolError, RemoteProtocolError, TruncatedEvent
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.protocol.events.compression import decompress
+from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import EventHeader
 
 _V1 = Struct("<IHH")
@@ -65,3 +66,24 @@ def _packed_count(data: bytes, pos: int, first: int) -> tuple[int, int]:
     if first != 252:
         raise RemoteProtocolError(f"rows event whose number of columns starts with byte 0x{first:02x}")
     return int.from_bytes(data[pos : pos + 2], "little"), pos + 2
+
+
+def table_map_of(event: Rows, table_ids: Mapping[int, TableStructure]) -> TableStructure:
+    """Return the TABLE_MAP of a row event.
+
+    Args:
+        event: the event.
+        table_ids: the TABLE_MAPs before it in its transaction.
+
+    Raises:
+        ProtocolError: there is none, or it has another number of columns.
+    """
+    structure = table_ids.get(event.table_id)
+    if structure is None:
+        raise ProtocolError(f"rows of table id {event.table_id} without a TABLE_MAP before them")
+    if event.column_count != len(structure.columns):
+        raise RemoteProtocolError(
+            f"rows of table {structure.database}.{structure.table} with {event.column_count} columns, but the "
+            f"TABLE_MAP before them has {len(structure.columns)}"
+        )
+    return structure

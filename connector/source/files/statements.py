@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowtide.connector.pipeline.statements import is_begin, is_end, is_xa, query_event
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.decoder import EventDecoder
+from rowtide.connector.protocol.statements import is_begin, is_end, is_xa, query_event
 from rowtide.connector.source.files.folder import binlog_files
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtidPosition

@@ -1,19 +1,18 @@
 """The stream of a connector: from the server, and from a mirror what the server has purged."""
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.errors import PositionPurged
-from rowtide.connector.pipeline.xa_reader import XaPackets
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
+from rowtide.connector.source.event_stream import EventStream, StreamFactory
 from rowtide.connector.source.position.rules import PositionCheck
 from rowtide.connector.source.search.binlog_search import BinlogSearch
-from rowtide.connector.source.stream_reader import EventStream, StreamFactory
 
 log = logging.getLogger(__name__)
 
@@ -81,8 +80,8 @@ def _mirror_stream(directory: str, start: SourceOffset, connector: str, *, follo
     return MirrorStream(Path(directory), start, connector, follow=follow)
 
 
-def xa_packets(config: Configuration) -> XaPackets:
-    """Reads prepared XA transactions from the server, or from the mirror of the configuration."""
+def xa_packets(config: Configuration) -> Callable[[PreparedXa], Iterable[bytes]]:
+    """Return what reads prepared XA transactions from the server, or from the mirror of the configuration."""
     mirror, connector = config.streaming.mirror, config.flavor.value
     archive: StreamFactory | None = None
     if mirror is not None:

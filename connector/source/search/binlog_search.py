@@ -9,16 +9,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import ConnectorError, PositionPurged, ProtocolError, SnapshotError
-from rowtide.connector.pipeline.statements import is_xa
-from rowtide.connector.pipeline.xa_transactions import FL_PREPARED_XA, first_part, second_part
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import ARTIFICIAL, GTID_TYPES, HEADER, ROWS_TYPES, EventType
+from rowtide.connector.protocol.statements import FL_PREPARED_XA, is_xa, xa_end, xa_start
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.source.binlog_stream import StreamBroken, stream_beside
+from rowtide.connector.source.event_stream import EventStream, StreamFactory
 from rowtide.connector.source.files.statements import BinlogStatement, StatementReader
 from rowtide.connector.source.search.positions import BinlogFiles
-from rowtide.connector.source.stream_reader import EventStream, StreamFactory
 from rowtide.schema_history.position.binlog_position import file_number
 
 log = logging.getLogger(__name__)
@@ -234,7 +233,7 @@ def _xa_parts(
                 event = _compressed_prepare(decoder, event)
             if isinstance(event, events.XaPrepare) and not event.one_phase:
                 yield event.xid, PreparedXa(event.xid, decoder.file, group)
-            elif isinstance(event, events.Query) and (xid := second_part(event.statement)[0]):
+            elif isinstance(event, events.Query) and (xid := xa_end(event.statement)[0]):
                 yield xid, None
 
 
@@ -260,9 +259,9 @@ def _from_xa(packets: Iterable[bytes], xid: str) -> Iterator[bytes]:
         elif kind == EventType.QUERY or (kind == EventType.TRANSACTION_PAYLOAD and group is not None):
             event = decoder.decode(packet)
             if isinstance(event, events.Query):
-                if second_part(event.statement)[0] == xid:
+                if xa_end(event.statement)[0] == xid:
                     return
-                found = first_part(event.statement)
+                found = xa_start(event.statement)
             else:
                 assert isinstance(event, events.TransactionPayload)
                 prepared = _compressed_prepare(decoder, event)

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from rowtide.connector.errors import ConnectorError
-from rowtide.connector.pipeline.statements import is_begin, is_end
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import GTID_TYPES, HEADER, EventType, end_of_event
+from rowtide.connector.protocol.statements import is_begin, is_end
 from rowtide.connector.source.files.heads import FileHead, read_head
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtid, MariadbGtidPosition
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterator
 
-from rowtide.connector.pipeline.captured_tables import table_map_of
-from rowtide.connector.pipeline.statements import is_end
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.event_groups import EventGroups
+from rowtide.connector.protocol.events.rows import table_map_of
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import GTID_TYPES, HEADER, EventType, end_of_event
+from rowtide.connector.protocol.statements import is_end
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.layouts import ColumnDecoding, column_layout
 from rowtide.connector.rows.partial_update import expand_images

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from rowtide.connector.source.stream_reader import describe
+from rowtide.connector.records.offset import describe
 from rowtide.connector.worker.status import Status
 
 INTERVAL_S = 60.0

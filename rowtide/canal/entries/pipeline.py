@@ -28,21 +28,22 @@ from rowtide.canal.entries.entry import (
 from rowtide.canal.entries.filters import ColumnFilter
 from rowtide.canal.entries.rows import EntryRows
 from rowtide.connector.errors import ProtocolError, SchemaError, UnparsedDdl
-from rowtide.connector.pipeline.captured_tables import MAX_COLUMNS, table_map_of
+from rowtide.connector.pipeline.captured_tables import MAX_COLUMNS
 from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
 from rowtide.connector.pipeline.pipeline import Clock
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.statements import is_begin, is_end, query_event
-from rowtide.connector.pipeline.structures.lookup import CurrentStructures, RowsPosition, Structures
+from rowtide.connector.pipeline.structures.lookup import CurrentStructures, Structures
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.event_groups import EventGroups, TemporaryFile
 from rowtide.connector.protocol.events.classes import Event
+from rowtide.connector.protocol.events.rows import table_map_of
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import EventType as BinlogEventType
+from rowtide.connector.protocol.statements import is_begin, is_end, query_event
 from rowtide.connector.records.batch import HistoryEntry
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import RowsPosition, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.ddl.parser import parse

@@ -28,14 +28,14 @@ from rowtide.canal.instance.snapshot import EntrySnapshot
 from rowtide.canal.instance.source import Source, find_start, located
 from rowtide.canal.instance.storage import Storage
 from rowtide.connector.delivery.event_store import StoreClosed
+from rowtide.connector.engine.stream_reader import ReaderStatus, StreamReader
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import HistoryEntry
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import SourceOffset, describe
 from rowtide.connector.source.binlog_stream import BinlogStream
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.connection.tls import TlsError
 from rowtide.connector.source.current_structure import CurrentStructure
-from rowtide.connector.source.stream_reader import ReaderStatus, StreamReader, describe
 from rowtide.connector.source.temporary_file import temporary_file
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError

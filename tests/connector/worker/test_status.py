@@ -10,11 +10,11 @@ import pytest
 from rowtide.connector.config import from_properties
 from rowtide.connector.delivery.counters import DeliveryCounters, Totals
 from rowtide.connector.delivery.event_store import StoreUse
+from rowtide.connector.engine.stream_reader import ReaderStatus
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.status import SnapshotStatus, TableRows
 from rowtide.connector.source.binlog_end import bytes_behind
-from rowtide.connector.source.stream_reader import ReaderStatus
 from rowtide.connector.worker.status import STATES, Status, health, status_of, tables_of
 from rowtide.connector.worker.web import jmx_metrics, metrics
 from rowtide.schema_history.model import TableId

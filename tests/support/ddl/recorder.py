@@ -14,9 +14,9 @@ import pymysql
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.pipeline.pipeline import Pipeline
-from rowtide.connector.pipeline.statements import is_begin, is_end, is_xa, query_event
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import Event, Query, Rotate
+from rowtide.connector.protocol.statements import is_begin, is_end, is_xa, query_event
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream

@@ -9,10 +9,10 @@ import pytest
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
-from rowtide.connector.errors import ColumnCountMismatch, ConnectorError, SchemaError, UnknownTable
-from rowtide.connector.pipeline.structures.lookup import RowsPosition, Structures, StructureUncertain
+from rowtide.connector.errors import ColumnCountMismatch, ConnectorError, SchemaError, StructureUncertain, UnknownTable
+from rowtide.connector.pipeline.structures.lookup import Structures
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import RowsPosition, SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.recovery.recover import recover

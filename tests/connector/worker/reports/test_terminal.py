@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from rowtide.connector.delivery.counters import DeliveryCounters
+from rowtide.connector.engine.stream_reader import ReaderStatus
 from rowtide.connector.snapshot.status import TableRows
-from rowtide.connector.source.stream_reader import ReaderStatus
 from rowtide.connector.worker.reports.terminal import Terminal, progress, view
 from rowtide.connector.worker.status import Status
 from tests.support.processes.made_statuses import status

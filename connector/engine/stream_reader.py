@@ -1,4 +1,4 @@
-"""Edge: reads a binlog stream through a pipeline, in a thread, and resumes after lost connections.
+"""Reads a binlog stream through a pipeline, in a thread, and resumes after lost connections.
 
 Subclasses decide what to do with the events: :class:`~rowtide.connector.engine.reader.Reader` writes records.
 """
@@ -7,7 +7,7 @@ import contextlib
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -15,35 +15,13 @@ from rowtide.connector.config.model import FailureConfig
 from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.protocol.header import HEARTBEATS
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.offset import SourceOffset, describe
 from rowtide.connector.source.binlog_stream import StreamBroken
+from rowtide.connector.source.event_stream import EventStream, StreamFactory
 
 log = logging.getLogger(__name__)
 
 _FIRST_WAIT_S = 0.5
-
-
-class EventStream(Protocol):
-    """A stream of events, such as :class:`~rowtide.connector.source.binlog_stream.BinlogStream`."""
-
-    def events(self) -> Generator[list[bytes], None, None]:
-        """Yield lists of events. If it ends, another stream continues at the position after it."""
-        ...
-
-    def yield_often(self, *, often: bool) -> None:
-        """Yield an empty list more often while nothing is new."""
-
-    def requested_acknowledgement(self) -> Callable[[], None] | None:
-        """What acknowledges the events so far to the server, if it waits for that; it is returned once."""
-        ...
-
-    def taken_bytes(self) -> int:
-        """Bytes received since the last call."""
-        ...
-
-
-StreamFactory = Callable[[SourceOffset], EventStream]
-"""Opens a stream at an offset."""
 
 
 class EventPipeline(Protocol):
@@ -206,13 +184,3 @@ class StreamReader(ABC, Generic[P]):
         if progress.timestamp:
             status.event_ts_ms = progress.timestamp * 1000
         self._ticked(pipeline)
-
-
-def describe(offset: SourceOffset) -> str:
-    """An offset in words, for messages."""
-    text = f"{offset.file}:{offset.pos}"
-    if offset.gtids is not None:
-        text = f"{text}, GTIDs {offset.gtids or 'none'}"
-    if offset.done_within:
-        text = f"{text} ({offset.done_within} done)"
-    return text

@@ -5,10 +5,10 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from rowtide.connector.config import from_properties
+from rowtide.connector.engine.stream_reader import StreamReader
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.protocol.header import EventType
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.stream_reader import StreamReader
 from tests.support.configurations import PROPERTIES
 from tests.support.mysql.dumped_files import heartbeat
 from tests.support.mysql.packets import event
