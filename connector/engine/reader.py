@@ -4,36 +4,23 @@ It resumes after lost connections, writes history entries before the rows that n
 the stored offset while only tables change that are not captured.
 """
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, MutableSet, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from rowtide.connector.config import Configuration
-from rowtide.connector.delivery.event_store import EventStore, StoreClosed
+from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.delivery.source_acknowledgements import SourceAcknowledgements
-from rowtide.connector.engine.decoding.forms import RecordForm
-from rowtide.connector.engine.decoding.parallel_pipeline import ParallelPipeline
-from rowtide.connector.engine.decoding.processes import decoder_processes
-from rowtide.connector.engine.stream_reader import StreamReader
-from rowtide.connector.pipeline.captured_tables import CapturedTables
+from rowtide.connector.engine.stream_attempts import ReaderStatus, StreamAttempts
+from rowtide.connector.engine.stream_output import StreamOutput
+from rowtide.connector.engine.stream_pipelines import StreamPipelines
 from rowtide.connector.pipeline.pipeline import Pipeline
-from rowtide.connector.pipeline.structures.lookup import CurrentStructures
-from rowtide.connector.pipeline.xa_reader import XaPackets, xa_reader
-from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.transforms import Transformer
-from rowtide.connector.signals.actions import Signals
-from rowtide.connector.signals.receiver import SignalReceiver
 from rowtide.connector.snapshot.on_demand import RequestedSnapshots
 from rowtide.connector.snapshot.view.stream_order import stream_position
 from rowtide.connector.source.event_stream import EventStream, StreamFactory
-from rowtide.connector.source.temporary_file import temporary_file
-from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.store.history_store import SchemaHistoryStore
 
-_PUT_BYTES = 4 << 20
-"""Batches are put into the store whenever they have about this size, so that its limit holds."""
 _DELIVERY_TICK_S = 0.1
 _BACKLOG_BYTES = 128 << 10
 """If less was received at a time, the reader has caught up with the server, and no event may wait for the next."""
@@ -57,87 +44,75 @@ class BoundaryWork(Protocol):
         ...
 
 
-StreamPipeline = ParallelPipeline[Sequence[Output]]
-"""The pipeline of a stream, whose rows are decoded in other processes if there are any."""
-
-
-class Reader(StreamReader[StreamPipeline]):
+class Reader:
     """Reads the binlog until it is stopped, or until an error that a new connection cannot repair.
 
     Args:
-        config: the settings of retries.
-        settings: of the pipeline.
-        tables: structures at the start position.
-        start: the start position.
-        store: receives the batches.
-        history: receives the history entries.
-        streams: opens a stream at an offset.
+        attempts: the positions of its connections.
+        streams: opens a stream at a position.
+        pipelines: makes the pipeline of each connection.
+        output: receives the outputs.
         heartbeats: makes heartbeat records.
-        clock: ns since the epoch.
-        current: the server, to look up structures.
-        xa_packets: reads prepared XA transactions alongside the stream.
-        signals: the actions of signals.
         work: what to do between two transactions.
         snapshots: those that signals start.
-        hidden: tables that are not captured yet, as (database, table); the caller removes them, too.
         acknowledgements: of transactions to the server, if it gets them when their records are delivered.
 
     Attributes:
-        status: the state of the reader.
         servers: how often it has begun to read from another server than before; 1 for the first one.
     """
 
     def __init__(
         self,
-        config: Configuration,
-        settings: PipelineSettings,
-        tables: Tables,
-        start: SourceOffset,
-        store: EventStore,
-        history: SchemaHistoryStore,
+        attempts: StreamAttempts,
         streams: StreamFactory,
+        pipelines: StreamPipelines,
+        output: StreamOutput,
         heartbeats: HeartbeatSource = lambda _offset: None,
-        clock: Callable[[], int] = time.time_ns,
-        current: CurrentStructures | None = None,
-        xa_packets: XaPackets | None = None,
-        signals: Signals | None = None,
+        *,
         work: Sequence[BoundaryWork] = (),
         snapshots: RequestedSnapshots | None = None,
-        hidden: MutableSet[tuple[str, str]] | None = None,
         acknowledgements: SourceAcknowledgements | None = None,
     ) -> None:
-        super().__init__(config.failure, start, streams)
-        self._by_file = config.capture.gtid_ignore_on_recovery
-        self._settings = settings
-        self._tables = tables
-        self._store = store
-        self._history = history
+        self._attempts = attempts
+        self._streams = streams
+        self._pipelines = pipelines
+        self._output = output
         self._heartbeats = heartbeats
-        self._clock = clock
-        self._captured = CapturedTables(settings, tables, clock, current, hidden)
-        self._read_xa = None if xa_packets is None else xa_reader(settings, tables, clock, xa_packets, temporary_file)
-        self._signals = None if signals is None else SignalReceiver(settings, signals, tables, self._captured)
-        self._hidden = hidden
-        self._snapshots = snapshots
         self._work = work if snapshots is None else (*work, snapshots)
-        self._transformer = Transformer(settings.transforms) if settings.transforms else None
+        self._snapshots = snapshots
         self._acknowledgements = acknowledgements
-        self._processes = decoder_processes(config.streaming.decoder_processes or 0, settings, RecordForm(), clock)
-        self._parallel: StreamPipeline | None = None
-        self._put_at = time.monotonic()
-        self._put_offset = start
+        self._often = False  # whether the stream yields often
         self.servers = 0
         self._server: str | None = None
         self._position: SourceOffset | None = None
         self._position_wanted = False
 
+    @property
+    def status(self) -> ReaderStatus:
+        """The state of the reader."""
+        return self._attempts.status
+
+    def stop(self) -> None:
+        """Stop within a tick of the stream; may be called from any thread."""
+        self._attempts.stop()
+
     def run(self) -> None:
-        """Read until :meth:`stop` is called; raises as :meth:`StreamReader.run` does."""
+        """Read until :meth:`stop` is called, or delivery has ended, which then reports why.
+
+        Raises:
+            ConnectorError: an event cannot be handled, the server refuses the stream, or retries are exhausted.
+        """
+        attempts = self._attempts
         try:
-            super().run()
+            for start in attempts:
+                pipeline = self._pipelines.make(start)
+                with attempts.reading(pipeline):
+                    self._wait_for_delivery()
+                    self._read(self._streams(start), pipeline)
+        except StoreClosed:
+            pass
         finally:
-            if self._processes is not None:
-                self._processes.close()
+            self._pipelines.close()
 
     def position(self) -> SourceOffset | None:
         """A position between two transactions of the open stream, with the ``server_id`` as its server.
@@ -150,62 +125,51 @@ class Reader(StreamReader[StreamPipeline]):
         self._position_wanted = True
         return self._position
 
-    def _pipeline(self, start: SourceOffset) -> StreamPipeline:
-        pipeline = Pipeline(
-            self._settings,
-            self._tables,
-            start,
-            self._clock,
-            self._captured,
-            self._read_xa,
-            self._signals,
-            temporary_file,
-        )
-        if self._by_file:
-            pipeline.progress.begin_at_file()
-        if self._snapshots is not None:
-            self._snapshots.attach(pipeline, self._captured)
-        if self._parallel is not None:
-            self._parallel.abandon()
-        self._parallel = ParallelPipeline(
-            pipeline, self._captured, self._settings, self._processes, RecordForm(), self._may_read_ahead
-        )
-        return self._parallel
+    def _read(self, stream: EventStream, pipeline: Pipeline) -> None:
+        self._often = False
+        with contextlib.closing(stream.events()) as pieces:
+            for packets in pieces:
+                self._attempts.received(packets)
+                for _ in self._written(packets, pipeline):
+                    self._tick(pipeline, stream)
+                    if self._attempts.stopped:
+                        self._store(pipeline.offset())  # so that the next start reads nothing twice
+                        return
+                self._note_read(stream, pipeline)
 
-    def _written(self, packets: list[bytes], pipeline: StreamPipeline) -> Iterator[None]:
+    def _written(self, packets: list[bytes], pipeline: Pipeline) -> Iterator[None]:
         """Write the outputs of events; yields whenever everything up to the pipeline's offset is written."""
-        outputs: list[Output] = []
-        size = 0
+        output, progress, parallel = self._output, pipeline.progress, self._pipelines.parallel
+        receive_next = pipeline.receive_next if parallel is None else parallel.receive_next
         try:
             at = 0
             while at < len(packets):
                 before = at
-                steps, at = pipeline.receive_next(packets, at)
+                steps, at = receive_next(packets, at)
                 for made in steps:
-                    outputs += made
-                    size += sum(output.size for output in made if isinstance(output, Batch))
-                    if size >= _PUT_BYTES:
-                        full, outputs, size = outputs, [], 0
-                        self._write(full)  # what cannot be written must not be written a second time below
+                    if made and output.add(made):
+                        output.flush()
                         yield
                 self.status.events += at - before
-                if not pipeline.progress.in_transaction and self._has_work():
-                    for made in pipeline.flush():
-                        outputs += made
-                    full, outputs, size = outputs, [], 0
-                    self._write(full)
+                if not progress.in_transaction and self._has_work():
+                    self._decode()
+                    output.flush()
                     self._between_transactions(pipeline)
                     yield
             if sum(map(len, packets)) < _BACKLOG_BYTES:
-                for made in pipeline.flush():
-                    outputs += made
-            if not packets and not pipeline.progress.in_transaction:
-                full, outputs = outputs, []
-                self._write(full)
+                self._decode()
+            if not packets and not progress.in_transaction:
+                output.flush()
                 self._between_transactions(pipeline)
         finally:
-            self._write(outputs)
+            output.flush()
         yield
+
+    def _decode(self) -> None:
+        """Let decoder processes end what they have been given."""
+        if self._pipelines.parallel is not None:
+            for made in self._pipelines.parallel.flush():
+                self._output.add(made)
 
     def _has_work(self) -> bool:
         for work in self._work:  # noqa: SIM110 - a generator for each event takes longer than the loop
@@ -213,65 +177,39 @@ class Reader(StreamReader[StreamPipeline]):
                 return True
         return False
 
-    def _between_transactions(self, pipeline: StreamPipeline) -> None:
+    def _between_transactions(self, pipeline: Pipeline) -> None:
         """Do the work that is due, and put the position after it into the store."""
         for work in self._work:
             if work.due and not pipeline.progress.in_transaction:
-                outputs = work.run(pipeline.pipeline)
-                self._write(outputs if self._transformer is None else self._transformer.outputs(outputs))
-                self._put([Batch("", -1, (), pipeline.offset(), 0, self.status.event_ts_ms)])
-        for made in pipeline.rebase():
-            self._write(made)
+                self._output.write(pipeline.transformed(work.run(pipeline)))
+                self._put_offset(pipeline.offset())
+        if self._pipelines.parallel is not None:
+            for made in self._pipelines.parallel.rebase():
+                self._output.write(made)
 
-    def _may_read_ahead(self) -> bool:
-        """Whether no snapshot is taken, no table captured, and nothing acknowledged at a position of the stream."""
-        return not self._hidden and not self._waits_beside() and self._acknowledgements is None
-
-    def _write(self, outputs: Iterable[Output]) -> None:
-        batches: list[Batch] = []
-        size = 0
-        for output in outputs:
-            if isinstance(output, HistoryEntry):
-                self._history.append(output.text)
-                continue
-            batches.append(output)
-            size += output.size
-            if size >= _PUT_BYTES:  # a blocking snapshot makes them without end
-                full, batches, size = batches, [], 0
-                self._put(full)
-        if batches:
-            self._put(batches)
-
-    def _put(self, batches: list[Batch]) -> None:
-        self._store.put(batches)
-        self._put_at = time.monotonic()
-        self._put_offset = batches[-1].offset
-
-    def _before_stream(self) -> None:
+    def _wait_for_delivery(self) -> None:
         """Wait until Kafka has everything that was read: the server takes a new stream as an acknowledgement of it."""
         self._position = None
         if self._acknowledgements is None:
             return
         self._acknowledgements.forget()
-        last = self._store.last_sequence
+        store = self._output.store
+        last = store.last_sequence
         while not self._acknowledgements.wait(last, _DELIVERY_TICK_S):
-            if self._stop.is_set() or self._store.closed:
+            if self._attempts.stopped or store.closed:
                 raise StoreClosed("the connector ends before everything that was read is delivered")
 
-    def _read_to(self, stream: EventStream) -> None:
-        if self._position is None or self._position_wanted:
-            self._note_position()
+    def _note_read(self, stream: EventStream, pipeline: Pipeline) -> None:
+        """Note the position of the stream, and what acknowledges it, with everything before it written."""
+        if (self._position is None or self._position_wanted) and not pipeline.progress.in_transaction:
+            self._note_position(stream_position(pipeline))
         if self._acknowledgements is None:
             return
         requested = stream.requested_acknowledgement()
         if requested is not None:
-            self._acknowledgements.add(self._store.last_sequence, requested)
+            self._acknowledgements.add(self._output.store.last_sequence, requested)
 
-    def _note_position(self) -> None:
-        pipeline = self._parallel
-        if pipeline is None or pipeline.progress.in_transaction:
-            return
-        position = stream_position(pipeline.pipeline)
+    def _note_position(self, position: SourceOffset) -> None:
         if position.server is None:  # the stream's first event is not read yet
             return
         if position.server != self._server:
@@ -280,25 +218,27 @@ class Reader(StreamReader[StreamPipeline]):
         self._position_wanted = False
         self._position = position
 
-    def _waits_beside(self) -> bool:
-        return self._snapshots is not None and self._snapshots.active
-
-    def _locks_tables(self) -> bool:
-        """Whether the query of a heartbeat could wait for locks that this thread releases when it has read more."""
-        return self._snapshots is not None and self._snapshots.has_view
-
-    def _ticked(self, pipeline: StreamPipeline) -> None:
-        if self._processes is not None:
-            self._processes.close_unused()
+    def _tick(self, pipeline: Pipeline, stream: EventStream) -> None:
+        """Note the position, about once a second without events, and store it if nothing else does for long."""
+        snapshots, output = self._snapshots, self._output
+        # A snapshot is read alongside the stream: the thread must not wait long for an event.
+        if (often := snapshots is not None and snapshots.active) != self._often:
+            self._often = often
+            stream.yield_often(often=often)
+        self._attempts.written(pipeline, stream)
+        self._pipelines.close_unused()
         offset = pipeline.offset()
-        heartbeat = None if self._locks_tables() else self._heartbeats(offset)
+        # The query of a heartbeat could wait for locks that this thread releases when it has read more.
+        heartbeat = None if snapshots is not None and snapshots.has_view else self._heartbeats(offset)
         if heartbeat is not None:
-            self._put([heartbeat])
-        elif time.monotonic() - self._put_at > _IDLE_OFFSET_S and offset != self._put_offset:
-            self._put([Batch("", -1, (), offset, 0, self.status.event_ts_ms)])
+            output.put([heartbeat])
+        elif time.monotonic() - output.put_at > _IDLE_OFFSET_S:
+            self._store(offset)
 
-    def _stopped(self, pipeline: StreamPipeline) -> None:
-        """Put the resume position into the store, so that the next start reads nothing twice."""
-        offset = pipeline.offset()
-        if offset != self._put_offset:
-            self._put([Batch("", -1, (), offset, 0, self.status.event_ts_ms)])
+    def _store(self, offset: SourceOffset) -> None:
+        """Put an offset into the store, unless it is the last one there."""
+        if offset != self._output.offset:
+            self._put_offset(offset)
+
+    def _put_offset(self, offset: SourceOffset) -> None:
+        self._output.put([Batch("", -1, (), offset, 0, self.status.event_ts_ms)])

@@ -58,6 +58,24 @@ class EventPipeline(Protocol[T_co]):
         ...
 
 
+class FormPipeline(Generic[T]):
+    """A pipeline whose outputs have some form."""
+
+    def __init__(self, pipeline: Pipeline, form: Form[T]) -> None:
+        self._form = form
+        self._pipeline = pipeline
+        self.enter_file = pipeline.enter_file
+
+    def receive(self, packet: bytes) -> Iterable[T]:
+        """Process one event and return its outputs."""
+        return map(self._form.direct, filter(None, self._pipeline.receive(packet)))
+
+    def finish(self) -> Iterable[T]:
+        """Forget a transaction that the events do not end."""
+        self._pipeline.groups.abandon("the events end there")
+        return ()
+
+
 ReadPrepared = Callable[[PreparedXa], Iterator[bytes]]
 """Reads the events of a file from the beginning of an XA transaction on."""
 
@@ -125,12 +143,14 @@ def replay_pipeline(
         find_xa: see :class:`~rowtide.connector.pipeline.xa_transactions.XaTransactions`.
     """
 
-    def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> ParallelPipeline[T]:
+    def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> EventPipeline[T]:
         captured = CapturedTables(settings, tables, clock)
         signals = SignalReceiver(settings, Signals(settings, clock, NoSnapshots()), tables, captured)
         xa = xa_reader(settings, tables, clock, packets, temporary_file)
         pipeline = Pipeline(settings, tables, offset, clock, captured, xa, signals, temporary_file)
         pipeline.xa.find = find_xa
+        if processes is None:
+            return FormPipeline(pipeline, form)
         return ParallelPipeline(pipeline, captured, settings, processes, form)
 
     return make

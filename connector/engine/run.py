@@ -37,6 +37,9 @@ from rowtide.connector.engine.start.position import decide_start, included_findi
 from rowtide.connector.engine.start.record_values import bool_findings, changed_values, first_fields, with_values
 from rowtide.connector.engine.start.recovered_tables import recovered_tables
 from rowtide.connector.engine.start.table_lookup import StartTables, new_tables_at_start
+from rowtide.connector.engine.stream_attempts import StreamAttempts
+from rowtide.connector.engine.stream_output import StreamOutput
+from rowtide.connector.engine.stream_pipelines import StreamPipelines
 from rowtide.connector.engine.topic_guard import TopicGuard
 from rowtide.connector.engine.wiring import Components, build_components, heartbeat_action, topic_guard
 from rowtide.connector.errors import ConnectorError
@@ -379,21 +382,26 @@ class ConnectorRun:
             self._settings, new, snapshots.entered, plan, snapshots, time.time_ns, new_signal_id
         )
         actions = {SET_INCLUDE_LIST: partial(set_include_list, self._configured, self._include)}
-        self.reader = Reader(
+        begin = replace(start, snapshot=None)
+        pipelines = StreamPipelines(
             config,
             self._settings,
             tables,
-            replace(start, snapshot=None),
-            components.store,
-            history,
-            stream_factory(config),
-            Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, heartbeat_action(config)),
             current=CurrentStructure(config.database, mariadb=mariadb),
             xa_packets=xa_packets(config),
             signals=self._signalling.actions(config, self._settings, snapshots, actions),
-            work=[requests, self._signalling.inbox],
             snapshots=snapshots,
             hidden=requests.hidden,
+            read_ahead=components.acknowledgements is None,
+        )
+        self.reader = Reader(
+            StreamAttempts(config.failure, begin),
+            stream_factory(config),
+            pipelines,
+            StreamOutput(components.store, history, begin),
+            Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, heartbeat_action(config)),
+            work=[requests, self._signalling.inbox],
+            snapshots=snapshots,
             acknowledgements=components.acknowledgements,
         )
         if not self._stop.is_set() and not components.store.closed:

@@ -290,6 +290,10 @@ class Pipeline:
             before.restore()
             raise
 
+    def transformed(self, outputs: Iterable[Output]) -> Iterable[Output]:
+        """Apply the transforms to outputs that were made between two transactions."""
+        return outputs if self._transformer is None else self._transformer.outputs(outputs)
+
     def _keep(self, problem: ProtocolError | SchemaError, before: SourceOffset) -> None:
         """Keep an event that is skipped as a dead letter, if there is a topic for them, and tell the snapshot of it.
 

@@ -9,7 +9,7 @@ from rowtide._version import __version__
 from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.delivery.event_store import StoreUse
 from rowtide.connector.delivery.kafka.second_writer import SecondWriter
-from rowtide.connector.engine.stream_reader import ReaderStatus
+from rowtide.connector.engine.stream_attempts import ReaderStatus
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables

@@ -12,7 +12,7 @@ from rowtide.canal.metrics import MetricsServer, render
 from rowtide.canal.server.destination import Passed, Traffic
 from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.delivery.event_store import StoreUse
-from rowtide.connector.engine.stream_reader import ReaderStatus
+from rowtide.connector.engine.stream_attempts import ReaderStatus
 
 USE = StoreUse(0, 16384, 4, 700, 1 << 24, 0, 0, 1.5, 0.0)
 STATUS = ReaderStatus(connected=True, transactions=3, event_ts_ms=9_000, received_bytes=4096, reconnects=1)

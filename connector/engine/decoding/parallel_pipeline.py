@@ -17,7 +17,7 @@ from rowtide.connector.engine.decoding.processes import DecoderProcesses, Task
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
-from rowtide.connector.pipeline.pipeline import NO_OUTPUTS, Pipeline
+from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events.classes import Event, TableMap
 from rowtide.connector.protocol.header import GTID_TYPES
@@ -39,7 +39,7 @@ class ParallelPipeline(Generic[T]):
         pipeline: the pipeline of the stream.
         captured: its captured tables.
         settings: its settings; rows must become messages.
-        processes: the processes; ``None`` to process all events here.
+        processes: the processes.
         form: of the outputs.
         may_read_ahead: whether nothing has to be done at a certain position of the stream, between two transactions.
 
@@ -53,7 +53,7 @@ class ParallelPipeline(Generic[T]):
         pipeline: Pipeline,
         captured: CapturedTables,
         settings: PipelineSettings,
-        processes: DecoderProcesses | None,
+        processes: DecoderProcesses,
         form: Form[T],
         may_read_ahead: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -93,8 +93,6 @@ class ParallelPipeline(Generic[T]):
         Raises:
             ConnectorError: an event cannot be handled; everything before it was yielded.
         """
-        if self._processes is None:
-            return map(self._form.direct, filter(None, self.pipeline.receive(packet)))
         return self._settled(packet) if self.pipeline.groups.passes(packet) else self._group(packet)
 
     def _group(self, packet: bytes) -> Iterator[T]:
@@ -109,21 +107,17 @@ class ParallelPipeline(Generic[T]):
 
     def receive_next(self, packets: list[bytes], at: int) -> tuple[Iterable[T], int]:
         """As :meth:`receive` for ``packets[at]``, or for several events together; returns the place after them, too."""
-        if self._processes is not None:
-            committed = self.pipeline.groups.commits_within(packets, at)
-            return self._settled(packets[at]) if committed else self.receive(packets[at]), at + 1
-        steps, behind = self.pipeline.receive_next(packets, at)
-        return () if steps is NO_OUTPUTS else map(self._form.direct, filter(None, steps)), behind
+        committed = self.pipeline.groups.commits_within(packets, at)
+        return self._settled(packets[at]) if committed else self.receive(packets[at]), at + 1
 
     def flush(self) -> Iterator[T]:
         """The outputs of all transactions that are complete. Few events are decoded here, which takes less time."""
-        if self._processes is not None:
-            for piece in self._splitter.flush():
-                yield from self._drained()
-                yield from self._processed((piece,)) if piece.size >= _MIN_LIMIT else self._again(piece, 0)
+        for piece in self._splitter.flush():
             yield from self._drained()
-            if not self.progress.in_transaction:
-                self._settle(())
+            yield from self._processed((piece,)) if piece.size >= _MIN_LIMIT else self._again(piece, 0)
+        yield from self._drained()
+        if not self.progress.in_transaction:
+            self._settle(())
 
     def rebase(self) -> Iterator[T]:
         """Continue at the position of the pipeline, after :meth:`flush` and what was done with it then."""
@@ -146,24 +140,23 @@ class ParallelPipeline(Generic[T]):
         yield from held
         for piece in pieces:
             if isinstance(piece, Chunk):
-                assert self._processes is not None
-                yield from self._submitted(self._processes, piece)
+                yield from self._submitted(piece)
                 continue
             yield from self._drained()
             self._settle(piece.head)
             yield from self._inline(piece.packets)
             self._astray = self._astray and not piece.resets
 
-    def _submitted(self, processes: DecoderProcesses, chunk: Chunk) -> Iterator[T]:
+    def _submitted(self, chunk: Chunk) -> Iterator[T]:
         """Give a chunk to a process; yields the work that is finished while it waits."""
-        size = chunk.size
+        processes, size = self._processes, chunk.size
         if size >= _MIN_LIMIT:
             processes.start()
         processes.receive(wait=False)
         if not self._tasks and self.progress.events_done != chunk.events:
             self._astray = True
         while self._tasks and (self._tasks[0].is_ready or not processes.free):
-            yield from self._first(processes)
+            yield from self._first()
         form = self.pipeline.decoder.format
         if processes.free and size <= INPUT_BYTES and form is not None and not self._astray:
             self._tasks.append(processes.submit(chunk, form))
@@ -172,14 +165,14 @@ class ParallelPipeline(Generic[T]):
             yield from self._again(chunk, 0)
 
     def _drained(self) -> Iterator[T]:
-        while self._processes is not None and self._tasks:
-            yield from self._first(self._processes)
+        while self._tasks:
+            yield from self._first()
 
-    def _first(self, processes: DecoderProcesses) -> Iterator[T]:
+    def _first(self) -> Iterator[T]:
         """The next part of the first chunk, or what is left of it if its process has declined it."""
         task = self._tasks[0]
         while not task.is_ready:
-            processes.receive()
+            self._processes.receive()
         part = task.parts[0].part if task.parts and not self._astray else None
         if part is None or (part.last and part.state.end != task.chunk.end):
             self._tasks.popleft().drop()

@@ -13,7 +13,7 @@ from rowtide.canal.instance.storage import Storage
 from rowtide.canal.server.destination import Traffic
 from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.delivery.event_store import StoreUse
-from rowtide.connector.engine.stream_reader import ReaderStatus
+from rowtide.connector.engine.stream_attempts import ReaderStatus
 from rowtide.connector.records.offset import SourceOffset
 
 

@@ -2,7 +2,7 @@
 
 ::
 
-    server ──► StreamReader ──► EntryPipeline ──► EntrySink ──► outlet: clients, or Kafka
+    server ──► EntryReader ──► EntryPipeline ──► EntrySink ──► outlet: clients, or Kafka
                                      │
                                      └──► schema history
 
@@ -10,10 +10,11 @@ The structures of all tables are read once, when there is no schema history yet.
 every position.
 """
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import pymysql
@@ -28,7 +29,7 @@ from rowtide.canal.instance.snapshot import EntrySnapshot
 from rowtide.canal.instance.source import Source, find_start, located
 from rowtide.canal.instance.storage import Storage
 from rowtide.connector.delivery.event_store import StoreClosed
-from rowtide.connector.engine.stream_reader import ReaderStatus, StreamReader
+from rowtide.connector.engine.stream_attempts import ReaderStatus, StreamAttempts
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.batch import HistoryEntry
 from rowtide.connector.records.offset import SourceOffset, describe
@@ -243,7 +244,7 @@ class Reading:
         return snapshot.tables, resumption
 
 
-class EntryReader(StreamReader[EntryPipeline]):
+class EntryReader:
     """Reads a server's stream into an outlet.
 
     Args:
@@ -257,7 +258,7 @@ class EntryReader(StreamReader[EntryPipeline]):
     def __init__(
         self, outlet: Outlet, source: Source, tables: Tables, resumption: Resumption, history: SchemaHistoryStore
     ) -> None:
-        super().__init__(source.config.failure, resumption.offset, self._stream)
+        self._attempts = StreamAttempts(source.config.failure, resumption.offset)
         self._outlet = outlet
         self._source = source
         self._tables = tables
@@ -265,6 +266,33 @@ class EntryReader(StreamReader[EntryPipeline]):
         self._done = resumption.done
         self._since_ms = resumption.since_ms
         self._behind = resumption.offset
+
+    @property
+    def status(self) -> ReaderStatus:
+        """The state of the reader."""
+        return self._attempts.status
+
+    def stop(self) -> None:
+        """Stop within a tick of the stream; may be called from any thread."""
+        self._attempts.stop()
+
+    def run(self) -> None:
+        """Read until :meth:`stop` is called, or the outlet has ended, which then reports why.
+
+        Raises:
+            ConnectorError: an event cannot be handled, the server refuses the stream, or retries are exhausted.
+        """
+        attempts = self._attempts
+        with contextlib.suppress(StoreClosed):
+            for start in attempts:
+                pipeline, stream = self._pipeline(start), self._stream(start)
+                with attempts.reading(pipeline), contextlib.closing(stream.events()) as pieces:
+                    for packets in pieces:
+                        attempts.received(packets)
+                        self._write(packets, pipeline)
+                        attempts.written(pipeline, stream)
+                        if attempts.stopped:
+                            return
 
     def _stream(self, start: SourceOffset) -> BinlogStream:
         config, mariadb = self._source.config, self._source.mariadb
@@ -289,7 +317,8 @@ class EntryReader(StreamReader[EntryPipeline]):
     def _captured(self, database: str, table: str) -> bool:
         return self._outlet.sink.tables.passes(database, table)  # which a subscription may replace
 
-    def _written(self, packets: list[bytes], pipeline: EntryPipeline) -> Iterator[None]:
+    def _write(self, packets: list[bytes], pipeline: EntryPipeline) -> None:
+        """Write the entries of events."""
         found: list[PassedEntry] = []
         size = 0
         try:
@@ -312,7 +341,6 @@ class EntryReader(StreamReader[EntryPipeline]):
             self._put(found)
             raise
         self._put(found)
-        yield
 
     def _wanted(self, batch: EntryBatch) -> list[PassedEntry]:
         """The entries of an event that the clients get, and that they have not acknowledged."""

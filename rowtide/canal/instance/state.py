@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rowtide.canal.server.destination import Traffic
 from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.delivery.event_store import StoreUse
-from rowtide.connector.engine.stream_reader import ReaderStatus
+from rowtide.connector.engine.stream_attempts import ReaderStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ def test_a_large_read_is_handed_over_in_parts(tmp_path: Path, monkeypatch: pytes
     parts: list[int] = []
     monkeypatch.setattr(found, "put", lambda entries, _resumption: parts.append(len(entries)))
     pipeline: Any = SimpleNamespace(receive=lambda _packet: ([ended(pos)] for pos in range(100, 105)))
-    list(reader._written([b""], pipeline))
+    reader._write([b""], pipeline)
     assert parts == [2, 2, 1]
 
 
@@ -202,6 +202,6 @@ def test_what_was_read_before_an_error_is_handed_over(tmp_path: Path) -> None:
 
     pipeline: Any = SimpleNamespace(receive=receive)
     with pytest.raises(ValueError, match="damaged"):
-        list(reader._written([b"", b"x"], pipeline))
+        reader._write([b"", b"x"], pipeline)
     assert [entry.position.pos for entry in found.destination.store.get(100, 0).batches] == [100]
     assert found._resumption == Resumption(replace(OFFSET, pos=131))

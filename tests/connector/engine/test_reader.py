@@ -13,21 +13,25 @@ import pytest
 
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.delivery.event_store import EventStore
-from rowtide.connector.engine import reader
+from rowtide.connector.engine import reader, stream_attempts, stream_output
 from rowtide.connector.engine.decoding import parallel_pipeline, processes
 from rowtide.connector.engine.decoding.chunks import Chunk
 from rowtide.connector.engine.decoding.processes import DecoderProcesses, Task
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
-from rowtide.connector.engine.reader import Reader, StreamPipeline
+from rowtide.connector.engine.reader import Reader
+from rowtide.connector.engine.stream_attempts import StreamAttempts
+from rowtide.connector.engine.stream_output import StreamOutput
+from rowtide.connector.engine.stream_pipelines import StreamPipelines
 from rowtide.connector.pipeline import xa_transactions
+from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.events.log_events import FormatDescription
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.codecs.builder import Codec, Codecs
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source import stream_reader
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
+from rowtide.connector.source.event_stream import EventStream
 from rowtide.connector.source.files.heads import read_head
 from rowtide.connector.source.mirror.reader import MirrorStream
 from rowtide.connector.source.search.places import FolderFiles
@@ -85,11 +89,14 @@ class Connections:
         config = configuration(self._decoders)
         settings = pipeline_settings(config, "run")
         history = InMemorySchemaHistory()
-        self.reader = Reader(
-            config, settings, tables, start, store, history, self.open, heartbeat,
-            clock=int, xa_packets=self.server.transaction, hidden=set(self._hidden),
-            snapshots=cast("Any", self._snapshots),
+        snapshots = cast("Any", self._snapshots)
+        pipelines = StreamPipelines(
+            config, settings, tables, int, xa_packets=self.server.transaction, hidden=set(self._hidden),
+            snapshots=snapshots,
         )  # fmt: skip
+        output = StreamOutput(store, history, start)
+        attempts = StreamAttempts(config.failure, start)
+        self.reader = Reader(attempts, self.open, pipelines, output, heartbeat, snapshots=snapshots)
         self.reader.run()
         return list(store.get(1_000_000, 0).batches)
 
@@ -127,7 +134,7 @@ def configuration(decoders: int = 0, *, ignores_gtids: bool = False) -> Configur
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_reader, "_FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr(stream_attempts, "_FIRST_WAIT_S", 0.0)
 
 
 def tables(server: RecordedServer) -> Tables:
@@ -226,7 +233,9 @@ def test_a_start_by_file_moves_on_through_files_without_transactions(tmp_path: P
     start = SourceOffset(one, len(files[one]) - len(rotate), str(head.gtids))
     structures, store = tables(recorded_stream("mysql")), EventStore()
     settings = pipeline_settings(config, "run")
-    reading = Reader(config, settings, structures, start, store, InMemorySchemaHistory(), opened)
+    output = StreamOutput(store, InMemorySchemaHistory(), start)
+    pipelines = StreamPipelines(config, settings, structures)
+    reading = Reader(StreamAttempts(config.failure, start), opened, pipelines, output)
     reading.run()
     assert [(begun.file, begun.pos) for begun in starts] == [(one, start.pos), (two, 4)]
 
@@ -264,13 +273,13 @@ def test_positions_are_those_of_the_open_stream_and_servers_are_counted(decoders
 
 def test_the_next_position_is_noted_when_one_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     positions: list[SourceOffset | None] = []
-    ticked = Reader._ticked
+    ticked = Reader._tick
 
-    def watched(reading: Reader, pipeline: StreamPipeline) -> None:
+    def watched(reading: Reader, pipeline: Pipeline, stream: EventStream) -> None:
         positions.append(reading.position())
-        ticked(reading, pipeline)
+        ticked(reading, pipeline, stream)
 
-    monkeypatch.setattr(Reader, "_ticked", watched)
+    monkeypatch.setattr(Reader, "_tick", watched)
     server = recorded_stream("mysql")
     Connections(server, [None]).run(server.start(), tables(server))
     first, *later = positions
@@ -302,7 +311,7 @@ def test_a_stop_inside_an_event_stores_the_position_behind_what_was_written(
     monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
     """Inside a compressed transaction, and between the batches of an XA transaction."""
-    monkeypatch.setattr(reader, "_PUT_BYTES", 1)
+    monkeypatch.setattr(stream_output, "_PUT_BYTES", 1)
     monkeypatch.setattr(xa_transactions, "_MAX_HELD_BYTES", held)
     server = recorded_stream("mysql")
     whole = values(Connections(server, [None]).run(server.start(), tables(server)))

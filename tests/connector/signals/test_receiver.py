@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.decoding.forms import RecordForm
-from rowtide.connector.engine.decoding.parallel_pipeline import ParallelPipeline
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
-from rowtide.connector.engine.replay import ReadPrepared, replay_through
+from rowtide.connector.engine.replay import FormPipeline, ReadPrepared, replay_through
 from rowtide.connector.errors import SignalError
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
@@ -75,12 +74,12 @@ def replayed(
 ) -> Iterator[Output]:
     chosen = settings(case, **changes)
 
-    def make(tables: Tables, offset: SourceOffset, _packets: ReadPrepared) -> ParallelPipeline[Sequence[Output]]:
+    def make(tables: Tables, offset: SourceOffset, _packets: ReadPrepared) -> FormPipeline[Sequence[Output]]:
         captured = CapturedTables(chosen, tables, time.time_ns)
         signals = Signals(chosen, time.time_ns, snapshots, from_table=from_table)
         receiver = SignalReceiver(chosen, signals, tables, captured)
         snapshots.pipeline = Pipeline(chosen, tables, offset, time.time_ns, captured, signals=receiver)
-        return ParallelPipeline(snapshots.pipeline, captured, chosen, None, RecordForm())
+        return FormPipeline(snapshots.pipeline, RecordForm())
 
     for outputs in replay_through(make, case.binlog, chosen, start):
         yield from outputs

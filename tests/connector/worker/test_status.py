@@ -10,7 +10,7 @@ import pytest
 from rowtide.connector.config import from_properties
 from rowtide.connector.delivery.counters import DeliveryCounters, Totals
 from rowtide.connector.delivery.event_store import StoreUse
-from rowtide.connector.engine.stream_reader import ReaderStatus
+from rowtide.connector.engine.stream_attempts import ReaderStatus
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.status import SnapshotStatus, TableRows

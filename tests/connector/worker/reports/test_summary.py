@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rowtide.connector.delivery.counters import DeliveryCounters
-from rowtide.connector.engine.stream_reader import ReaderStatus
+from rowtide.connector.engine.stream_attempts import ReaderStatus
 from rowtide.connector.snapshot.status import TableRows
 from rowtide.connector.worker.reports.summary import Summary, summary
 from tests.support.processes.made_statuses import OFFSET, UUID, status

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from rowtide.connector.delivery.counters import DeliveryCounters
-from rowtide.connector.engine.stream_reader import ReaderStatus
+from rowtide.connector.engine.stream_attempts import ReaderStatus
 from rowtide.connector.snapshot.status import TableRows
 from rowtide.connector.worker.reports.terminal import Terminal, progress, view
 from rowtide.connector.worker.status import Status

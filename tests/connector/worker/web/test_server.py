@@ -15,7 +15,7 @@ import pytest
 from rowtide_stack.ports import free_port
 
 from rowtide.connector.config import from_properties
-from rowtide.connector.engine.stream_reader import ReaderStatus
+from rowtide.connector.engine.stream_attempts import ReaderStatus
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.faust_app import create_app
 from rowtide.connector.worker.web.server import WebServer, url

@@ -1,0 +1,106 @@
+"""Makes the pipeline of each connection of a stream; codecs and decoder processes are made once for all of them."""
+
+import time
+from collections.abc import Callable, MutableSet, Sequence
+
+from rowtide.connector.config import Configuration
+from rowtide.connector.engine.decoding.forms import RecordForm
+from rowtide.connector.engine.decoding.parallel_pipeline import ParallelPipeline
+from rowtide.connector.engine.decoding.processes import decoder_processes
+from rowtide.connector.pipeline.captured_tables import CapturedTables
+from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.structures.lookup import CurrentStructures
+from rowtide.connector.pipeline.xa_reader import XaPackets, xa_reader
+from rowtide.connector.records.batch import Output
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.settings import PipelineSettings
+from rowtide.connector.signals.actions import Signals
+from rowtide.connector.signals.receiver import SignalReceiver
+from rowtide.connector.snapshot.on_demand import RequestedSnapshots
+from rowtide.connector.source.temporary_file import temporary_file
+from rowtide.schema_history.catalog.tables import Tables
+
+
+class StreamPipelines:
+    """The pipelines of a connector's stream.
+
+    Args:
+        config: the configuration.
+        settings: of the pipelines.
+        tables: structures at the start position.
+        clock: ns since the epoch.
+        current: the server, to look up structures.
+        xa_packets: reads prepared XA transactions alongside the stream.
+        signals: the actions of signals.
+        snapshots: those that signals start.
+        hidden: tables that are not captured yet, as (database, table); the caller removes them, too.
+        read_ahead: whether events may be decoded before those ahead of them are delivered.
+
+    Attributes:
+        parallel: gives the events of the pipeline that was made last to decoder processes; ``None`` without any.
+    """
+
+    def __init__(
+        self,
+        config: Configuration,
+        settings: PipelineSettings,
+        tables: Tables,
+        clock: Callable[[], int] = time.time_ns,
+        *,
+        current: CurrentStructures | None = None,
+        xa_packets: XaPackets | None = None,
+        signals: Signals | None = None,
+        snapshots: RequestedSnapshots | None = None,
+        hidden: MutableSet[tuple[str, str]] | None = None,
+        read_ahead: bool = True,
+    ) -> None:
+        self.parallel: ParallelPipeline[Sequence[Output]] | None = None
+        self._by_file = config.capture.gtid_ignore_on_recovery
+        self._settings = settings
+        self._tables = tables
+        self._clock = clock
+        self._captured = CapturedTables(settings, tables, clock, current, hidden)
+        self._read_xa = None if xa_packets is None else xa_reader(settings, tables, clock, xa_packets, temporary_file)
+        self._signals = None if signals is None else SignalReceiver(settings, signals, tables, self._captured)
+        self._snapshots = snapshots
+        self._hidden = hidden
+        self._read_ahead = read_ahead
+        self._processes = decoder_processes(config.streaming.decoder_processes or 0, settings, RecordForm(), clock)
+
+    def make(self, start: SourceOffset) -> Pipeline:
+        """Return the pipeline of a stream that begins at a position."""
+        pipeline = Pipeline(
+            self._settings,
+            self._tables,
+            start,
+            self._clock,
+            self._captured,
+            self._read_xa,
+            self._signals,
+            temporary_file,
+        )
+        if self._by_file:
+            pipeline.progress.begin_at_file()
+        if self._snapshots is not None:
+            self._snapshots.attach(pipeline, self._captured)
+        if self.parallel is not None:
+            self.parallel.abandon()
+        if self._processes is not None:
+            self.parallel = ParallelPipeline(
+                pipeline, self._captured, self._settings, self._processes, RecordForm(), self._may_read_ahead
+            )
+        return pipeline
+
+    def _may_read_ahead(self) -> bool:
+        """Whether no table is captured, no snapshot taken, and nothing acknowledged at a position of the stream."""
+        return self._read_ahead and not self._hidden and (self._snapshots is None or not self._snapshots.active)
+
+    def close_unused(self) -> None:
+        """End the decoder processes if they have had nothing to do for long."""
+        if self._processes is not None:
+            self._processes.close_unused()
+
+    def close(self) -> None:
+        """End the decoder processes."""
+        if self._processes is not None:
+            self._processes.close()
