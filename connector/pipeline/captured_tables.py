@@ -5,7 +5,7 @@ until its structure changes, and those that were used last are kept, also when t
 """
 
 import logging
-from collections.abc import Callable, Iterator, MutableSet
+from collections.abc import Callable, MutableSet, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -15,7 +15,7 @@ from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.structures.lookup import CurrentStructures, Structures
 from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
-from rowtide.connector.records.batch import Batch, Output
+from rowtide.connector.records.batch import Batch, HistoryEntry, MoreOutputs, Steps
 from rowtide.connector.records.codecs.builder import Codec, Codecs
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
 from rowtide.connector.records.offset import RowsPosition, SourceOffset
@@ -52,6 +52,23 @@ class CapturedTable:
     table: Table
     codec: Codec
     source: SourceTemplate
+
+
+class Lookup(NamedTuple):
+    """What is found for a TABLE_MAP.
+
+    Attributes:
+        table: the table; ``None`` if it is not captured, or its rows are skipped.
+        entries: the history entries of a structure that was repaired; they are outputs before the rows.
+        problem: why its rows are skipped.
+    """
+
+    table: CapturedTable | None
+    entries: Sequence[HistoryEntry] = ()
+    problem: SchemaError | None = None
+
+
+NOT_CAPTURED = Lookup(None)
 
 
 class DerivedRows(NamedTuple):
@@ -136,23 +153,19 @@ class CapturedTables:
         self._structures = Structures(settings, tables, clock, current)
         self._codecs = Codecs(settings, self.topics)
         self._found: RecentlyUsed[_Name, CapturedTable] = RecentlyUsed(MAX_COLUMNS)
-        self._unchanged: dict[int, CapturedTable] = {}  # by id of the structure: since the last change of any table
+        self._unchanged: dict[int, Lookup] = {}  # by id of the structure: since the last change of any table
         self._changes = tables.changes
         self._ignored: RecentlyUsed[_Name, bool] = RecentlyUsed(_MAX_IGNORED)
-        self._problem: SchemaError | None = None
         self._helper_names: set[_Name] = set()
         self._reported: RecentlyUsed[_Name, bool] = RecentlyUsed(_MAX_REPORTED)
 
-    def find(
-        self, structure: TableStructure, progress: Progress, offset: Callable[[], SourceOffset], out: list[Output]
-    ) -> CapturedTable | None:
-        """The table, or ``None`` if it is not captured or its rows are omitted.
+    def find(self, structure: TableStructure, progress: Progress, offset: Callable[[], SourceOffset]) -> "Lookup":
+        """Look up the captured table.
 
         Args:
             structure: the TABLE_MAP.
             progress: the position of the rows.
             offset: returns the resume position, for the schema history.
-            out: receives the history entries of a structure that was repaired.
 
         Raises:
             SchemaError: the structure does not fit the rows (``inconsistent.schema.handling.mode=fail``).
@@ -165,33 +178,31 @@ class CapturedTables:
             return unchanged
         name = structure.database, structure.table
         if self._ignored.get(name) or name in self._hidden:
-            return None
+            return NOT_CAPTURED
         found, table = self._found.get(name), self._tables.table(*name)
         if found is not None and found.table is table:
             if found.structure is structure:
-                self._unchanged[id(structure)] = found
-                return found
+                self._unchanged[id(structure)] = unchanged = Lookup(found)
+                return unchanged
             if found.structure == structure:  # after a reconnect; comparing many columns takes long
-                return self._keep(name, replace(found, structure=structure))
+                return Lookup(self._keep(name, replace(found, structure=structure)))
         settings = self._settings
         if settings.tables.helpers.may_match(name[1]):
             self._helper_names.add(name)
         if not self._names.captures(*name):
             self._report_helper(name)
             self._ignored.put(name, True)
-            return None
+            return NOT_CAPTURED
         position = RowsPosition(progress.file, progress.pos, progress.timestamp or 0)
         try:
             table, entries = self._structures.checked(structure, position, offset)
-            out += entries
-            return self._built(structure, table)
+            return Lookup(self._built(structure, table), entries)
         except SchemaError as error:
             if settings.inconsistent_schema == "fail":
                 raise
             if settings.inconsistent_schema == "warn":
                 log.warning("rows are skipped: %s (at %s:%d)", error, progress.file, progress.pos)
-            self._problem = error
-            return None  # not cached: a later statement may make the table known
+            return Lookup(None, problem=error)  # not cached: a later statement may make the table known
 
     def derived(self, event: Rows, parent: CapturedTable) -> list[DerivedRows]:
         """The changes that follow from a row event by foreign keys, as row events of other captured tables.
@@ -215,11 +226,6 @@ class CapturedTables:
                 )
             found.append(DerivedRows(child, rows, one.cause))
         return found
-
-    def take_problem(self) -> SchemaError | None:
-        """Return why :meth:`find` has skipped rows whose structure is inconsistent, once."""
-        problem, self._problem = self._problem, None
-        return problem
 
     def cached(self, structure: TableStructure) -> CapturedTable | None:
         """What :meth:`find` returns, if it needs nothing but the cache for it."""
@@ -306,12 +312,12 @@ class CapturedTables:
             return False
         return not names.captures(*former) and names.helped(*former) is None
 
-    def observed(self, steps: Iterator[None] | None, event: Rows, captured: CapturedTable) -> Iterator[None] | None:
-        """The steps that make the records of a row event, which is shown to the observer if it watches the table."""
+    def observed(self, made: Steps, event: Rows, captured: CapturedTable) -> Steps:
+        """Return the outputs of a row event, which is shown to the observer after them, if it watches the table."""
         observer = self.observer
         if observer is None or observer.watched != captured.table.id:
-            return steps
-        return _shown(steps or iter(()), event, captured, observer)
+            return made
+        return _shown(made, event, captured, observer)
 
     def omitted(self, structure: TableStructure | None) -> None:
         """Show the observer that a row event is skipped, because it cannot be handled."""
@@ -327,9 +333,10 @@ class CapturedTables:
                 self.observer.emitted(piece.topic)
 
 
-def _shown(steps: Iterator[None], event: Rows, captured: CapturedTable, observer: RowObserver) -> Iterator[None]:
-    yield from steps
+def _shown(made: Steps, event: Rows, captured: CapturedTable, observer: RowObserver) -> MoreOutputs:
+    last = made if isinstance(made, (list, tuple)) else (yield from made)
     observer.observe(event, captured.structure, captured.table)
+    return last
 
 
 _Name = tuple[str, str]

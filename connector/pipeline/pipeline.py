@@ -14,16 +14,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
 from rowtide.connector.pipeline.captured_tables import CapturedTable, CapturedTables
 from rowtide.connector.pipeline.events_needed import EventsNeeded, table_id
 from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
-from rowtide.connector.pipeline.failures import ReturnPoint, leave_out
+from rowtide.connector.pipeline.failures import leave_out
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.row_writer import RowWriter
 from rowtide.connector.pipeline.statements import Statements, statement_context
+from rowtide.connector.pipeline.stream_state import StreamState
 from rowtide.connector.pipeline.transaction_metadata import (
     BOUNDARY_SCHEMAS,
     TransactionMonitor,
@@ -39,7 +40,7 @@ from rowtide.connector.protocol.events.rows import table_map_of
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES
 from rowtide.connector.protocol.statements import FL_PREPARED_XA, is_begin, is_end, is_xa, query_event, xa_start
-from rowtide.connector.records.batch import Batch, Message, Output, Schemas
+from rowtide.connector.records.batch import Batch, Message, MoreOutputs, Output, Outputs, Schemas, Steps
 from rowtide.connector.records.dead_letters import Reason
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -51,10 +52,7 @@ from rowtide.schema_history.errors import SchemaHistoryError
 Clock = Callable[[], int]
 """Nanoseconds since the epoch."""
 
-Steps = Iterator[None]
-"""The rest of the work on an event whose outputs are too many for one step."""
-
-NO_OUTPUTS: tuple[Sequence[Output]] = ((),)
+NO_OUTPUTS: tuple[Outputs] = ((),)
 """The one step of an event without outputs."""
 
 
@@ -123,23 +121,21 @@ class Pipeline:
         self._table_ids: dict[int, TableStructure] = {}
         self._packet = b""  # of the current event
         self._needed = EventsNeeded() if settings.dead_letters is not None else None
-        self._left_out: ProtocolError | SchemaError | None = None  # why the current event is skipped
         self.gtids = ExecutedGtids(start, settings.connector)
         self._start_statement = False, (start.file, start.pos, start.gtids and self.gtids.text, start.event)
-        self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._skipped = [kind for kind in RowsKind if kind.value in settings.skipped_operations]
         self._statements = Statements(settings, tables, self._captured)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
         left_out = partial(leave_out, mode=settings.processing_failure)
         self.xa = XaTransactions(self.progress, start, read_xa, left_out, self._captured.emitted, settings.form)
-        self._row_writer = RowWriter(settings, self.progress, self._monitor, clock, self._batch_offset, self._put)
+        self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
+        self._state = StreamState(self.progress, self.xa, self._monitor)
+        self._row_writer = RowWriter(settings, self._state, clock)
         self.signals = signals
         self._described = (
             False  # by a FORMAT_DESCRIPTION, which at the beginning of a stream may be older than the start
         )
-        self._out: list[Output] = []
         self._handlers: dict[type, Callable[..., Steps | None]] = {
-            events.Rows: self._rows,
             events.TableMap: self._table_map,
             events.Query: self._query,
             events.ExecuteLoadQuery: self._load,
@@ -204,20 +200,18 @@ class Pipeline:
             self._needed.add(packet, event)
         return self._steps(event)
 
-    def _undecoded(self, error: ProtocolError) -> tuple[list[Output]]:
+    def _undecoded(self, error: ProtocolError) -> tuple[Outputs]:
         """Omit the current event, which cannot be decoded. Raises the error, unless it is that of a row event."""
         if ROWS_TYPES.isdisjoint(self._packet[4:5]):
             raise error
         leave_out(error, self._settings.processing_failure)
-        self._out = out = list[Output]()
-        skipping = self.progress.skipping
-        if not skipping:
-            self.progress.rows_to_skip()  # they were rows of this event, not of the next one
-        before = self._plain_offset()
+        if self.progress.skipping:
+            self.progress.completed()
+            return NO_OUTPUTS
+        self.progress.rows_to_skip()  # they were rows of this event, not of the next one
+        before = self._state.plain_offset()
         self.progress.completed()
-        if not skipping:
-            self._keep(error, before)
-        return (out,)
+        return (self._keep(error, before),)
 
     def receive_next(self, packets: list[bytes], at: int) -> tuple[Iterable[Sequence[Output]], int]:
         """Process the event ``packets[at]``, or the three together that open a transaction; see :meth:`receive`.
@@ -268,34 +262,37 @@ class Pipeline:
         out, rest = self._step(event, None)
         return (out,) if rest is None else self._further(out, event, rest)
 
-    def _further(self, out: list[Output], event: Event, rest: Steps | None) -> Iterator[list[Output]]:
+    def _further(self, out: list[Output], event: Event, rest: MoreOutputs | None) -> Iterator[list[Output]]:
         yield out
         while rest is not None:
             out, rest = self._step(event, rest)
             yield out
 
-    def _step(self, event: Event, rest: Steps | None) -> tuple[list[Output], Steps | None]:
+    def _step(self, event: Event, rest: MoreOutputs | None) -> tuple[list[Output], MoreOutputs | None]:
+        """Make the first outputs of an event, or the next ones; returns what makes the rest of them, too."""
         out: list[Output] = []
-        self._out = out
-        before = ReturnPoint(self.progress, self.xa, self._monitor)
+        before = self._state.saved()
         try:
-            rest = self._handle(event, rest)
+            try:
+                rest = self._handle(event, out) if rest is None else self._next(event, out, rest)
+                problem = None
+            except _Skipped as skipped:
+                rest, problem = None, skipped.problem
             if rest is None:
                 self.progress.completed()  # also if it was omitted: offsets count it
-                if self._left_out is not None:
-                    self._keep(self._left_out, before.offset())
-                    self._left_out = None
+                if problem is not None:
+                    out += self._keep(problem, self._state.offset_before(before))
             return (out if self._transformer is None else list(self._transformer.outputs(out))), rest
         except Exception:
-            before.restore()
+            self._state.restore(before)
             raise
 
     def transformed(self, outputs: Iterable[Output]) -> Iterable[Output]:
         """Apply the transforms to outputs that were made between two transactions."""
         return outputs if self._transformer is None else self._transformer.outputs(outputs)
 
-    def _keep(self, problem: ProtocolError | SchemaError, before: SourceOffset) -> None:
-        """Keep an event that is skipped as a dead letter, if there is a topic for them, and tell the snapshot of it.
+    def _keep(self, problem: ProtocolError | SchemaError, before: SourceOffset) -> Outputs:
+        """Tell the snapshot of an event that is skipped, and return its dead letter, if there is a topic for them.
 
         Args:
             problem: why it is skipped.
@@ -305,11 +302,11 @@ class Pipeline:
         self._captured.omitted(structure)
         letters, needed, form = self._settings.dead_letters, self._needed, self.decoder.format
         if letters is None or needed is None or form is None or self.progress.filtered:
-            return
-        place = Batch("", -1, (), self._batch_offset(), 0, self.progress.change_micros() // 1000)
+            return ()
+        place = Batch("", -1, (), self._state.batch_offset(), 0, self.progress.change_micros() // 1000)
         table = None if structure is None else f"{structure.database}.{structure.table}"
         reason = Reason("TASK_POLL", f"{type(problem).__module__}.{type(problem).__name__}", str(problem))
-        self._put(letters.event(place, needed.file(form, self._packet), before, table, reason))
+        return self._state.outputs(letters.event(place, needed.file(form, self._packet), before, table, reason))
 
     def continue_within(self, packets: Iterable[bytes]) -> None:
         """Continue at a position that :attr:`progress` was given; ``packets`` are the events of its transaction."""
@@ -323,34 +320,45 @@ class Pipeline:
 
     def offset(self) -> SourceOffset:
         """The current resume position."""
-        return self.xa.offset(self._plain_offset())
+        return self._state.offset()
 
-    def _plain_offset(self) -> SourceOffset:
-        """The resume position without regard to XA transactions."""
-        return self.progress.offset(self._monitor.offset_fields() if self._monitor else None)
-
-    def _handle(self, event: Event, rest: Steps | None) -> Steps | None:
-        """Process an event, or continue with the rest of it; returns what is left to do."""
+    def _handle(self, event: Event, out: list[Output]) -> MoreOutputs | None:
+        """Process an event, and add its outputs; returns what makes the others if they are too many for one step."""
         try:
-            if rest is None:
-                self.progress.advance(event.header)
+            self.progress.advance(event.header)
+            if isinstance(event, events.Rows):
+                made = self._rows(event, out)
+            else:
                 handler = self._handlers.get(type(event))
-                rest = None if handler is None else handler(event)
-            if rest is None or next(rest, True):  # steps yield None
+                made = None if handler is None else handler(event)
+            if made is None:
                 return None
-        except (SchemaError, TopicClash) as error:
+            if not isinstance(made, (list, tuple)):
+                return _advanced(made, out)
+            out += made
+        except (SchemaError, ProtocolError, TopicClash, ValueError) as error:
+            self._refuse(event, error)
+        return None
+
+    def _next(self, event: Event, out: list[Output], rest: MoreOutputs) -> MoreOutputs | None:
+        """Make the next outputs of an event; returns the rest, if any is left."""
+        try:
+            return _advanced(rest, out)
+        except (SchemaError, ProtocolError, TopicClash, ValueError) as error:
+            self._refuse(event, error)
+
+    def _refuse(self, event: Event, error: Exception) -> NoReturn:
+        """Raise an error with its place; ``_Skipped`` if the event is skipped by the settings."""
+        if isinstance(error, SchemaError | TopicClash):
             raise type(error)(f"{error} (at {self.progress.place})") from error
-        except (ProtocolError, ValueError) as error:
-            problem = error if isinstance(error, ProtocolError) else ProtocolError(f"{event.header.type_name}: {error}")
-            problem.location = problem.location or self.progress.place
-            if isinstance(event, events.Rows | events.Incident):
-                leave_out(problem, self._settings.processing_failure)
-                self._left_out = problem
-                return None
-            if problem is error:
-                raise
-            raise problem from error
-        return rest
+        problem = error if isinstance(error, ProtocolError) else ProtocolError(f"{event.header.type_name}: {error}")
+        problem.location = problem.location or self.progress.place
+        if isinstance(event, events.Rows | events.Incident):
+            leave_out(problem, self._settings.processing_failure)
+            raise _Skipped(problem)
+        if problem is error:
+            raise problem
+        raise problem from error
 
     # --- transaction boundaries ---------------------------------------------------------------------------------
 
@@ -373,36 +381,39 @@ class Pipeline:
     def _previous_gtids(self, event: events.PreviousGtids) -> None:
         self.gtids.start_of_file(event)
 
-    def _mariadb_gtid(self, event: events.MariadbGtidEvent) -> None:
+    def _mariadb_gtid(self, event: events.MariadbGtidEvent) -> Outputs:
         executed = self.gtids.add(event)
         if executed is not None:
             self.progress.gtid_started(event.text, *executed, None)
         if event.standalone:
             self.progress.statement_began()
-            self._begin_record()  # Debezium begins a transaction here, and never ends it
+            made = self._begin_record()  # Debezium begins a transaction here, and never ends it
         else:
-            self._begin(None)
+            made = self._begin(None)
         if event.flags & FL_PREPARED_XA:
-            self.xa.begin(event.xid, self._plain_offset())
+            self.xa.begin(event.xid, self._state.plain_offset())
+        return made
 
-    def _begin(self, thread: int | None) -> None:
+    def _begin(self, thread: int | None) -> Outputs:
         self.progress.began(thread)
-        self._begin_record()
+        return self._begin_record()
 
-    def _begin_record(self) -> None:
-        """Emit the BEGIN record of the transaction (``provide.transaction.metadata``)."""
-        if self._monitor is not None:
-            self._transaction_record(begin_message(self._settings, self._monitor, self.progress))
+    def _begin_record(self) -> Outputs:
+        """The BEGIN record of the transaction (``provide.transaction.metadata``)."""
+        if self._monitor is None:
+            return ()
+        return self._transaction_record(begin_message(self._settings, self._monitor, self.progress))
 
-    def _end_transaction(self, _event: Event | None = None) -> None:
+    def _end_transaction(self, _event: Event | None = None) -> Outputs:
         end = None if self._monitor is None else end_message(self._settings, self._monitor, self.progress)
         self.progress.committed(self.progress.end)
         self._table_ids.clear()
-        self._transaction_record(end)  # its offset is after the transaction, so that a restart does not repeat it
+        return self._transaction_record(end)  # its offset is after the transaction: a restart does not repeat it
 
-    def _transaction_record(self, message: Message | None) -> None:
-        if message is not None and not self._settings.changes:  # changes carry their transaction themselves
-            self._emit(self._settings.naming.transaction, 0, [message], BOUNDARY_SCHEMAS)
+    def _transaction_record(self, message: Message | None) -> Outputs:
+        if message is None or self._settings.changes:  # changes carry their transaction themselves
+            return ()
+        return self._batch(self._settings.naming.transaction, 0, [message], BOUNDARY_SCHEMAS)
 
     def _rows_query(self, event: events.RowsQuery) -> None:
         if self._settings.include_query:
@@ -416,25 +427,23 @@ class Pipeline:
     def _query(self, event: events.Query) -> Steps | None:
         word = event.statement[:24].lstrip().upper()
         if is_begin(word):
-            self._begin(event.thread_id if self._settings.connector == "mysql" else None)
-        elif is_end(word):
-            self._end_transaction()
-        elif is_xa(word):
+            return self._begin(event.thread_id if self._settings.connector == "mysql" else None)
+        if is_end(word):
+            return self._end_transaction()
+        if is_xa(word):
             return self._xa(event)
-        elif self.progress.skipping:
+        if self.progress.skipping:
             # CREATE TABLE … SELECT: rows after it may not be skipped. The history may have the table already.
             with suppress(SchemaHistoryError):
                 self.tables.apply(query_event(event, self.progress.place))
-        else:
-            self._statement(event)
-        return None
+            return None
+        return self._statement(event)
 
-    def _load(self, event: events.ExecuteLoadQuery) -> None:
+    def _load(self, event: events.ExecuteLoadQuery) -> Outputs:
         """Process LOAD DATA that was logged as a statement."""
-        if not self.progress.skipping:
-            self._statement(event.query)
+        return () if self.progress.skipping else self._statement(event.query)
 
-    def _statement(self, event: events.Query) -> None:
+    def _statement(self, event: events.Query) -> Outputs:
         """Process a statement that is not a transaction boundary.
 
         In Debezium's offset of its records, the position is after it (MariaDB: after its GTID event), but the GTIDs
@@ -444,52 +453,49 @@ class Pipeline:
         progress = self.progress
         if self._start_statement == (progress.in_transaction, progress.statement_position):
             progress.executed()
-            return
+            return ()
         made = self._statements.handle(event, statement_context(progress, self._monitor, self._clock()))
         progress.executed()
-        plain = self._plain_offset()
+        plain = self._state.plain_offset()
         if progress.in_transaction:
             plain = replace(plain, event=plain.event + 1, row=0)
         offset = plain if self.xa.is_open else self.xa.offset(plain)
+        out: list[Output] = []
         for output in made:
-            if isinstance(output, Batch):
-                self._put(output._replace(offset=offset))
-            else:
-                self._out.append(output)
+            out += self._state.outputs(output._replace(offset=offset)) if isinstance(output, Batch) else (output,)
+        return out
 
     def _xa(self, event: events.Query) -> Steps | None:
         """Process XA START, XA END, XA COMMIT or XA ROLLBACK. Debezium's rows have neither metadata nor thread."""
         if xid := xa_start(event.statement):
             self.progress.began(None)
-            self.xa.begin(xid, self._plain_offset())
+            self.xa.begin(xid, self._state.plain_offset())
             return None
         return self._xa_second_part(event.statement)
 
-    def _xa_second_part(self, statement: bytes) -> Steps:
-        for batch in self.xa.second_part(statement, self._plain_offset):
-            self._out.append(batch)
-            yield
-        if not self.progress.in_transaction:
-            self._emit("", -1, ())
+    def _xa_second_part(self, statement: bytes) -> MoreOutputs:
+        for batch in self.xa.second_part(statement, self._state.plain_offset):
+            yield (batch,)
+        return () if self.progress.in_transaction else self._batch("", -1, ())
 
-    def _xa_prepare(self, event: events.XaPrepare) -> Steps:
+    def _xa_prepare(self, event: events.XaPrepare) -> MoreOutputs:
         if self._monitor is not None:
             self._monitor.end()  # MariaDB's had a BEGIN record; Debezium writes no END for a prepared one
         if event.one_phase:
             for batch in self.xa.one_phase():
-                self._out.append(batch)
-                yield
-        self._end_transaction()
+                yield (batch,)
+        ended = self._end_transaction()
         self.xa.prepare(event.xid)
         # Move the offset after the transaction: Debezium cannot resume inside one that it takes for none.
-        self._emit("", -1, ())
+        return (*ended, *self._batch("", -1, ()))
 
     # --- rows ---------------------------------------------------------------------------------------------------
 
     def _table_map(self, event: events.TableMap) -> None:
         self._table_ids[event.table_id] = event.structure
 
-    def _rows(self, event: events.Rows) -> Steps | None:
+    def _rows(self, event: events.Rows, out: list[Output]) -> Steps | None:
+        """Make the records of rows; adds the outputs before them, which count also if the rows are skipped."""
         if self.progress.skipping or self.progress.filtered:
             return None
         skip, skipped = self.progress.rows_to_skip(), bool(self._skipped) and event.kind in self._skipped
@@ -497,33 +503,48 @@ class Pipeline:
         signals = self.signals if self.signals is not None and self.signals.is_signal_table(structure) else None
         if skipped and signals is None:
             return None
-        captured = self._captured.find(structure, self.progress, self._plain_offset, self._out)
+        captured, entries, problem = self._captured.find(structure, self.progress, self._state.plain_offset)
         if captured is None:
-            self._left_out = self._captured.take_problem()
             if self._captured.cascades is not None:
                 self._captured.cascades.refuse_unread(event, structure)
+            if problem is not None:
+                raise _Skipped(problem)
             return None
+        out += entries
         if signals is not None:
-            self._out += signals.rows(event, captured, skip, self.progress, self._batch_offset, in_xa=self.xa.is_open)
+            offset = self._state.batch_offset
+            out += signals.rows(event, captured, skip, self.progress, offset, in_xa=self.xa.is_open)
         if skipped:
             return None
         derived = self._captured.derived(event, captured)
-        steps = self._row_writer.write(event, captured, skip, derived)
+        made = self._row_writer.write(event, captured, skip, derived)
         if self.xa.is_open:
-            return steps
+            return made
         for child, rows, _ in derived:
-            steps = self._captured.observed(steps, rows, child)
-        return self._captured.observed(steps, event, captured)
+            made = self._captured.observed(made, rows, child)
+        return self._captured.observed(made, event, captured)
 
-    def _emit(self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None) -> None:
+    def _batch(
+        self, topic: str, partition: int, messages: Sequence[Message], schemas: Schemas | None = None
+    ) -> Outputs:
         size, ts_ms = message_bytes(messages), self.progress.change_micros() // 1000
-        self._put(Batch(topic, partition, messages, self._batch_offset(), size, ts_ms, schemas))
+        offset = self._state.batch_offset()
+        return self._state.outputs(Batch(topic, partition, messages, offset, size, ts_ms, schemas))
 
-    def _batch_offset(self) -> SourceOffset:
-        """The offset of records of the current event; those of an XA transaction get their final one when it ends."""
-        plain = self._plain_offset()
-        return plain if self.xa.is_open else self.xa.offset(plain)
 
-    def _put(self, batch: Batch | None) -> None:
-        if batch is not None:
-            self.xa.hold(batch) if self.xa.is_open else self._out.append(batch)
+class _Skipped(Exception):
+    """An event is skipped, because its rows cannot be handled and the settings allow it."""
+
+    def __init__(self, problem: ProtocolError | SchemaError) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+def _advanced(steps: MoreOutputs, out: list[Output]) -> MoreOutputs | None:
+    """Add the next outputs; returns the steps if any is left."""
+    try:
+        out += next(steps)
+    except StopIteration as end:
+        out += end.value
+        return None
+    return steps

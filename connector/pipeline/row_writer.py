@@ -1,18 +1,16 @@
 """Writes the records of a row event, in batches of a bounded size."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from rowtide.connector.pipeline.captured_tables import CapturedTable, DerivedRows
 from rowtide.connector.pipeline.cascades import DERIVED_HEADER
-from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.pipeline.transaction_metadata import TransactionMonitor
+from rowtide.connector.pipeline.stream_state import StreamState
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
-from rowtide.connector.records.batch import Batch, joined
+from rowtide.connector.records.batch import MoreOutputs, Outputs, Steps, joined
 from rowtide.connector.records.codecs.builder import Codec
 from rowtide.connector.records.codecs.rows import EventContext
-from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.envelope.source import stream_snapshot_marker
 
@@ -22,33 +20,22 @@ class RowWriter:
 
     Args:
         settings: of the records.
-        progress: the position in the stream; counts the rows.
-        monitor: counts the records of a transaction, if transaction metadata is on.
+        state: of the stream; the rows are counted in it.
         clock: for the processing times, in ns since the epoch.
-        offset: returns the offset after the rows that are counted.
-        put: receives the batches; ``None`` if all rows of one are omitted.
     """
 
     def __init__(
         self,
         settings: PipelineSettings,
-        progress: Progress,
-        monitor: TransactionMonitor | None,
+        state: StreamState,
         clock: Callable[[], int],
-        offset: Callable[[], SourceOffset],
-        put: Callable[[Batch | None], None],
     ) -> None:
         self._settings = settings
-        self._progress = progress
-        self._monitor = monitor
+        self._state = state
         self._clock = clock
-        self._offset = offset
-        self._put = put
         self._marker = stream_snapshot_marker(settings.values.json_format, exact=settings.exact_values)
 
-    def write(
-        self, event: Rows, captured: CapturedTable, skip: int, derived: Sequence[DerivedRows] = ()
-    ) -> Iterator[None] | None:
+    def write(self, event: Rows, captured: CapturedTable, skip: int, derived: Sequence[DerivedRows] = ()) -> Steps:
         """Write the records of an event.
 
         Args:
@@ -58,7 +45,7 @@ class RowWriter:
             derived: what follows from its rows. These records are before those of the same rows, and in one batch.
 
         Returns:
-            What is left to do, which pauses between two batches; ``None`` if nothing is.
+            Its outputs, or steps that make a batch each.
 
         Raises:
             ValueError: the images do not match the structure.
@@ -68,23 +55,24 @@ class RowWriter:
         images = 2 if event.kind is RowsKind.UPDATE else 1
         total = len(rows) // images
         if skip >= total:
-            return None
+            return ()
         context = self._context(captured)
         assert context.position is not None
         most = codec.batch_rows(event, total, context.position)
         children = [(one, one.child.codec.rows(one.event)) for one in derived]
         if total - skip > most:
             return self._batches(event, codec, rows, skip, context, most, children)
-        self._progress.rows(total - 1, total)
-        self._put_batch(event, codec, rows, skip, context, children)
-        return None
+        self._state.progress.rows(total - 1, total)
+        return self._batch(event, codec, rows, skip, context, children)
 
-    def _put_batch(
+    def _batch(
         self, event: Rows, codec: Codec, rows: Sequence[Any], skip: int, context: EventContext, children: "_Children"
-    ) -> None:
+    ) -> Outputs:
+        """The outputs of a part of the rows: one batch at most, none if all rows are omitted."""
+        offset = self._state.batch_offset
         if not children:
-            self._put(codec.batch(event, rows, skip, context, self._offset))
-            return
+            batch = codec.batch(event, rows, skip, context, offset)
+            return () if batch is None else self._state.outputs(batch)
         made = []
         for one, images in children:
             child = self._context(one.child)
@@ -93,10 +81,10 @@ class RowWriter:
                 headers=[*child.headers, (DERIVED_HEADER, one.cause.encode())],
                 position=child.position._replace(derived=one.cause),
             )
-            made.append(one.child.codec.batch(one.event, images[: len(rows)], skip, child, self._offset))
-        made.append(codec.batch(event, rows, skip, context, self._offset))
+            made.append(one.child.codec.batch(one.event, images[: len(rows)], skip, child, offset))
+        made.append(codec.batch(event, rows, skip, context, offset))
         batches = [batch for batch in made if batch is not None]
-        self._put(joined(batches) if batches else None)
+        return self._state.outputs(joined(batches)) if batches else ()
 
     def _batches(
         self,
@@ -107,21 +95,22 @@ class RowWriter:
         context: EventContext,
         most: int,
         children: "_Children",
-    ) -> Iterator[None]:
+    ) -> MoreOutputs:
         """Write at most ``most`` rows in each step."""
         images = 2 if event.kind is RowsKind.UPDATE else 1
         total = len(rows) // images
-        while skip < total:
+        while True:
             stop = min(skip + most, total)
-            self._progress.rows(stop - 1, total)
-            self._put_batch(event, codec, rows[: stop * images], skip, context, children)
+            self._state.progress.rows(stop - 1, total)
+            made = self._batch(event, codec, rows[: stop * images], skip, context, children)
+            if stop == total:
+                return made
+            yield made
             skip = stop
-            if skip < total:
-                yield
 
     def _context(self, captured: CapturedTable) -> EventContext:
         """What the event adds to the records of its rows."""
-        progress, monitor, now = self._progress, self._monitor, self._clock()
+        progress, monitor, now = self._state.progress, self._state.monitor, self._clock()
         in_transaction = monitor is not None and monitor.id is not None
         micros, ts_us = now // 1000, progress.change_micros()
         return EventContext(

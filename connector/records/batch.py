@@ -3,7 +3,7 @@
 A batch is the unit of the event store, of back-pressure and of commits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 from rowtide.connector.records.change import Change
@@ -85,3 +85,12 @@ class HistoryEntry(NamedTuple):
 
 Output = Batch | HistoryEntry
 """One item of the pipeline's output; items must be written in order."""
+
+Outputs = list[Output] | tuple[Output, ...]
+"""Outputs in order."""
+
+MoreOutputs = Generator[Outputs, None, Outputs]
+"""Outputs that are too many for one step; it yields those of each step, and returns the last."""
+
+Steps = Outputs | MoreOutputs
+"""The outputs of an event."""

@@ -53,7 +53,7 @@ def records(number: int) -> Iterator[HistoryRecord]:
 
 def decode(captured: CapturedTables, name: str) -> None:
     """Find a table for a new TABLE_MAP, and decode a row."""
-    found = captured.find(TableStructure("shop", name, MAPPED), Progress(START), lambda: START, [])
+    found = captured.find(TableStructure("shop", name, MAPPED), Progress(START), lambda: START).table
     assert found is not None
     header = EventHeader(0, 30, 1, len(ROW), len(ROW), 0)
     event = Rows(header, RowsKind.WRITE, 1, 0, len(MAPPED), b"\x3f", b"\x3f", False, b"", ROW, 0, len(ROW))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rowtide.connector.engine.decoding.chunks import End
 from rowtide.connector.engine.decoding.memory import OUTPUT_BYTES, SharedMemory
 from rowtide.connector.engine.decoding.messages import Continue, Declined, Part, Ready, Request, Setup, State
-from rowtide.connector.pipeline.captured_tables import CapturedTable, CapturedTables
+from rowtide.connector.pipeline.captured_tables import NOT_CAPTURED, CapturedTables, Lookup
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.protocol.decoder import EventDecoder
@@ -234,15 +234,14 @@ class _ReceivedTables(CapturedTables):
         structure: TableStructure,
         progress: Progress,
         offset: Callable[[], SourceOffset],
-        out: list[Output],
-    ) -> CapturedTable | None:
+    ) -> Lookup:
         """The table; raises if the parent has not sent it."""
         name = structure.database, structure.table
         if name in self._left_out:
-            return None
+            return NOT_CAPTURED
         found = self._found.get(name)
         if found is not None and found.structure is structure:
-            return found
+            return Lookup(found)
         if found is None or found.structure != structure:
             raise _Unusual
-        return self._keep(name, replace(found, structure=structure))  # comparing many columns takes long
+        return Lookup(self._keep(name, replace(found, structure=structure)))  # comparing many columns takes long

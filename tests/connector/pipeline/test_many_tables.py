@@ -51,7 +51,7 @@ class Connector:
         column = MappedColumn(ColumnType.LONG, 0, nullable=False)
         nullable = MappedColumn(ColumnType.LONG, 0, nullable=True)
         structure = TableStructure("d", name, (column, *[nullable] * (columns - 1)))
-        return self.captured.find(structure, Progress(START), lambda: START, [])
+        return self.captured.find(structure, Progress(START), lambda: START).table
 
 
 def settings(**properties: str) -> PipelineSettings:
