@@ -7,6 +7,7 @@ from rowtide.connector.check.facts import ServerFacts
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.choices import SnapshotMode, SslMode
+from rowtide.connector.source.binlog_runway import kept_age
 from rowtide.connector.source.binlog_stream import registered_replica
 
 _DAY = 86400
@@ -181,21 +182,13 @@ def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
 
 
 def _retention(facts: ServerFacts) -> Iterator[Finding]:
-    kept = _kept_seconds(facts)
-    if 0 < kept < _DAY:
+    kept = kept_age(facts.value)
+    if kept is not None and kept.value < _DAY:
         yield _warning(
             "binlog_expire_logs_seconds",
-            f"the server keeps its binlog for {kept} seconds only: a connector that is stopped for longer needs a new "
-            "snapshot. Ten days (864000) are usual",
+            f"the server keeps its binlog for {kept.value:.0f} seconds only: a connector that is stopped for longer "
+            "needs a new snapshot. Ten days (864000) are usual",
         )
-
-
-def _kept_seconds(facts: ServerFacts) -> int:
-    """How long binlog files are kept, in seconds; 0 for no limit."""
-    if facts.value("binlog_expire_logs_auto_purge") == "OFF":
-        return 0
-    seconds = float(facts.value("binlog_expire_logs_seconds") or 0)
-    return int(seconds or float(facts.value("expire_logs_days") or 0) * _DAY)
 
 
 def _left_out(facts: ServerFacts) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
-"""Edge: how many bytes of the server's binlog a reader has not read yet."""
+"""Edge: how much of the server's binlog a reader has not read yet, and how long the server keeps what it needs."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -7,7 +8,10 @@ from collections.abc import Callable, Sequence
 import pymysql
 
 from rowtide.connector.config import Configuration, Flavor
-from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.binlog_runway import Runway, RunwayQuery
+from rowtide.connector.source.connection import Client, DatabaseUnreachableError
 from rowtide.connector.source.server_queries import binlog_files
 from rowtide.connector.source.session import Session
 
@@ -31,36 +35,57 @@ class BinlogEnd:
         self._lock = threading.Lock()
         self._session: Session | None = None
         self._files: list[tuple[str, int]] = []
+        self._runways = RunwayQuery(config)
+        self._runway: Runway | None = None
         self._queried_at: float | None = None
         self._answered = threading.Event()
         self._answered.set()
 
-    def behind(self, file: str, pos: int, timeout: float) -> int | None:
-        """Bytes between a position and the end of the binlog; ``None`` if the server does not answer.
+    def look(
+        self, read: tuple[str, int] | None, needed: SourceOffset | None, timeout: float
+    ) -> tuple[int | None, Runway | None]:
+        """How far a reader is behind the end of the binlog, and how long the server keeps what a position needs.
 
         Args:
-            file: a binlog file.
-            pos: a position in it.
+            read: the binlog file and the position in it that is read.
+            needed: the position.
             timeout: seconds to wait for the server.
+
+        Returns:
+            Bytes, and the runway; ``None`` for what is not known.
         """
         with self._lock:
             stale = self._queried_at is None or self._clock() - self._queried_at > _FRESH_S
             if stale and self._answered.is_set():
                 self._answered.clear()
-                threading.Thread(target=self._query, name=f"{self._config.name}/binlog-end", daemon=True).start()
-        return bytes_behind(self._files, file, pos) if self._answered.wait(timeout) else None
+                name = f"{self._config.name}/binlog-end"
+                threading.Thread(target=self._query, args=[needed], name=name, daemon=True).start()
+        if not self._answered.wait(timeout):
+            return None, None
+        known = self._runway
+        fits = known is not None and needed is not None and known.file == needed.file
+        return None if read is None else bytes_behind(self._files, *read), known if fits else None
 
-    def _query(self) -> None:
+    def _query(self, needed: SourceOffset | None) -> None:
+        self._runway = None
         try:
             if self._session is None:
                 self._session = Session(self._config.database, mariadb=self._config.flavor is Flavor.MARIADB)
             self._files = binlog_files(self._session.client)
+            if needed is not None:
+                self._runway = self._asked(self._session.client, needed)
         except (DatabaseUnreachableError, pymysql.MySQLError, OSError):
             self._files = []
             self.close()
         finally:
             self._queried_at = self._clock()
             self._answered.set()
+
+    def _asked(self, client: Client, needed: SourceOffset) -> Runway | None:
+        """The runway of a position; an account that may not see it still sees the end."""
+        with contextlib.suppress(ConnectorError, pymysql.MySQLError, OSError):
+            return self._runways.ask(client, needed, self._files)
+        return None
 
     def close(self) -> None:
         """Close the connection."""

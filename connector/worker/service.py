@@ -329,17 +329,18 @@ class ConnectorService(Service):
                     self._resume()
 
     async def status(self) -> Status:
-        """The connector's status, with the lag in bytes, which the server is queried for."""
-        reader = self.connector.current.reader
-        behind: int | None = None
-        if reader is not None and not self.connector.failure:
-            file, pos = reader.status.file, reader.status.pos
-            behind = await asyncio.to_thread(self._binlog_end.behind, file, pos, _LAG_TIMEOUT_S)
-        return self._status(behind)
+        """The connector's status, with the lag in bytes and the runway, which the server is queried for."""
+        status = self._status()
+        reader = None if status.reader is None or self.connector.failure else status.reader
+        if self._held == _STANDBY or (reader is None and status.stored is None):
+            return status
+        read = None if reader is None else (reader.file, reader.pos)
+        behind, runway = await asyncio.to_thread(self._binlog_end.look, read, status.stored, _LAG_TIMEOUT_S)
+        return replace(status, lag_bytes=behind, runway=runway)
 
     async def connect_state(self) -> ConnectorState:
         """The connector's state for Kafka Connect's REST interface."""
-        status = self._status(None)
+        status = self._status()
         return ConnectorState(connect_state(status.state), trace=status.problem or "")
 
     async def offsets(self) -> list[dict[str, Any]]:
@@ -354,11 +355,11 @@ class ConnectorService(Service):
             await asyncio.to_thread(alter_offsets, self.config, changes)
 
     async def status_at_once(self) -> Status:
-        """The connector's status without the lag in bytes: no server delays it."""
-        return self._status(None)
+        """The connector's status without what the server is queried for, so that it does not delay it."""
+        return self._status()
 
-    def _status(self, behind: int | None) -> Status:
-        status = replace(status_of(self.connector, time.time(), behind), rejected=self.problem)
+    def _status(self) -> Status:
+        status = replace(status_of(self.connector, time.time()), rejected=self.problem)
         if self._held == _STANDBY and self.obstacle is not None:
             return replace(status, state="RECONNECTING", error=self.obstacle)
         if self._held == _STANDBY and self.undecided:

@@ -14,6 +14,7 @@ from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.snapshot.status import TableRows
+from rowtide.connector.source.binlog_runway import Runway
 
 STATES = (
     "STANDBY",
@@ -57,6 +58,7 @@ class Status:
         queue: the use of the queue; ``None`` before delivery starts.
         snapshot: rows by table (``db.table``), in reading order.
         lag_bytes: bytes of the server's binlog after the last event that was read; ``None`` if not known.
+        runway: how long the server keeps the binlog file of the stored position; ``None`` if not known.
         second_writer: another program that stores offsets for this connector; ``None`` if none was seen.
         rejected: why a changed configuration is not used; ``None`` if there is none.
     """
@@ -76,7 +78,8 @@ class Status:
     sink: str
     stored: SourceOffset | None
     snapshot: Mapping[str, TableRows]
-    lag_bytes: int | None
+    lag_bytes: int | None = None
+    runway: Runway | None = None
     second_writer: SecondWriter | None = None
     rejected: str | None = None
 
@@ -125,13 +128,12 @@ class Status:
         return max(0.0, *ages) if ages else 0.0
 
 
-def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> Status:
-    """The status of a task.
+def status_of(task: ConnectorTask, now: float) -> Status:
+    """The status of a task, without what the server is queried for.
 
     Args:
         task: the task, started or not.
         now: seconds since the epoch.
-        lag_bytes: the lag in bytes, if it is known.
     """
     config, run = task.config, task.current
     reader = run.reader.status if run.reader is not None else None
@@ -157,7 +159,6 @@ def status_of(task: ConnectorTask, now: float, lag_bytes: int | None = None) -> 
         stored=run.stored if delivery is None or delivery.offset is None else delivery.offset,
         queue=run.components.store.use() if run.components is not None else None,
         snapshot=task.snapshot.by_name,
-        lag_bytes=lag_bytes,
         second_writer=None if run.watch is None else run.watch.seen,
     )
 
@@ -204,6 +205,7 @@ def health(status: Status) -> dict[str, Any]:
             "seconds": None if status.lag_s is None else round(status.lag_s, 3),
             "bytes": status.lag_bytes,
         },
+        "binlog_runway": None if status.runway is None else runway_fields(status.runway),
         "queue": None
         if queue is None
         else {
@@ -220,6 +222,21 @@ def health(status: Status) -> dict[str, Any]:
         "second_writer": None if status.second_writer is None else asdict(status.second_writer),
         "rejected_configuration": status.rejected,
     }
+
+
+def runway_fields(runway: Runway) -> dict[str, Any]:
+    """A runway as a JSON object, in hours."""
+    return {
+        "file": runway.file,
+        "hours": _hours(runway.seconds),
+        "retention_hours": _hours(runway.retention_s),
+        "reason": runway.reason,
+        "warning": runway.text if runway.short else None,
+    }
+
+
+def _hours(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds / 3600, 2)
 
 
 def tables_of(status: Status) -> dict[str, dict[str, Any]]:

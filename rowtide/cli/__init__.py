@@ -53,6 +53,9 @@ COMMANDS = {
     "position": Command("rowtide.cli.binlog.position", "position", "connector", "Find a position in a binlog."),
     "replay": Command("rowtide.cli.binlog.replay", "replay", "connector", "Convert binlog files on disk to records."),
     "check": Command("rowtide.cli.connectors.check", "check", "connector", "Check whether a connector can start."),
+    "runway": Command(
+        "rowtide.cli.binlog.runway", "runway", "connector", "Show how long the server keeps the binlog that is needed."
+    ),
     "schema": Command("rowtide.cli.schema", "schema", "connector", "Look up table structures and their history."),
     "tables": Command("rowtide.cli.tables", "tables", "spark", "Update Spark tables from the topics."),
     "run": Command("rowtide.cli.connectors.run", "run", "connector", "Run a connector until it is stopped."),

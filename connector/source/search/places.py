@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 from rowtide.connector.config.model.database import DatabaseConfig
@@ -35,7 +35,7 @@ class ServerFiles:
         """The names of the files, oldest first."""
         return list(self._sizes)
 
-    def events(self, file: str) -> Iterator[bytes]:
+    def events(self, file: str) -> Generator[bytes, None, None]:
         """The events of a file, up to the size that it had when the files were listed.
 
         Raises:

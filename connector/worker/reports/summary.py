@@ -54,6 +54,8 @@ def summary(status: Status, records: int, seconds: float) -> str:
         items.append(f"{status.lag_s:.1f} s behind{behind}")
     if status.queue is not None and status.queue.events:
         items.append(f"{status.queue.events:,} of {status.queue.max_events:,} records wait in the queue")
+    if status.runway is not None and status.runway.short:
+        items.append(f"warning: {status.runway.text}")
     if status.stored is not None:
         items.append(f"stored position {describe(status.stored)}")
     return "; ".join(items)

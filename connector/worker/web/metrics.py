@@ -104,6 +104,11 @@ def metrics(status: Status) -> Iterator[Metric]:
         "lag_seconds", "gauge", "Age of the oldest change that is not delivered; 0 if all are.", one(status.lag_s)
     )
     yield Metric("lag_bytes", "gauge", "Bytes of the server's binlog that are not read yet.", one(status.lag_bytes))
+    runway = (None, None) if status.runway is None else (status.runway.seconds, status.runway.retention_s)
+    help_runway = "How long the server keeps the binlog file of the stored position, at least."
+    yield Metric("binlog_runway_seconds", "gauge", help_runway, one(runway[0]))
+    help_retention = "How long it keeps a file that it writes now, at least."
+    yield Metric("binlog_retention_seconds", "gauge", help_retention, one(runway[1]))
     other = 0 if status.second_writer is None else status.second_writer.records
     help_other = "Offset records that another program stored for this connector since the last start."
     yield Metric("second_writer_records", "gauge", help_other, one(other))

@@ -15,6 +15,8 @@ from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.status import SnapshotStatus, TableRows
 from rowtide.connector.source.binlog_end import bytes_behind
+from rowtide.connector.source.binlog_runway import Runway
+from rowtide.connector.worker.reports.summary import summary
 from rowtide.connector.worker.status import STATES, Status, health, status_of, tables_of
 from rowtide.connector.worker.web import jmx_metrics, metrics
 from rowtide.schema_history.model import TableId
@@ -75,6 +77,7 @@ def test_every_number_has_its_metric() -> None:
             queue=use(events=5, held_events=12, max_events=8192, bytes=77, max_bytes=1 << 26, oldest_ts_ms=1_040_000),
             snapshot={"db.a": TableRows(10, 12, finished=True), "db.b": TableRows(3)},
             lag_bytes=99,
+            runway=Runway("binlog.000007", 7200.5, 864_000, "binlog_expire_logs_seconds=864000"),
         )
     )
     found = parsed(text)
@@ -87,6 +90,8 @@ def test_every_number_has_its_metric() -> None:
     assert value("records_total", topic="shop.a") == 7
     assert value("record_bytes_total", topic="shop.b") == 300
     assert value("lag_bytes") == 99
+    assert value("binlog_runway_seconds") == 7200.5
+    assert value("binlog_retention_seconds") == 864_000
     assert value("lag_seconds") == 20.5, "the oldest record in the queue counts"
     assert value("binlog_file_number", place="read") == 7
     assert value("binlog_position", place="read") == 2000
@@ -342,3 +347,23 @@ def test_tables_of_snapshots_beside_the_stream() -> None:
     assert list(snapshot.by_name) == ["db.a", "db.d"], "what is finished is no longer shown"
     snapshot.rows("db.new", 1, 2, finished=False)
     assert snapshot.by_name["db.new"].state == "READING"
+
+
+def test_a_short_runway_is_a_warning_and_no_failure() -> None:
+    now = status(runway=Runway("binlog.000007", 7200, 864_000, "binlog_expire_logs_seconds=864000"))
+    shown = health(now)
+    assert shown["status"] == "UP"
+    assert shown["binlog_runway"] == {
+        "file": "binlog.000007",
+        "hours": 2.0,
+        "retention_hours": 240.0,
+        "reason": "binlog_expire_logs_seconds=864000",
+        "warning": "the server keeps binlog.000007 for 2.0 hours at least (binlog_expire_logs_seconds=864000)",
+    }
+    assert "; warning: the server keeps binlog.000007 for 2.0 hours at least" in summary(now, 0, 60)
+    long = status(runway=Runway("binlog.000007", 800_000, 864_000, "binlog_expire_logs_seconds=864000"))
+    assert health(long)["binlog_runway"]["warning"] is None
+    assert "warning" not in summary(long, 0, 60)
+    endless = status(runway=Runway("binlog.000007"))
+    assert health(endless)["binlog_runway"]["hours"] is None
+    assert "rowtide_binlog_runway_seconds" not in parsed(render(endless))

@@ -31,6 +31,5 @@ def status(**fields: Any) -> Status:
         "sink": "Kafka",
         "stored": None,
         "snapshot": {},
-        "lag_bytes": None,
     }
     return Status(**{**known, **fields})

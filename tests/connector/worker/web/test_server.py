@@ -169,7 +169,7 @@ def test_probes_do_not_wait_for_the_database(monkeypatch: pytest.MonkeyPatch) ->
     def query(*_given: object) -> int:
         raise AssertionError("a probe waits for the database")
 
-    monkeypatch.setattr(BinlogEnd, "behind", query)
+    monkeypatch.setattr(BinlogEnd, "look", query)
     app = create_app(from_properties(PROPERTIES), web=WebSettings.choose(port=free_port()))
     app.finalize()
     reader = SimpleNamespace(status=ReaderStatus(connected=True))

@@ -1,0 +1,77 @@
+"""``rowtide runway``: how long the server keeps the binlog that a connector needs."""
+
+import json
+import time
+
+import click
+import pymysql
+
+from rowtide.cli.connectors import config_argument, read_configuration
+from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config.catalogue import connect, connection, history
+from rowtide.connector.errors import ConnectorError
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.source.binlog_runway import RunwayQuery
+from rowtide.connector.source.search.positions import utc
+from rowtide.connector.source.session import Session
+from rowtide.connector.worker.status import runway_fields
+
+_NEEDLESS = (connection.SERVER_ID, connect.BOOTSTRAP_SERVERS, history.TOPIC, history.FILE_NAME)
+_UNNEEDED = frozenset(entry.name for entry in _NEEDLESS)
+_SHORT = 3
+
+
+@click.command()
+@config_argument()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def runway(config: tuple[str, ...], *, as_json: bool) -> None:
+    """Show how long the server keeps the binlog file that the stored position needs.
+
+    Without that file, the connector of CONFIG needs a new snapshot or a mirror. The server deletes it at the earliest
+    when its last event is as old as binlog_expire_logs_seconds (Amazon RDS: binlog retention hours), or when all files
+    together are larger than max_binlog_total_size, at the rate at which the server has written since the file began.
+
+    The command works also while the connector is stopped. A running one has the same in /health and /metrics.
+
+    The exit code is 0, 1 after an error or if it is not known, and 3 if it is short: at most 24 hours, and at most
+    half of what a position at the end of the binlog has.
+
+    \b
+    Example:
+      rowtide runway shop.properties
+    """  # noqa: D301 - Click's mark of a paragraph
+    configuration = read_configuration(config, _UNNEEDED)
+    try:
+        offset = _stored(configuration)
+        with Session(configuration.database, mariadb=configuration.flavor is Flavor.MARIADB) as session:
+            found = RunwayQuery(configuration).ask(session.client, offset)
+    except ConnectorError as error:
+        raise click.ClickException(str(error)) from None
+    except pymysql.MySQLError as error:
+        raise click.ClickException(f"the server refuses a query: {error.args[-1]}") from None
+    until = None if found.seconds is None else utc(round(time.time() + found.seconds) * 1_000_000)
+    if as_json:
+        fields = {"stored": offset.to_map(), **runway_fields(found), "until": until}
+        click.echo(json.dumps(fields, indent=2, ensure_ascii=False))
+    else:
+        click.echo(f"stored position  {offset.file}:{offset.pos}")
+        click.echo(f"runway           {found.text}")
+        if found.seconds:
+            click.echo(f"until            {until}")
+    if found.short:
+        raise SystemExit(_SHORT)
+
+
+def _stored(configuration: Configuration) -> SourceOffset:
+    """The stored position.
+
+    Raises:
+        OffsetStoreError: it cannot be read.
+        click.ClickException: there is none.
+    """
+    from rowtide.connector.engine.wiring import offset_store  # noqa: PLC0415 - needs the Kafka client
+
+    offset = offset_store(configuration).load()
+    if offset is None:
+        raise click.ClickException("no position is stored yet: the connector needs no binlog file before its start")
+    return offset
