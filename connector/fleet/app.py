@@ -1,19 +1,22 @@
 """Edge: the Faust app of a fleet's worker: its consumer group is the fleet, its agent takes signals.
 
-The agent's topic is shared by the workers. The group gives each partition to one of them, and with it the connectors of
-that partition; Faust's sticky assignor moves as few as possible. A connector continues while the group rebalances, and
-stops when its partition has another owner. Both may run for a moment: Kafka fences the older one, because each
-connector writes under its own transactional id.
+The agent's topics are shared by the workers: one by all of them, and one for each label by those that have it. The
+group gives each partition to one of them, and with it the connectors of that partition. Faust's sticky assignor moves
+as few as possible, and gives the partitions of a topic only to workers that share it. A connector continues while the
+group rebalances, and stops when its partition has another owner. Both may run for a moment: Kafka fences the older one,
+because each connector writes under its own transactional id.
 """
 
 import json
 import logging
 import socket
-from collections.abc import Iterable
+import uuid
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import faust
 from faust.app.base import BootStrategy as FaustBootStrategy
+from faust.assignor.partition_assignor import PartitionAssignor
 from faust.types import TP
 
 from rowtide.connector.delivery.kafka.tls import tls_context
@@ -55,14 +58,14 @@ class FleetApp(App):
 
 def create_app(
     settings: FleetSettings,
-    partitions: int,
+    partitions: Mapping[str, int],
     web: WebSettings,
 ) -> FleetApp:
     """Create the Faust app of a fleet's worker.
 
     Args:
         settings: of the worker.
-        partitions: the number of partitions of the fleet's topic.
+        partitions: the numbers of partitions of the topics that the worker shares.
         web: the settings of the web server.
 
     Raises:
@@ -83,6 +86,7 @@ def create_app(
         web_bind=web.address.host,
         web_port=web.address.port,
         web_ssl_context=web.tls,
+        canonical_url=f"http://{uuid.uuid4()}",  # the assignor's key of a worker: two may have one host and port
         env={},  # variables would override what is given here
     )
     app.web_settings = web
@@ -96,8 +100,8 @@ def create_app(
     app.systemd = SystemdNotifier(list)
     app.services += [fleet, app.reporter, app.systemd, MemoryRelease()]
     topic = app.topic(
-        settings.fleet_topic,
-        partitions=partitions,
+        *partitions,
+        partitions=partitions[settings.fleet_topic],
         key_type=bytes,
         value_type=bytes,
         key_serializer="raw",
@@ -111,7 +115,12 @@ def create_app(
 
     @app.on_partitions_assigned.connect(weak=False)
     async def assigned(_app: Any, assigned: Iterable[TP], **_: Any) -> None:
-        fleet.assigned([one.partition for one in assigned if one.topic == settings.fleet_topic])
+        given: dict[str, set[int]] = {name: set() for name in partitions}
+        for one in assigned:
+            if one.topic in given:
+                given[one.topic].add(one.partition)
+        everywhere = cast("PartitionAssignor", app.assignor).external_topic_distribution.values()
+        fleet.assigned(given, {name for topics in everywhere for name, shared in topics.items() if shared})
 
     return app
 

@@ -30,7 +30,7 @@ from rowtide.connector.fleet.configurations import (
     restart_record,
     target_record,
 )
-from rowtide.connector.fleet.settings import FleetSettings, connector_configuration
+from rowtide.connector.fleet.settings import LABELS, FleetSettings, connector_configuration, label_of
 from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_records, topic_record
 from rowtide.connector.fleet.topic_log import TopicLog
 from rowtide.connector.kafka_producer.batches.partitions import murmur2
@@ -133,7 +133,7 @@ class Fleet(Service):
     Args:
         settings: of the worker.
         worker_id: returns the name of this worker, host and port of its web server, when it has started.
-        partitions: the number of partitions of the fleet's topic.
+        partitions: the numbers of partitions of the topics that the worker shares.
 
     Attributes:
         services: the connectors that run here, by name.
@@ -151,7 +151,9 @@ class Fleet(Service):
     several = True
     files = None
 
-    def __init__(self, settings: FleetSettings, worker_id: Callable[[], str], partitions: int, **kwargs: Any) -> None:
+    def __init__(
+        self, settings: FleetSettings, worker_id: Callable[[], str], partitions: Mapping[str, int], **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.settings = settings
         self._worker_id = worker_id
@@ -163,7 +165,8 @@ class Fleet(Service):
         self.controlled = Members(self)
         self.store = self
         self._partitions = partitions
-        self._owned: frozenset[int] = frozenset()
+        self._owned: Mapping[str, Collection[int]] = {}
+        self._shared: Collection[str] = ()
         self._generation = 0
         self._suspended_until = 0.0
         self._runs: dict[str, _Run] = {}
@@ -198,16 +201,43 @@ class Fleet(Service):
 
     def owns(self, name: str) -> bool:
         """Whether this worker runs the connector, or shall run it."""
-        return partition_of(name, self._partitions) in self._owned
+        return self._has_partition(name, self._label(name))
 
-    def assigned(self, partitions: Collection[int]) -> None:
-        """Take the partitions that the group has given to this worker, instead of those before."""
+    def _label(self, name: str) -> str | None:
+        connector = self.configurations.connectors.get(name)
+        return None if connector is None else label_of(connector.properties)
+
+    def _has_partition(self, name: str, label: str | None) -> bool:
+        topic = self.settings.shared_topic(label)
+        return topic in self._owned and partition_of(name, self._partitions[topic]) in self._owned[topic]
+
+    def _is_nobodys(self, name: str) -> bool:
+        """Whether no worker has the label that the connector needs, and it is for this worker to say so."""
+        label = self._label(name)
+        if label is None or self.settings.shared_topic(label) in self._shared:
+            return False
+        return self._has_partition(name, None)
+
+    def assigned(self, partitions: Mapping[str, Collection[int]], shared: Collection[str]) -> None:
+        """Take the partitions that the group has given to this worker, instead of those before.
+
+        Args:
+            partitions: the partitions of each topic that this worker shares.
+            shared: the topics that workers of the group share; there is one for each label that a worker has.
+        """
         self._generation += 1
-        self._owned = frozenset(partitions)
-        self._written = {name: status for name, status in self._written.items() if self.owns(name)}
+        self._owned, self._shared = partitions, shared
+        self._written = {
+            name: status for name, status in self._written.items() if self.owns(name) or self._is_nobodys(name)
+        }
         self._suspended_until = 0.0
-        log.info("this worker has %d of %d partitions of the fleet", len(self._owned), self._partitions)
+        for topic, count in self._partitions.items():
+            of = f" with the label {label}" if (label := self._label_of_topic(topic)) else ""
+            log.info("this worker has %d of %d partitions of the fleet%s", len(partitions.get(topic, ())), count, of)
         self._changed.set()
+
+    def _label_of_topic(self, topic: str) -> str:
+        return topic.removeprefix(self.settings.fleet_topic).removeprefix(".")
 
     def signal(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a signal to a connector of this worker; see ``ConnectorService.signal``.
@@ -217,7 +247,8 @@ class Fleet(Service):
         """
         service = self.services.get(name)
         if service is None:
-            raise SignalError(f"connector {name} does not run on this worker")
+            topic = self.settings.shared_topic(self._label(name))
+            raise SignalError(f"connector {name} does not run on this worker; the topic of its signals is {topic}")
         service.signal(fields, "kafka")
 
     async def put(self, name: str, properties: Mapping[str, str], initial_state: str | None = None) -> None:
@@ -509,9 +540,13 @@ class Fleet(Service):
 
     def _status_of(self, name: str, connector: Connector) -> ConnectorStatus | None:
         """What this worker says of a connector; ``None`` if it is not for this worker to say."""
-        if not self._caught_up or not self.owns(name):
+        nobodys = self._is_nobodys(name)
+        if not self._caught_up or not (nobodys or self.owns(name)):
             return None
         run = self._runs.get(name)
+        if run is None and nobodys and connector.target is Target.STARTED:
+            label = label_of(connector.properties)
+            return self._status("UNASSIGNED", f"no worker of the fleet has the label {label} ({LABELS.name})")
         if run is None:  # only now has a connector that is stopped stored its last position
             return None if connector.target is Target.STARTED else self._status(connector.target.value)
         failure = run.ended_by

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rowtide.connector.config import (
@@ -15,7 +15,7 @@ from rowtide.connector.config import (
     read_properties,
 )
 from rowtide.connector.config.catalogue import connect
-from rowtide.connector.config.catalogue.kinds import integer, optional, text
+from rowtide.connector.config.catalogue.kinds import integer, names, optional, text
 from rowtide.connector.config.catalogue.property import Flavor, Property
 from rowtide.connector.config.choices import ExactlyOnceSource
 from rowtide.connector.config.kafka.clients import ClientSettings
@@ -55,6 +55,13 @@ FLEET_PARTITIONS = Property(
     32,
     "Its number of partitions, when it is created: as many machines at most can share the connectors.",
 )
+LABELS = Property(
+    "rowtide.worker.labels",
+    names(),
+    (),
+    "The labels of the worker: it also shares the connectors whose `rowtide.runs.on` is one of them.",
+    default_text="none",
+)
 SESSION = Property(
     "session.timeout.ms",
     integer(3000),
@@ -87,6 +94,7 @@ PROPERTIES = (
     STATUS_REPLICAS,
     FLEET_TOPIC,
     FLEET_PARTITIONS,
+    LABELS,
     SESSION,
     HEARTBEAT,
     ADVERTISED_HOST,
@@ -108,6 +116,7 @@ class FleetSettings:
         config_topic: ``config.storage.topic``.
         status_topic: ``status.storage.topic``.
         fleet_topic: ``rowtide.fleet.topic``.
+        labels: ``rowtide.worker.labels``.
         topics: the settings of these topics, for those that do not exist.
         session_s: ``session.timeout.ms``, in seconds.
         heartbeat_s: ``heartbeat.interval.ms``, in seconds.
@@ -124,6 +133,7 @@ class FleetSettings:
     config_topic: str
     status_topic: str
     fleet_topic: str
+    labels: tuple[str, ...]
     topics: Mapping[str, TopicSettings]
     session_s: float
     heartbeat_s: float
@@ -133,6 +143,15 @@ class FleetSettings:
     producer: ClientSettings
     consumer: ClientSettings
     admin: ClientSettings
+
+    def shared_topic(self, label: str | None) -> str:
+        """The topic whose partitions the workers with a label share; all workers, if it is ``None``."""
+        return self.fleet_topic if label is None else f"{self.fleet_topic}.{label}"
+
+    @property
+    def shared_topics(self) -> list[str]:
+        """The topics whose partitions this worker shares."""
+        return [self.shared_topic(label) for label in (None, *self.labels)]
 
 
 def fleet_settings(paths: Paths, environ: Mapping[str, str] = os.environ) -> FleetSettings:
@@ -157,22 +176,29 @@ def fleet_settings(paths: Paths, environ: Mapping[str, str] = os.environ) -> Fle
         problems.append(Problem(connect.GROUP_ID.name, "is required: it is the same for all workers of a fleet"))
     if own[HEARTBEAT.name] * 3 > own[SESSION.name]:
         problems.append(Problem(HEARTBEAT.name, f"must be at most a third of {SESSION.name}={own[SESSION.name]}"))
+    for label in own[LABELS.name]:
+        if re.fullmatch(connect.LABEL, label) is None:
+            problems.append(Problem(LABELS.name, f"a label has 1 to 60 letters, digits, _ and -, not {label!r}"))
+    if connect.RUNS_ON.name in properties:
+        message = f"is a property of a connector, not of all connectors of a worker, whose labels are {LABELS.name}"
+        problems.append(Problem(connect.RUNS_ON.name, message))
     connection = _connection(kafka.consumer, problems)
     if problems or connection is None:
         raise ConfigurationError(problems)
     group = reader[connect.GROUP_ID]
     fleet_topic = own[FLEET_TOPIC.name] or f"{group}-fleet"
     compacted = {"cleanup.policy": "compact"}
-    return FleetSettings(
+    shared = TopicSettings(own[FLEET_PARTITIONS.name], own[CONFIG_REPLICAS.name], compacted)
+    found = FleetSettings(
         properties=properties,
         group=group,
         config_topic=own[CONFIG_TOPIC.name],
         status_topic=own[STATUS_TOPIC.name],
         fleet_topic=fleet_topic,
+        labels=own[LABELS.name],
         topics={
             own[CONFIG_TOPIC.name]: TopicSettings(1, own[CONFIG_REPLICAS.name], compacted),
             own[STATUS_TOPIC.name]: TopicSettings(own[STATUS_PARTITIONS.name], own[STATUS_REPLICAS.name], compacted),
-            fleet_topic: TopicSettings(own[FLEET_PARTITIONS.name], own[CONFIG_REPLICAS.name], compacted),
         },
         session_s=own[SESSION.name] / 1000,
         heartbeat_s=own[HEARTBEAT.name] / 1000,
@@ -183,6 +209,15 @@ def fleet_settings(paths: Paths, environ: Mapping[str, str] = os.environ) -> Fle
         consumer=kafka.consumer,
         admin=kafka.admin,
     )
+    return replace(found, topics={**found.topics, **dict.fromkeys(found.shared_topics, shared)})
+
+
+def label_of(properties: Mapping[str, str]) -> str | None:
+    """The label of the workers that may run a connector; ``None`` for any worker.
+
+    It is the text as written: all workers must agree on it, and a reference may mean something else on each.
+    """
+    return properties.get(connect.RUNS_ON.name, "").strip() or None
 
 
 def connector_configuration(
@@ -217,6 +252,10 @@ def connector_configuration(
     given = {**defaults, **properties, **fleet}
     if given.get(connect.SINK.name, "kafka") != "kafka":
         raise ConfigurationError([Problem(connect.SINK.name, "must be kafka in a fleet: Kafka fences its connectors")])
+    label = label_of(properties)
+    if label is not None and re.fullmatch(connect.LABEL, label) is None:
+        message = f"must be a label of workers, as {LABELS.name} has it; a reference cannot be one, not {label!r}"
+        raise ConfigurationError([Problem(connect.RUNS_ON.name, message)])
     return from_properties(given, environ, not_required)
 
 

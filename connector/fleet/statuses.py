@@ -22,7 +22,7 @@ class ConnectorStatus:
         state: ``RUNNING``, ``PAUSED``, ``STOPPED``, ``FAILED``, ``RESTARTING`` or ``UNASSIGNED``.
         worker_id: the worker, as host and port of its web server.
         generation: of the consumer group, in which the worker says so.
-        trace: why it has failed; empty if it has not.
+        trace: why it has failed, or no worker fits; empty otherwise.
     """
 
     state: str

@@ -30,11 +30,11 @@ class GroupInUse(TopicError):
     """The members of a consumer group are no workers of a fleet."""
 
 
-def prepare_topics(settings: FleetSettings) -> int:
+def prepare_topics(settings: FleetSettings) -> dict[str, int]:
     """Create the fleet's topics that do not exist. Waits until Kafka answers.
 
     Returns:
-        The number of partitions of the fleet's topic.
+        The numbers of partitions of the topics that the worker shares.
 
     Raises:
         TopicError: a topic cannot be created, or must not be used as it is.
@@ -73,7 +73,7 @@ def _require_group(settings: FleetSettings) -> None:
         )
 
 
-def _prepared(settings: FleetSettings, admin: TopicAdmin) -> int:
+def _prepared(settings: FleetSettings, admin: TopicAdmin) -> dict[str, int]:
     created = admin.ensure_all(settings.topics)
     for topic in sorted(created):
         log.info("topic %s is created", topic)
@@ -90,7 +90,8 @@ def _prepared(settings: FleetSettings, admin: TopicAdmin) -> int:
                 f"topic {topic!r} has {found.partitions} partitions, and config.storage.topic must have one: the order "
                 "of its records matters. Name another topic"
             )
-    shared = admin.describe(settings.fleet_topic)
-    if shared is None:
-        raise KafkaUnreachable(f"topic {settings.fleet_topic!r} was created, and is not there yet")
-    return shared.partitions
+    shared = {topic: admin.describe(topic) for topic in settings.shared_topics}
+    for topic, found in shared.items():
+        if found is None:
+            raise KafkaUnreachable(f"topic {topic!r} was created, and is not there yet")
+    return {topic: found.partitions for topic, found in shared.items() if found is not None}

@@ -15,6 +15,8 @@ TITLE = "Kafka and Kafka Connect"
 
 _WORKER = "a single worker needs no cluster; rowtide worker uses those of a fleet"
 _TOPIC = r"[a-zA-Z0-9_.\-]{1,249}"
+LABEL = r"[a-zA-Z0-9_\-]{1,60}"
+"""A label of workers, which is part of the name of a topic."""
 
 BOOTSTRAP_SERVERS = Property(
     "bootstrap.servers",
@@ -155,6 +157,13 @@ STANDBY = Property(
     "Let several processes have this connector: one runs it, and the others stand by until its session in Kafka ends. "
     "Set it for all of them. Delivery is exactly once then, as `exactly.once.source.support=enabled` sets it. A fleet "
     "does not need it.",
+)
+RUNS_ON = Property(
+    "rowtide.runs.on",
+    optional(text(LABEL, "must be a label: 1 to 60 letters, digits, _ and -")),
+    None,
+    "In a fleet, the label of the workers that may run the connector (`rowtide.worker.labels`). Any worker runs one "
+    "without a label.",
 )
 TOPIC_CREATION = Property("topic.creation.enable", boolean(), True, "Create topics that do not exist.")
 CREATION_GROUPS = Property(
@@ -339,7 +348,7 @@ WORKER_ONLY = Family(
     "config.storage.*, status.storage.*, rest.*, listeners, plugin.* …",
     r"(?:config|status)\.storage\..+|rest\..+|listeners|plugin\.(?:path|discovery)|admin\.listeners|access\.control\..+"
     r"|response\.http\.headers\.config|topic\.tracking\..+|metrics\..+|metric\.reporters|worker\..+"
-    r"|rowtide\.fleet\..+|heartbeat\.interval\.ms|scheduled\.rebalance\.max\.delay\.ms|rebalance\.timeout\.ms|session\.timeout\.ms|connect\.protocol"
+    r"|rowtide\.fleet\..+|rowtide\.worker\.labels|heartbeat\.interval\.ms|scheduled\.rebalance\.max\.delay\.ms|rebalance\.timeout\.ms|session\.timeout\.ms|connect\.protocol"
     r"|inter\.worker\..+|confluent\.(?:license|topic|metadata|monitoring)\..+|confluent\.license|internal\.(?:key|value)\.converter(?:\..+)?",
     "Properties of a cluster of Kafka Connect workers.",
     Status.WITHOUT_EFFECT,

@@ -45,7 +45,7 @@ class ConnectorState:
     Attributes:
         state: one of Kafka Connect's states.
         worker_id: the worker that runs it; ``None`` for the one that answers.
-        trace: why it has failed.
+        trace: why it has failed, or is assigned to no worker.
     """
 
     state: str
@@ -585,7 +585,7 @@ async def _info(name: str, connector: Controlled) -> dict[str, Any]:
 
 def _state(name: str, now: ConnectorState, request: web.Request) -> dict[str, Any]:
     found = {"state": now.state, "worker_id": now.worker_id or request.host, "version": __version__}
-    if now.state == "FAILED":
+    if now.state == "FAILED" or (now.state == "UNASSIGNED" and now.trace):
         found["trace"] = now.trace
     tasks = [] if now.state == "STOPPED" else [{"id": 0, **found}]
     return {"name": name, "connector": found, "tasks": tasks, "type": "source"}

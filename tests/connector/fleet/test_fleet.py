@@ -12,9 +12,9 @@ import pytest
 
 from rowtide.connector.config import ConfigurationError
 from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
-from rowtide.connector.errors import ConnectorError
-from rowtide.connector.fleet.configurations import restart_record
-from rowtide.connector.fleet.fleet import Fleet, Member
+from rowtide.connector.errors import ConnectorError, SignalError
+from rowtide.connector.fleet.configurations import Target, connector_record, restart_record, target_record
+from rowtide.connector.fleet.fleet import Fleet, Member, partition_of
 from rowtide.connector.source.binlog_stream import ReplicaReplaced
 from rowtide.connector.worker.web.connect_rest import BadRequest, StoreUnavailable
 from tests.connector.fleet.test_settings import CONNECTOR, settings
@@ -36,7 +36,7 @@ SALTED = {
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Fleet], Awaitable[None]]], None]:
     """Run a function with a fleet, which reads what it writes after other tasks have run."""
     monkeypatch.setenv("PASSWORD", "secret")
-    fleet, offsets = Fleet(settings(tmp_path), lambda: "w:1", 32), itertools.count()
+    fleet, offsets = Fleet(settings(tmp_path), lambda: "w:1", {"crew-fleet": 32}), itertools.count()
 
     async def write(topic: str, records: Collection[Record]) -> None:
         def read() -> None:
@@ -114,7 +114,7 @@ def test_one_that_is_taken_over_begins_again_once(
     async def use(fleet: Fleet) -> None:
         failures: list[tuple[str, BaseException]] = []
         fleet.on_failure = failures.append
-        fleet.assigned(range(32))
+        fleet.assigned({"crew-fleet": range(32)}, {"crew-fleet"})
         fleet._begin()
         await fleet.put("shop", CONNECTOR)
         working = asyncio.ensure_future(fleet._reconcile(fleet))
@@ -154,7 +154,7 @@ def test_no_step_begins_while_the_worker_stops(
     monkeypatch.setattr("rowtide.connector.fleet.fleet.ConnectorService", Connector)
 
     async def use(fleet: Fleet) -> None:
-        fleet.assigned(range(32))
+        fleet.assigned({"crew-fleet": range(32)}, {"crew-fleet"})
         fleet._begin()
         await fleet.put("shop", CONNECTOR)
         working = asyncio.ensure_future(fleet._reconcile(fleet))
@@ -166,3 +166,55 @@ def test_no_step_begins_while_the_worker_stops(
         assert not fleet._steps
 
     run(use)
+
+
+LABELLED = {"crew-fleet": 32, "crew-fleet.ssd": 4}
+
+
+def labelled(tmp_path: Path) -> Fleet:
+    """A worker with the label ssd, which knows a connector that needs it."""
+    fleet = Fleet(settings(tmp_path, rowtide_worker_labels="ssd"), lambda: "w:1", LABELLED)
+    fleet._apply("crew-config", *connector_record("shop", CONNECTOR | {"rowtide.runs.on": "ssd"}), 1)
+    fleet._apply("crew-config", *connector_record("crm", CONNECTOR), 2)
+    fleet._caught_up = True
+    return fleet
+
+
+def test_a_connector_with_a_label_belongs_to_the_partition_of_its_label(tmp_path: Path) -> None:
+    fleet = labelled(tmp_path)
+    fleet.assigned({"crew-fleet": range(32), "crew-fleet.ssd": []}, LABELLED)
+    assert (fleet.owns("shop"), fleet.owns("crm")) == (False, True)
+    assert fleet._news().keys() == set(), "the worker with the partition of the label speaks for it"
+    fleet.assigned({"crew-fleet": [], "crew-fleet.ssd": [partition_of("shop", 4)]}, LABELLED)
+    assert (fleet.owns("shop"), fleet.owns("crm")) == (True, False)
+    fleet._apply("crew-config", *connector_record("shop", CONNECTOR), 3)
+    assert not fleet.owns("shop"), "it has no label any more"
+
+
+def test_a_label_that_no_worker_has_is_said_by_one_worker(tmp_path: Path) -> None:
+    fleet = labelled(tmp_path)
+    alone = {"crew-fleet": range(32), "crew-fleet.ssd": range(4)}
+    fleet._apply("crew-config", *connector_record("far", CONNECTOR | {"rowtide.runs.on": "moon"}), 3)
+    fleet.assigned(alone, LABELLED)
+    assert not fleet.owns("far")
+    status = fleet._news()["far"]
+    assert status is not None
+    assert (status.state, status.trace) == (
+        "UNASSIGNED",
+        "no worker of the fleet has the label moon (rowtide.worker.labels)",
+    )
+    assert fleet.state_of("far").trace == status.trace
+    fleet._written["far"] = status
+    assert "far" not in fleet._news()
+    fleet._apply("crew-config", *target_record("far", Target.PAUSED), 4)
+    assert (fleet._news()["far"] or status).state == "PAUSED"
+    fleet.assigned(alone, {*LABELLED, "crew-fleet.moon"})
+    assert "far" not in fleet._news(), "a worker with the label speaks for it"
+    assert "far" not in fleet._written
+    fleet.assigned({"crew-fleet": [], "crew-fleet.ssd": range(4)}, LABELLED)
+    assert "far" not in fleet._news(), "another worker has its partition of the topic of all workers"
+
+
+def test_a_signal_for_a_connector_with_a_label_goes_to_the_topic_of_the_label(tmp_path: Path) -> None:
+    with pytest.raises(SignalError, match=r"the topic of its signals is crew-fleet\.ssd"):
+        labelled(tmp_path).signal("shop", {"type": "log"})

@@ -49,11 +49,14 @@ class Cluster:
         }
         self._file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
 
-    def worker(self) -> Worker:
-        """Start another worker."""
+    def worker(self, labels: str = "", *options: str) -> Worker:
+        """Start another worker, with labels and further options."""
         config = WorkerConfig(self.folder, self.database.server, self.kafka.bootstrap, {})
+        own = self.folder / f"labels-{labels}.properties"
+        own.write_text(f"rowtide.worker.labels={labels}\n")
+        files = [str(self._file), str(own)]
         return Worker(
-            config, command=[sys.executable, "-m", "rowtide", "worker", str(self._file), "--web-port", "{port}"]
+            config, command=[sys.executable, "-m", "rowtide", "worker", *files, "--web-port", "{port}", *options]
         )
 
     def add(self, partition: int | None = None) -> WorkerConfig:
@@ -218,6 +221,31 @@ def test_connectors_are_controlled_on_any_worker(cluster: Cluster) -> None:
         state_is(cluster, config, None)
         one.stop()
         other.stop()
+
+
+def test_a_connector_with_a_label_runs_where_the_label_is(cluster: Cluster) -> None:
+    with cluster.worker() as plain:  # the leader of the group, which does not share the topic of the label
+        plain.wait_for_log("the fleet has 0 connectors")
+        config = cluster.prepared()
+        config.properties["rowtide.runs.on"] = "ssd"
+        cluster.write(connector_record(config.name, config.properties))
+
+        def none_fits() -> bool:
+            shown = json.loads(plain.get(f"/connectors/{config.name}/status")[1])["connector"]
+            return (shown["state"], shown.get("trace")) == (
+                "UNASSIGNED",
+                "no worker of the fleet has the label ssd (rowtide.worker.labels)",
+            )
+
+        eventually(none_fits, "no worker fits")
+        with cluster.worker("ssd") as fast:
+            fast.streaming()
+            all_have(cluster, [config], [1, 2])
+            state_is(cluster, config, "RUNNING")
+            assert "reading the binlog from" not in plain.log
+            fast.stop()
+        eventually(none_fits, "no worker fits any more")
+        plain.stop()
 
 
 def test_a_group_of_another_program_is_refused(cluster: Cluster) -> None:

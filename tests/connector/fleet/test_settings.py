@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from rowtide.connector.config import ConfigurationError
-from rowtide.connector.fleet.settings import PROPERTIES, FleetSettings, connector_configuration, fleet_settings
+from rowtide.connector.fleet.settings import (
+    PROPERTIES,
+    FleetSettings,
+    connector_configuration,
+    fleet_settings,
+    label_of,
+)
 from rowtide.topics.settings import TopicSettings
 from tests.support.source_tree import ROOT
 
@@ -73,6 +79,33 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
             "offset.flush.interval.ms",
         ]
     )
+
+
+def test_labels_have_topics_of_their_own(tmp_path: Path) -> None:
+    found = settings(tmp_path, rowtide_worker_labels="ssd, zone-eu", rowtide_fleet_partitions="8")
+    assert found.labels == ("ssd", "zone-eu")
+    assert found.shared_topics == ["crew-fleet", "crew-fleet.ssd", "crew-fleet.zone-eu"]
+    assert {found.topics[topic].partitions for topic in found.shared_topics} == {8}
+    assert settings(tmp_path).shared_topics == ["crew-fleet"]
+
+
+def test_labels_that_cannot_be_part_of_a_topics_name(tmp_path: Path) -> None:
+    assert problems(tmp_path, rowtide_worker_labels="ssd,a.b") == ["rowtide.worker.labels"]
+
+
+def test_the_label_of_a_connector_is_not_one_of_a_worker(tmp_path: Path) -> None:
+    assert problems(tmp_path, rowtide_runs_on="ssd") == ["rowtide.runs.on"]
+
+
+def test_a_connector_names_its_label_as_it_is(tmp_path: Path) -> None:
+    worker = settings(tmp_path, rowtide_worker_labels="ssd")
+    given = CONNECTOR | {"rowtide.runs.on": "ssd"}
+    assert label_of(given) == "ssd"
+    assert label_of(CONNECTOR) is None
+    assert not [note for note in connector_configuration(worker, "shop", given, {}).warnings if "rowtide" in note]
+    for wrong in ("a.b", "${env:LABEL}"):
+        with pytest.raises(ConfigurationError, match=r"rowtide\.runs\.on"):
+            connector_configuration(worker, "shop", given | {"rowtide.runs.on": wrong}, {"LABEL": "ssd"})
 
 
 def test_a_heartbeat_comes_three_times_in_a_session(tmp_path: Path) -> None:
