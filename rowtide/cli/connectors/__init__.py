@@ -32,6 +32,7 @@ __all__ = [
     "sink_option",
     "token_of",
     "web_options",
+    "worker_options",
 ]
 
 CONFIG = click.Path(exists=True, dir_okay=False)
@@ -176,6 +177,23 @@ def web_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_WEB_OPTIONS):
         command = option(command)
     return command
+
+
+def worker_options(function: F) -> F:
+    """The options --web and --web-token-file of commands that send requests to a worker."""
+    web = click.option(
+        "--web",
+        metavar="URL",
+        help="The web server of the worker. With a user, as in https://USER@…, it logs in with this user's password.  "
+        "[default: http://127.0.0.1:6066]",
+    )
+    file = click.option(
+        "--web-token-file",
+        type=click.File(encoding="utf-8"),
+        help="A file with the token, or the user's password, for the web server.  [default: WEB_TOKEN in the "
+        "environment]",
+    )
+    return web(file(function))
 
 
 def token_of(file: TextIO | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from rowtide.cli.connectors import config_argument, one_connector_option, read_connector
+from rowtide.cli.connectors import config_argument, one_connector_option, read_connector, worker_options
 from rowtide.connector.config import Configuration
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def _types(_context: click.Context, _parameter: click.Parameter, incomplete: str
     show_default=True,
     help="How long to wait for the next notification.",
 )
-@click.option("--web", metavar="URL", help="The web server of the worker.  [default: http://127.0.0.1:6066]")
-@click.option("--web-token-file", type=click.File(encoding="utf-8"), help="A file with the token of the web server.")
+@worker_options
 def signal(
     kind: str,
     config: tuple[str, ...],

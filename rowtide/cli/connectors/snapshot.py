@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 import click
 
-from rowtide.cli.connectors import config_argument, one_connector_option, read_connector
+from rowtide.cli.connectors import config_argument, one_connector_option, read_connector, worker_options
 from rowtide.connector.worker.reports.summary import counted
 
 
@@ -21,8 +21,7 @@ def snapshot() -> None:
 @snapshot.command()
 @config_argument(required=False)
 @one_connector_option
-@click.option("--web", metavar="URL", help="The web server of the worker.  [default: http://127.0.0.1:6066]")
-@click.option("--web-token-file", type=click.File(encoding="utf-8"), help="A file with the token of the web server.")
+@worker_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(
     config: tuple[str, ...],

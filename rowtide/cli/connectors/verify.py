@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
-from rowtide.cli.connectors import CONFIG, from_options, ignore_unsupported_option, read_configuration
+from rowtide.cli.connectors import (
+    CONFIG,
+    from_options,
+    ignore_unsupported_option,
+    read_configuration,
+    worker_options,
+)
 from rowtide.cli.connectors.signal import CHANNELS
 from rowtide.cli.tables import spark_output
 
@@ -88,10 +94,7 @@ class _Interval(click.ParamType):
     type=click.Choice(CHANNELS),
     help="With --repair: how signals are sent.  [default: the first enabled one of source, kafka and file, else http]",
 )
-@click.option(
-    "--web", metavar="URL", help="With --repair: the web server of the worker.  [default: http://127.0.0.1:6066]"
-)
-@click.option("--web-token-file", type=click.File(encoding="utf-8"), help="A file with the token of the web server.")
+@worker_options
 @click.option("--table", "tables", metavar="DATABASE.TABLE", multiple=True, help="Only this table; repeat it for more.")
 @click.option("--where", metavar="SQL", default="", help="Only rows of the source that fulfil this condition.")
 @click.option("--columns", metavar="A,B", default="", help="Only these columns, besides the key.")

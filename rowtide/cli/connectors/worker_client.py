@@ -1,5 +1,6 @@
 """Edge: the web server of a worker, for commands."""
 
+import base64
 import http
 import http.client
 import json
@@ -28,19 +29,23 @@ class WorkerClient:
     Attributes:
         base: its URL.
         connector: the connector's name.
-        token: the token, if it needs one.
+        token: the token, or the password of the user, if it needs one.
+        user: who logs in with a password; ``None`` to log in with a token.
     """
 
     base: str
     connector: str
     token: str | None
+    user: str | None = None
 
     @classmethod
     def of(cls, connector: str, base: str | None, token_file: TextIO | None) -> Self:
         """The worker at a URL; by default where ``rowtide run`` would serve with the same environment.
 
+        A user in the URL, as in ``https://anna@worker-1:6066``, logs in with the token as the password.
+
         Raises:
-            click.ClickException: ``WEB_PORT`` of the environment is no port.
+            click.ClickException: ``WEB_PORT`` of the environment is no port, or the URL has a password.
         """
         token = os.environ.get("WEB_TOKEN") if token_file is None else token_file.read().strip()
         if base is None:
@@ -49,7 +54,15 @@ class WorkerClient:
             except ConfigurationError as error:
                 raise click.ClickException(str(error)) from None
             base = url(address.host, address.port)
-        return cls(base.rstrip("/"), connector, token or None)
+        scheme, mark, rest = base.rpartition("://")
+        user, at, place = rest.rpartition("@")
+        if ":" in user:
+            raise click.ClickException(
+                "--web: other users of this machine see a password in the URL. Write it into "
+                "the file of --web-token-file, or into WEB_TOKEN in the environment"
+            )
+        name = urllib.parse.unquote(user) if at else None
+        return cls(f"{scheme}{mark}{place}".rstrip("/"), connector, token or None, name)
 
     def send(self, fields: Mapping[str, Any]) -> None:
         """Send a signal. Raises ``click.ClickException`` if the worker does not take it."""
@@ -77,9 +90,8 @@ class WorkerClient:
 
     def _request(self, path: str, body: bytes | None = None, hint: str = "") -> Any:
         where = f"{self.base}/connectors/{urllib.parse.quote(self.connector, safe='')}/{path}"
-        headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
         try:
-            request = urllib.request.Request(where, body, headers)
+            request = urllib.request.Request(where, body, self._headers())
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
@@ -96,11 +108,16 @@ class WorkerClient:
                 f"the web server of the worker cannot be reached at {self.base}: {reason}. {_FIND}{hint}"
             ) from None
 
+    def _headers(self) -> dict[str, str]:
+        if self.user is not None:
+            given = base64.b64encode(f"{self.user}:{self.token or ''}".encode()).decode()
+            return {"Authorization": f"Basic {given}"}
+        return {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+
     def _connectors(self) -> list[str]:
         """The connectors that the worker runs; none if it does not answer."""
-        headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
         try:
-            request = urllib.request.Request(f"{self.base}/connectors", headers=headers)
+            request = urllib.request.Request(f"{self.base}/connectors", headers=self._headers())
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
                 return [str(name) for name in json.load(answer)]
         except (OSError, ValueError, TypeError, http.client.HTTPException):

@@ -214,3 +214,38 @@ def test_a_worker_of_another_connector_is_named(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert f"the worker at {web} does not run connector shop, but crm. Give the URL by --web" in result.output
     assert not (tmp_path / "signals.txt").exists(), "a signal is sent although its result cannot be read"
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [("", "Bearer s3cret"), ("anna@", "Basic YW5uYTpzM2NyZXQ="), ("anna%40home@", "Basic YW5uYUBob21lOnMzY3JldA==")],
+)
+def test_a_user_in_the_url_logs_in_with_a_password(tmp_path: Path, user: str, expected: str) -> None:
+    config, secret, seen = tmp_path / "shop.properties", tmp_path / "secret", list[str]()
+    config.write_text(CONFIG.format(tmp_path))
+    secret.write_text("s3cret\n")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers["Authorization"])
+            self.send_error(403, "no")
+
+        def log_message(self, *_given: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://{user}127.0.0.1:{server.server_port}/"
+        options = ["--web", url, "--web-token-file", str(secret)]
+        result = CliRunner().invoke(main, ["snapshot", "status", str(config), *options])
+        server.shutdown()
+    assert seen == [expected]
+    assert f"the worker at http://127.0.0.1:{server.server_port} answers 403" in result.output
+
+
+def test_a_password_in_the_url_is_refused(tmp_path: Path) -> None:
+    config = tmp_path / "shop.properties"
+    config.write_text(CONFIG.format(tmp_path))
+    result = CliRunner().invoke(main, ["snapshot", "status", str(config), "--web", "http://anna:s3cret@127.0.0.1:1"])
+    assert result.exit_code == 1
+    assert "--web-token-file" in result.output
+    assert "s3cret" not in result.output

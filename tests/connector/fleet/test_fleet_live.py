@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import Consumer
 
+from rowtide.cli import main
 from rowtide.connector.fleet.configurations import Record, Target, connector_record, restart_record, target_record
 from rowtide.connector.fleet.fleet import partition_of
 from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses
@@ -223,29 +225,43 @@ def test_connectors_are_controlled_on_any_worker(cluster: Cluster) -> None:
         other.stop()
 
 
-def test_a_connector_with_a_label_runs_where_the_label_is(cluster: Cluster) -> None:
-    with cluster.worker() as plain:  # the leader of the group, which does not share the topic of the label
+USERS = "ed.token=e\ned.role=edit\nops.password=o\nops.role=operate\nana.token=r\nana.role=read\n"
+
+
+def test_a_connector_with_a_label_runs_where_the_label_is(cluster: Cluster, tmp_path: Path) -> None:
+    """And users do what their roles allow, on any worker."""
+    users, password = tmp_path / "users.properties", tmp_path / "password"
+    users.write_text(USERS)
+    password.write_text("o\n")
+    with cluster.worker("", "--web-users-file", str(users)) as plain:  # the leader, without the topic of the label
         plain.wait_for_log("the fleet has 0 connectors")
         config = cluster.prepared()
         config.properties["rowtide.runs.on"] = "ssd"
-        cluster.write(connector_record(config.name, config.properties))
+        path, body = f"/connectors/{config.name}", json.dumps({"name": config.name, "config": config.properties})
+        assert [plain.send("POST", "/connectors", body, token)[0] for token in ("", "r", "e")] == [401, 403, 201]
 
         def none_fits() -> bool:
-            shown = json.loads(plain.get(f"/connectors/{config.name}/status")[1])["connector"]
+            shown = json.loads(plain.get(f"{path}/status", "r")[1])["connector"]
             return (shown["state"], shown.get("trace")) == (
                 "UNASSIGNED",
                 "no worker of the fleet has the label ssd (rowtide.worker.labels)",
             )
 
         eventually(none_fits, "no worker fits")
-        with cluster.worker("ssd") as fast:
+        with cluster.worker("ssd", "--web-users-file", str(users)) as fast:
             fast.streaming()
             all_have(cluster, [config], [1, 2])
             state_is(cluster, config, "RUNNING")
             assert "reading the binlog from" not in plain.log
-            fast.stop()
+            signal_options = ["--channel", "http", "--web-token-file", str(password), "--data", '{"message": "here"}']
+            for user, code in (("ops@", 0), ("", 1)):
+                url = f"http://{user}127.0.0.1:{fast.port}"
+                sent = CliRunner().invoke(main, ["signal", "log", str(config.path), "--web", url, *signal_options])
+                assert sent.exit_code == code, sent.output
+            fast.wait_for_log("ops at 127.0.0.1: POST " + path + "/signals: 202")
+            assert "here" in fast.stop()
         eventually(none_fits, "no worker fits any more")
-        plain.stop()
+        assert "ana at 127.0.0.1: POST /connectors: 403" in plain.stop()
 
 
 def test_a_group_of_another_program_is_refused(cluster: Cluster) -> None:

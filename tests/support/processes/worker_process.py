@@ -163,18 +163,15 @@ class Worker:
         """Wait until it reads the binlog."""
         return self.wait_for_log(STREAMING)
 
-    def get(self, path: str) -> tuple[int, str]:
+    def get(self, path: str, token: str = "") -> tuple[int, str]:
         """The status and the text of a page."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=SOON) as answer:
-                return int(answer.status), answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
+        return self.send("GET", path, token=token)
 
-    def send(self, method: str, path: str, body: str = "") -> tuple[int, str]:
-        """The status and the text of the answer to a request."""
+    def send(self, method: str, path: str, body: str = "", token: str = "") -> tuple[int, str]:
+        """The status and the text of the answer to a request, with a token if one is given."""
         url, headers = f"http://127.0.0.1:{self.port}{path}", {"Content-Type": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
         request = urllib.request.Request(url, body.encode() or None, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=SOON) as answer:
