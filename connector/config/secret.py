@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from rowtide.topics.java_regex import compile_java
 
@@ -54,6 +55,19 @@ class Secret:
     def __reduce__(self) -> str:
         msg = "a secret cannot be pickled"
         raise TypeError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordSource:
+    """What yields a password: one of both.
+
+    Attributes:
+        command: a program and its arguments.
+        function: a function in Python, as ``package.module.function``.
+    """
+
+    command: tuple[str, ...] = field(default=(), repr=False)
+    function: str = ""
 
 
 class Sanitizer:

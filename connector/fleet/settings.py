@@ -14,7 +14,7 @@ from rowtide.connector.config import (
     from_properties,
     read_properties,
 )
-from rowtide.connector.config.catalogue import connect
+from rowtide.connector.config.catalogue import connect, connection
 from rowtide.connector.config.catalogue.kinds import integer, names, optional, text
 from rowtide.connector.config.catalogue.property import Flavor, Property
 from rowtide.connector.config.choices import ExactlyOnceSource
@@ -25,6 +25,7 @@ from rowtide.connector.config.sections.kafka import kafka_config
 from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.connector.kafka_producer.connection.errors import NotSupported
 from rowtide.connector.kafka_producer.connection.settings import ConnectionSettings, connection_settings
+from rowtide.connector.worker.validation import password_source_problem
 from rowtide.topics.settings import BROKER_DEFAULT, TopicSettings
 
 _TOPIC = text(r"[a-zA-Z0-9_.\-]{1,249}", "is not a valid name of a topic")
@@ -249,6 +250,10 @@ def connector_configuration(
         connect.STANDBY.name: "false",  # the fleet itself decides where it runs
     }
     defaults = {name: value for name, value in settings.properties.items() if _WORKER.fullmatch(name) is None}
+    if connection.PASSWORD_SOURCE.name in properties:
+        raise ConfigurationError([password_source_problem()])
+    if connection.PASSWORD.name in properties:
+        defaults.pop(connection.PASSWORD_SOURCE.name, None)
     given = {**defaults, **properties, **fleet}
     if given.get(connect.SINK.name, "kafka") != "kafka":
         raise ConfigurationError([Problem(connect.SINK.name, "must be kafka in a fleet: Kafka fences its connectors")])

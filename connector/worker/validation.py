@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from rowtide.connector.check import Severity, check_database
 from rowtide.connector.config import Configuration, ConfigurationError, Problem
-from rowtide.connector.config.catalogue import PROPERTIES, history
+from rowtide.connector.config.catalogue import PROPERTIES, connection, history
 from rowtide.connector.config.sections.property_reader import family_of
 
 _CONNECTION = frozenset(
@@ -14,6 +14,12 @@ _CONNECTION = frozenset(
 
 NOT_REQUIRED = frozenset({history.TOPIC.name})
 """What a start needs, and Debezium's validation does not."""
+
+
+def password_source_problem() -> Problem:
+    """The problem of a configuration that comes by a request, or from a topic, and names a program."""
+    message = "is a property of the worker's file only: a request could run any program on its machine"
+    return Problem(connection.PASSWORD_SOURCE.name, message)
 
 
 def problems_of(
@@ -28,6 +34,8 @@ def problems_of(
         properties: of the connector.
         build: makes the configuration of them, and of names that are not required; raises ``ConfigurationError``.
     """
+    if connection.PASSWORD_SOURCE.name in properties:
+        return [password_source_problem()]
     try:
         config = build(properties, NOT_REQUIRED)
     except ConfigurationError as error:

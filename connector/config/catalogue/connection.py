@@ -1,6 +1,16 @@
 """Properties: the connector's identity, and the connection to the database."""
 
-from rowtide.connector.config.catalogue.kinds import boolean, choice, integer, long, optional, secret, ssl_mode, text
+from rowtide.connector.config.catalogue.kinds import (
+    boolean,
+    choice,
+    integer,
+    long,
+    optional,
+    password_source,
+    secret,
+    ssl_mode,
+    text,
+)
 from rowtide.connector.config.catalogue.property import MYSQL_ONLY, Family, Flavor, Property, Status
 from rowtide.connector.config.choices import Acknowledge
 
@@ -60,6 +70,14 @@ HOSTNAME = Property(
 PORT = Property("database.port", integer(1, 65535), 3306, "The server's port.")
 USER = Property("database.user", text(), "", "The user to log in as.", required=True)
 PASSWORD = Property("database.password", optional(secret()), None, "The user's password.")
+PASSWORD_SOURCE = Property(
+    "rowtide.database.password.source",
+    optional(password_source()),
+    None,
+    "What yields the password of each log-in, instead of `database.password`: `command:PROGRAM ARGUMENT …`, whose "
+    "output it is, or `python:package.module.function`, which is called with host, port and user. The arguments may "
+    "contain `{host}`, `{port}` and `{user}`.",
+)
 SERVER_ID = Property(
     "database.server.id",
     integer(1, 2**32 - 1),

@@ -2,12 +2,13 @@
 
 import enum
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from rowtide.connector.config.choices import FailureHandling, SslMode
-from rowtide.connector.config.secret import Secret
+from rowtide.connector.config.secret import PasswordSource, Secret
 from rowtide.topics.filters import Patterns, joined_list, split_list
 from rowtide.topics.java_regex import compile_java
 from rowtide.topics.online_schema_change import HelperNames, parse_helper_names
@@ -91,6 +92,24 @@ def text(pattern: str | None = None, explanation: str = "", separator: str | Non
 def secret() -> Kind[Secret]:
     """A text that is never displayed."""
     return Kind("password", Secret, shown=False)
+
+
+def password_source() -> Kind[PasswordSource]:
+    """``command:…`` or ``python:…``; never displayed, because arguments may be secrets."""
+
+    def parse(value: str) -> PasswordSource:
+        kind, _, rest = value.strip().partition(":")
+        try:
+            words = shlex.split(rest)
+        except ValueError as error:
+            raise ValueError(f"is not a command: {error}") from None
+        if kind == "command" and words:
+            return PasswordSource(command=tuple(words))
+        if kind == "python" and re.fullmatch(r"\w+(\.\w+)+", rest.strip()):
+            return PasswordSource(function=rest.strip())
+        raise ValueError("must be command:PROGRAM ARGUMENT … or python:package.module.function")
+
+    return Kind("password", parse, shown=False)
 
 
 def choice(values: type[E]) -> Kind[E]:

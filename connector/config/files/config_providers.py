@@ -39,6 +39,18 @@ def provider_names(properties: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def names_files(value: str, properties: Mapping[str, str]) -> bool:
+    """Whether all references in a value, and at least one, are to the content of files.
+
+    Args:
+        value: the value.
+        properties: the properties, which may define providers.
+    """
+    names = provider_names(properties)
+    kinds = {names.get(match[1]) for match in REFERENCE.finditer(value)}
+    return bool(kinds) and kinds <= {"file", "dir"}
+
+
 def resolve(
     properties: Mapping[str, str], providers: Mapping[str, Provider]
 ) -> tuple[dict[str, str], list[tuple[str, str]]]:

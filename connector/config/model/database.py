@@ -1,9 +1,10 @@
 """The settings of the connection to the database, and of the replica as which rowtide reads its binlog."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from rowtide.connector.config.choices import SslMode
-from rowtide.connector.config.secret import Secret
+from rowtide.connector.config.secret import PasswordSource, Secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,22 @@ class Tls:
     truststore_password: Secret | None
 
 
+@dataclass(slots=True)
+class Renewal:
+    """Where the user and the password of each log-in come from, if they may change while the connector runs.
+
+    Attributes:
+        references: ``database.user`` and ``database.password`` as written, if they name files, and the definitions of
+            providers.
+        source: ``rowtide.database.password.source``.
+        accepted: whether the server has accepted a log-in: if it refuses a later one, the next password may be right.
+    """
+
+    references: Mapping[str, str]
+    source: PasswordSource | None
+    accepted: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class DatabaseConfig:
     """The connection to the database. The binlog connection's net timeouts are in seconds.
@@ -48,6 +65,7 @@ class DatabaseConfig:
         initial_statements: split into single statements.
         time_zone: for connections that run queries; ``None`` for the server's.
         keep_alive_interval_ms: 0 if the binlog connection is not monitored.
+        renewal: where user and password of each log-in come from; ``None`` if they stay the same.
     """
 
     hostname: str
@@ -67,3 +85,4 @@ class DatabaseConfig:
     keep_alive_interval_ms: int
     net_write_timeout: int
     net_read_timeout: int
+    renewal: Renewal | None = field(default=None, compare=False)

@@ -63,7 +63,7 @@ def build(
     configuration = Configuration(
         name=reader[connection.NAME] or reader[connection.TOPIC_PREFIX],
         flavor=reader.flavor,
-        database=database_config(reader),
+        database=database_config(reader, properties if written is None else written),
         capture=capture_config(reader),
         values=values_config(reader),
         failure=failure_config(reader),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES, connect
 from rowtide.connector.config.catalogue.property import Family, Flavor, Property, Status
@@ -190,7 +190,7 @@ class PropertyReader:
             elif family.status is Status.NOT_YET:
                 self._unsupported(family, name, f"{_NOT_YET}: {family.reason}")
 
-    def exclusive(self, one: Property[T], other: Property[T]) -> None:
+    def exclusive(self, one: Property[Any], other: Property[Any]) -> None:
         """Add a problem if two properties that exclude each other are both set: to the second one, as in Debezium."""
         if self.is_set(one) and self.is_set(other):
             self.problem(other.name, f"cannot be used together with {one.name}")

@@ -1,11 +1,13 @@
 """The sections about the database and the capture of its changes; pure."""
 
 import re
+from collections.abc import Mapping
 from typing import TypeVar
 
 from rowtide.connector.config.catalogue import capture, connect, connection, running, snapshot, values
 from rowtide.connector.config.catalogue.property import Flavor, Property
 from rowtide.connector.config.choices import CascadedChanges, FailureHandling, MirrorRead, SslMode
+from rowtide.connector.config.files.config_providers import names_files
 from rowtide.connector.config.model import (
     CaptureConfig,
     FailureConfig,
@@ -15,9 +17,9 @@ from rowtide.connector.config.model import (
     StreamingConfig,
     ValuesConfig,
 )
-from rowtide.connector.config.model.database import DatabaseConfig, ReplicaConfig, Tls
+from rowtide.connector.config.model.database import DatabaseConfig, Renewal, ReplicaConfig, Tls
 from rowtide.connector.config.model.signals import IncrementalConfig
-from rowtide.connector.config.secret import Secret
+from rowtide.connector.config.secret import PasswordSource, Secret
 from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.topics.column_rules import ColumnRules, Hash, is_rule_name, parse_rule_name
 from rowtide.topics.filters import (
@@ -37,8 +39,14 @@ _LONGEST_HOST = 60
 _NON_BLOCK = 0x01
 
 
-def database_config(reader: PropertyReader) -> DatabaseConfig:
-    """How the database is reached."""
+def database_config(reader: PropertyReader, written: Mapping[str, str]) -> DatabaseConfig:
+    """How the database is reached.
+
+    Args:
+        reader: the properties, with references resolved.
+        written: the same with references.
+    """
+    reader.exclusive(connection.PASSWORD, connection.PASSWORD_SOURCE)
     default_mode = SslMode.PREFERRED if reader.flavor is Flavor.MYSQL else SslMode.DISABLED
     zone = (connection.TIME_ZONE, connection.TIME_ZONE_OLD, connection.TIME_ZONE_MARIADB)
     return DatabaseConfig(
@@ -65,7 +73,17 @@ def database_config(reader: PropertyReader) -> DatabaseConfig:
         keep_alive_interval_ms=reader[connection.KEEP_ALIVE_INTERVAL] if reader[connection.KEEP_ALIVE] else 0,
         net_write_timeout=reader[connection.NET_WRITE_TIMEOUT],
         net_read_timeout=reader[connection.NET_READ_TIMEOUT],
+        renewal=_renewal(reader[connection.PASSWORD_SOURCE], written),
     )
+
+
+def _renewal(source: PasswordSource | None, written: Mapping[str, str]) -> Renewal | None:
+    accounts = (connection.USER.name, connection.PASSWORD.name)
+    found = {name: written[name] for name in accounts if names_files(written.get(name, ""), written)}
+    if not found and source is None:
+        return None
+    definitions = {name: text for name, text in written.items() if name.startswith("config.providers")}
+    return Renewal({**definitions, **found}, source)
 
 
 def _replica_config(reader: PropertyReader) -> ReplicaConfig:

@@ -16,6 +16,7 @@ from pymysql.protocol import MysqlPacket
 
 from rowtide.connector.config.choices import SslMode
 from rowtide.connector.config.model.database import DatabaseConfig
+from rowtide.connector.source.connection.credentials import renewed
 from rowtide.connector.source.connection.errors import (
     DatabaseUnreachableError,
     connection_failed,
@@ -67,8 +68,8 @@ class Client(_PyMySQL):  # type: ignore[misc]
         timeout_ms: limit for each step of the log-in, instead of ``connect.timeout.ms``.
 
     Raises:
-        DatabaseUnreachableError: the connection is lost during the log-in, or :class:`OpenConnections` are
-            interrupted.
+        DatabaseUnreachableError: the connection is lost during the log-in, :class:`OpenConnections` are interrupted,
+            or there is no password.
         pymysql.MySQLError: the server cannot be reached or refuses the log-in.
         TlsError: a file of certificates or keys cannot be used.
     """
@@ -77,7 +78,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
     _auth_plugin_name: str
 
     def __init__(self, config: DatabaseConfig, timeout_ms: int | None = None) -> None:
-        self._config = config
+        config = self._config = renewed(config)
         arguments = connection_arguments(config, timeout_ms)
         self._query_timeout: float | None = arguments["read_timeout"]
         self._logged_in = False
@@ -158,6 +159,8 @@ class Client(_PyMySQL):  # type: ignore[misc]
         self._rfile.close()
         self._rfile = io.BufferedReader(SocketReader(self._sock, self._check_alive))
         self._logged_in = True
+        if self._config.renewal is not None:
+            self._config.renewal.accepted = True
 
     def _open_socket(self) -> socket.socket:
         """Open the connection as PyMySQL does, except that :meth:`interrupt` ends the wait for it."""

@@ -90,7 +90,9 @@ def connection_failed(error: Exception, config: DatabaseConfig) -> DatabaseUnrea
     """The error for a connection that cannot be established."""
     refusal = None if _interrupted(error) else _refusal(error, config)
     if refusal is not None:
-        return DatabaseUnreachableError(refusal)
+        denied = error.args[:1] == (ER.ACCESS_DENIED_ERROR,)
+        renewed = config.renewal is not None and config.renewal.accepted
+        return DatabaseUnreachableError(refusal, retriable=denied and renewed)
     where = f"{config.hostname}:{config.port}"
     limit = _LIMITS.get(error.args[0]) if error.args else None
     if limit is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rowtide.connector.config import ConfigurationError
+from rowtide.connector.config import Configuration, ConfigurationError
 from rowtide.connector.fleet.settings import (
     PROPERTIES,
     FleetSettings,
@@ -14,6 +14,7 @@ from rowtide.connector.fleet.settings import (
     fleet_settings,
     label_of,
 )
+from rowtide.connector.worker.validation import problems_of
 from rowtide.topics.settings import TopicSettings
 from tests.support.source_tree import ROOT
 
@@ -153,3 +154,27 @@ def test_a_problem_shows_a_reference_instead_of_a_secret(tmp_path: Path, name: s
     (problem,) = error.value.problems
     assert problem.property == name
     assert problem.message.endswith("${env:SECRET}'") or problem.message.endswith('${env:SECRET}"')
+
+
+def test_only_the_file_of_a_worker_names_what_yields_passwords(tmp_path: Path) -> None:
+    """Whoever may configure connectors by requests could run any program otherwise."""
+    source = "rowtide.database.password.source"
+    worker = settings(tmp_path, **{source: "command:token {user}"})
+    own = {name: text for name, text in CONNECTOR.items() if name != "database.password"}
+    renewal = connector_configuration(worker, "shop", own, {}).database.renewal
+    assert renewal is not None
+    assert renewal.source is not None
+    assert renewal.source.command == ("token", "{user}")
+    config = connector_configuration(worker, "shop", CONNECTOR, {})
+    assert (config.database.password.reveal(), config.database.renewal) == ("p", None)
+    with pytest.raises(ConfigurationError, match="of the worker's file only"):
+        connector_configuration(worker, "shop", own | {source: "command:rm -rf"}, {})
+
+
+def test_a_validation_runs_no_command_of_a_request() -> None:
+    def build(*_given: object) -> Configuration:
+        raise AssertionError("the request is used")
+
+    given = {"rowtide.database.password.source": "command:true"}
+    (problem,) = problems_of(CONNECTOR | given, build)
+    assert problem.property == "rowtide.database.password.source"

@@ -1,0 +1,91 @@
+"""Edge: the user and the password of each log-in, which may change while the connector runs."""
+
+import logging
+import os
+import subprocess
+from dataclasses import replace
+
+from rowtide.connector.config.catalogue.connection import PASSWORD, PASSWORD_SOURCE, USER
+from rowtide.connector.config.errors import Problem
+from rowtide.connector.config.files.config_providers import resolve
+from rowtide.connector.config.files.files import providers
+from rowtide.connector.config.model.database import DatabaseConfig
+from rowtide.connector.config.secret import PasswordSource, Secret
+from rowtide.connector.source.connection.errors import DatabaseUnreachableError
+from rowtide.envelope.transforms.python_hook import HookNotFoundError, imported
+
+log = logging.getLogger(__name__)
+
+_LONGEST_MESSAGE = 300
+
+
+def renewed(config: DatabaseConfig) -> DatabaseConfig:
+    """The settings of a connection with the user and the password of now.
+
+    Those in files are read again. While a file cannot be read, because it is being replaced, those of the start count.
+
+    Raises:
+        DatabaseUnreachableError: the source of the password yields none.
+    """
+    renewal = config.renewal
+    if renewal is None:
+        return config
+    values, problems = resolve(renewal.references, providers(os.environ))
+    for name, message in problems:
+        log.warning("%s: %s; its value of the start is used", name, message)
+    wrong = {name for name, _ in problems}
+    known = {name: text for name, text in values.items() if name not in wrong}
+    config = replace(
+        config,
+        user=known.get(USER.name, config.user),
+        password=Secret(known[PASSWORD.name]) if PASSWORD.name in known else config.password,
+    )
+    return config if renewal.source is None else replace(config, password=Secret(_from_source(config, renewal.source)))
+
+
+def _from_source(config: DatabaseConfig, source: PasswordSource) -> str:
+    found = _from_command(config, source.command) if source.command else _from_function(config, source.function)
+    if not found:
+        raise _no_password(config, "it has yielded an empty password")
+    return found
+
+
+def _from_command(config: DatabaseConfig, command: tuple[str, ...]) -> str:
+    program, seconds = command[0], config.connect_timeout_ms / 1000
+    given = {"{host}": config.hostname, "{port}": str(config.port), "{user}": config.user}
+    words = list(command)
+    for name, text in given.items():
+        words = [word.replace(name, text) for word in words]
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        message = f"{program} did not end within {seconds:.0f} s (connect.timeout.ms)"
+        raise _no_password(config, message) from None
+    except OSError as error:
+        raise _no_password(config, f"{program} cannot be run: {error.strerror}", passes=False) from None
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:_LONGEST_MESSAGE]
+        raise _no_password(
+            config, f"{program} has ended with exit code {done.returncode}: {said or 'without a message'}"
+        )
+    return done.stdout.decode("utf-8", "replace").strip("\r\n")
+
+
+def _from_function(config: DatabaseConfig, name: str) -> str:
+    try:
+        function = imported(name)
+    except (HookNotFoundError, AttributeError) as error:
+        raise _no_password(config, str(error), passes=False) from None
+    try:
+        found = function(config.hostname, config.port, config.user)
+    except Exception as error:
+        raise _no_password(config, f"{name} has failed: {type(error).__name__}: {error}") from error
+    if not isinstance(found, str):
+        raise _no_password(config, f"{name} must return a text, not {type(found).__name__}", passes=False)
+    return found
+
+
+def _no_password(config: DatabaseConfig, message: str, *, passes: bool = True) -> DatabaseUnreachableError:
+    """The error if there is no password; a later attempt may succeed if an earlier one has."""
+    known = config.renewal is not None and config.renewal.accepted
+    return DatabaseUnreachableError(Problem(PASSWORD_SOURCE.name, message), retriable=passes and known)
