@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
+from math import inf
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -20,8 +21,9 @@ from rowtide.spark_consumers.errors import (
     LayoutError,
     NotAnEnvelopeError,
     SettingsError,
+    UnorderedError,
 )
-from rowtide.spark_consumers.formats.base import RowCounts, TableFormat
+from rowtide.spark_consumers.formats.base import RowCounts, TableFormat, no_rows
 from rowtide.spark_consumers.jvm.session import uncompiled
 from rowtide.spark_consumers.kafka.offsets import Ranges
 from rowtide.spark_consumers.kafka.source import Message
@@ -51,7 +53,15 @@ from rowtide.spark_consumers.rows.changes import (
     keyless_changes,
     with_metadata,
 )
-from rowtide.spark_consumers.rows.evolution import Evolution, evolve
+from rowtide.spark_consumers.rows.evolution import Evolution, evolve, with_fills_where
+from rowtide.spark_consumers.rows.history import (
+    ENDS,
+    Emptying,
+    Unordered,
+    Versions,
+    emptyings,
+    without_expected_tombstones,
+)
 from rowtide.spark_consumers.rows.last import LastChanges
 from rowtide.spark_consumers.rows.multiset import (
     CONTENT,
@@ -67,7 +77,9 @@ from rowtide.spark_consumers.rows.policy import changes_of, dropped, required, w
 from rowtide.spark_consumers.rows.renames import NO_RENAMES, proven_names, renamed, table_renames
 from rowtide.spark_consumers.settings import (
     CHANGE_COLUMNS,
+    CURRENT,
     DELETION,
+    VERSION_COLUMNS,
     ChangeKind,
     Keyless,
     Layout,
@@ -119,7 +131,7 @@ class TableBatch:
         Returns:
             The batch with the state after it.
         """
-        known = known_schemas(sample or ())
+        known, history = known_schemas(sample or ()), self.settings.layout is Layout.HISTORY
         with uncompiled(self.spark) if sample is not None else nullcontext():
             again = earlier.following(batch.ranges) if self.partitions > 1 else {}
         in_one_pass = known.is_single and not again and self.settings.layout is Layout.ROWS
@@ -130,6 +142,9 @@ class TableBatch:
             found = summarize(split, known, self.settings.unavailable_placeholder)
             self._count(found)
             records, groups = self._without_ignored(split, found)
+            if history and self.partitions > 1 and not self._is_log(groups):
+                self._require_order(records, groups, earlier.read(again) if again else None, known)
+                again = {}
             if groups and earlier.ranges and self._begins_log(groups):
                 split.unpersist()
                 split = split_messages(raw.unionAll(earlier.read(earlier.ranges)), known).persist()
@@ -140,6 +155,37 @@ class TableBatch:
             return self._apply(records, groups, batch) if groups else batch
         finally:
             split.unpersist()
+
+    def _require_order(
+        self, records: DataFrame, groups: Sequence[RecordGroup], later: DataFrame | None, known: KnownSchemas
+    ) -> None:
+        """Require that the order of a key's records is known, of several partitions.
+
+        Args:
+            records: of the batch.
+            groups: of the batch.
+            later: records of earlier batches that follow some of these in the binlog.
+            known: some schemas.
+
+        Raises:
+            UnorderedError: it is not.
+        """
+        table = str(self.outcome.name)
+        if any(group.op == "t" for group in groups):
+            raise UnorderedError(
+                table,
+                f"its topic has {self.partitions} partitions and a TRUNCATE, DROP TABLE or new name, of which the "
+                "records do not show before or after which changes of the other partitions it was",
+                "write the table to a topic with one partition and take a new snapshot, or ignore these changes with "
+                "--exclude-changes truncate.table, so that rows stay current",
+            )
+        with_key = "key IS NOT NULL"
+        keys = records.where(with_key).select("key", "partition")
+        if later is not None:
+            keys = keys.unionAll(split_messages(later, known).where(with_key).select("key", "partition"))
+        moved = keys.groupBy("key").agg(F.expr("min(partition) <> max(partition) AS moved")).where("moved")
+        if not moved.isEmpty():
+            raise _moved(table)
 
     def _without_ignored(
         self, records: DataFrame, groups: Sequence[RecordGroup]
@@ -245,8 +291,10 @@ class TableBatch:
 
     def _apply(self, records: DataFrame, groups: Sequence[RecordGroup], batch: Batch) -> Batch:
         is_log, is_soft = self._is_log(groups), self.settings.keeps_deleted
-        truncated = None if is_log else truncations(groups, records)
-        known = batch.truncation if self.partitions > 1 and not is_log else None
+        is_history = self.settings.layout is Layout.HISTORY and not is_log
+        keeps_all = is_log or is_history
+        truncated = None if keeps_all else truncations(groups, records)
+        known = batch.truncation if self.partitions > 1 and not keeps_all else None
         preceding: DataFrame | None = None
         if truncated is not None and (known is None or truncated.newest > known):
             if is_soft:
@@ -254,6 +302,8 @@ class TableBatch:
             records = truncated.records_after(records, alone=self.partitions == 1)
         elif known is not None:
             truncated, records = None, after(records, known)
+        elif is_history:
+            records, groups = without_expected_tombstones(records, groups)
         if self.built and truncated is None and self.settings.keyless is Keyless.APPLY:
             keyless = (group for group in groups if group.op == "r" and group.key_id == (None, None))
             self.outcome.reread += sum(group.count for group in keyless)
@@ -261,11 +311,11 @@ class TableBatch:
         structured = records if preceding is None else preceding.unionAll(records)
         schemas = self._schemas(structured, groups, batch, is_log=is_log)
         self._require_layout(Layout.APPEND if is_log else self.settings.layout, schemas.evolution, batch)
-        streamed = {"c", "u", "d", "t"} if is_log else {"c", "u", "d"}
-        if any((is_log or group.key_id == (None, None)) and group.op in streamed for group in groups):
-            seen = record_hashes(records, batch.offsets, log=is_log)
+        streamed = {"c", "u", "d", "t"} if keeps_all else {"c", "u", "d"}
+        if any((keeps_all or group.key_id == (None, None)) and group.op in streamed for group in groups):
+            seen = record_hashes(records, batch.offsets, log=keeps_all)
             if truncated is None:  # it has removed the rows of earlier records, so they count when they are repeated
-                records = without_earlier(records, batch.seen, log=is_log)
+                records = without_earlier(records, batch.seen, log=keeps_all)
                 if batch.seen and schemas.differ_from(batch.columns):
                     # Repeated records from before an ALTER TABLE would add its columns again and reset their values.
                     groups = remaining_groups(groups, records, self.settings.unavailable_placeholder)
@@ -291,10 +341,12 @@ class TableBatch:
             parts = [Segment(())]
             if not is_log:
                 parts = segments(groups, records, lambda group: schemas.keys[group.key_id].names) or parts
-            for segment in parts:
+            emptied = emptyings(records) if is_history and any(group.op == "t" for group in groups) else []
+            for segment, ends in zip(parts, _emptied(parts, emptied), strict=True):
                 change = _Step(
-                    self, segment, schemas, batch.commit(next(steps)), creates=creates, replaces=replaces, is_log=is_log
-                )
+                    self, segment, schemas, batch.commit(next(steps)), creates=creates, replaces=replaces,
+                    is_log=is_log, emptied=ends,
+                )  # fmt: skip
                 creates = replaces = False
                 self.outcome.rows += change.apply(segment.within(records), groups)
 
@@ -428,7 +480,12 @@ class TableBatch:
             is_log: whether all changes are appended.
         """
         is_soft = self.settings.keeps_deleted and not is_log
+        is_history = self.settings.layout is Layout.HISTORY and not is_log
         if any(not key.columns for key in keys.values()) and not is_log:
+            if is_history:
+                raise KeylessError(
+                    str(self.outcome.name), "it has no key, by which --history finds the versions of a row"
+                )
             if is_soft:
                 raise KeylessError(str(self.outcome.name), "it has no key, by which --soft-delete finds a deleted row")
             if self.settings.keyless is Keyless.APPEND:
@@ -440,6 +497,7 @@ class TableBatch:
         is_known = before is not None or bool(keys or values)
         extra = tuple((field.column, field.type) for field in metadata) if is_known else ()
         extra = (DELETION, *extra) if is_known and is_soft else extra
+        extra = (*VERSION_COLUMNS, *extra) if is_known and is_history else extra
         names, unproven = self._names(values, batch)
         last, types, renames = batch.columns, batch.types, NO_RENAMES
         newest = values[-1].columns if values else None
@@ -480,7 +538,9 @@ class TableBatch:
         own = {column for column, _ in extra}
         required(name, policy, changes_of(evolution, gone, own))
         evolution = without_ignored(name, evolution, policy, key_names, going, own)
-        return BatchSchemas(evolution, keys, values, last, newest, names, metadata, soft=is_soft)
+        if is_history:  # what has ended is not changed any more
+            evolution = with_fills_where(evolution, CURRENT)
+        return BatchSchemas(evolution, keys, values, last, newest, names, metadata, soft=is_soft, history=is_history)
 
     def _refuse_taken(
         self, metadata: Sequence[MetadataField], keys: Iterable[KeyVersion], values: Iterable[ValueVersion]
@@ -499,6 +559,12 @@ class TableBatch:
             raise SettingsError(
                 f"table {self.outcome.name} has a column {DELETION[0]} in MySQL, which --soft-delete needs: leave the "
                 f"topic out with --topics"
+            )
+        own = [name for name, _ in VERSION_COLUMNS if name in {other.lower() for other in names}]
+        if own and self.settings.layout is Layout.HISTORY:
+            raise SettingsError(
+                f"table {self.outcome.name} has a column {own[0]} in MySQL, which --history needs: leave the topic out "
+                f"with --topics"
             )
 
     def _names(self, values: Sequence[ValueVersion], batch: Batch) -> tuple[TableNames | None, str | None]:
@@ -551,6 +617,21 @@ class TableBatch:
         self.outcome.notes.extend(evolution.notes)
 
 
+def _moved(table: str) -> UnorderedError:
+    return UnorderedError(
+        table,
+        "records of the same key are in several partitions of its topic, as after their number was raised",
+        f"take a new snapshot into a topic that keeps its number of partitions, and use --restart {table}",
+    )
+
+
+def _emptied(parts: Sequence[Segment], emptied: Sequence[Emptying]) -> list[list[Emptying]]:
+    """Return the TRUNCATEs of each segment of a topic with one partition: those until the next one."""
+    starts = [min(first for _, first, _ in part.windows or [(0, 0, 0)]) for part in parts]
+    limits: list[float] = [-inf, *starts[1:], inf]
+    return [[one for one in emptied if low <= one.offset < high] for low, high in pairwise(limits)]
+
+
 def _known_structures(batch: Batch) -> list[list[str]]:
     """Return the columns of the newest row of earlier batches, if there is one."""
     return [] if batch.columns is None else [list(batch.columns)]
@@ -596,8 +677,11 @@ class _Step:
     creates: bool
     replaces: bool
     is_log: bool = False
+    emptied: Sequence[Emptying] = ()
 
     def apply(self, records: DataFrame, groups: Sequence[RecordGroup]) -> RowCounts:
+        if self.schemas.history:
+            return self._add_versions(records, groups)
         if self.segment.key_names:
             return self._by_key(records, groups)
         if self.is_log:
@@ -615,6 +699,41 @@ class _Step:
             return self._create(rows.where(f"NOT {DELETED}").drop(DELETED))
         names = self.segment.key_names
         return self.batch.table.upsert(self.batch.path, rows, names, replace=self.replaces, commit=self.commit)
+
+    def _add_versions(self, records: DataFrame, groups: Sequence[RecordGroup]) -> RowCounts:
+        table, path, names = self.batch.table, self.batch.path, self.segment.key_names
+        # After a crash, the table may have the versions already, and its rows are not those from before the batch.
+        if self.commit.is_applied(table.newest_commit(path, self.commit.app_id)):
+            return RowCounts()
+        end = self.emptied[0].end if self.emptied else None
+        if not names and end is None:  # only tombstones of rows that are gone
+            return RowCounts()
+        if not names:  # only TRUNCATEs
+            rows = no_rows(self.batch.spark, self.schemas.evolution.after).withColumn(ENDS, F.lit(True))
+            return table.add_versions(path, rows, names, end, self.commit)
+        own = {name for name, _ in VERSION_COLUMNS} | {field.column for field in self.schemas.metadata}
+        compared = tuple(column for column in self.schemas.evolution.after if column[0] not in own)
+        existing = None if self.creates else table.read(path)
+        normalized = normalized_content(compared, self._inexact)
+        with Versions(records, self.schemas, names, groups, self.emptied, existing, compared, normalized) as versions:
+            self._require_order(versions.unordered())
+            if self.creates:
+                return self._create(versions.rows().drop(ENDS))
+            return table.add_versions(path, versions.rows(), names, end, self.commit)
+
+    def _require_order(self, found: Unordered) -> None:
+        name = self.batch.outcome.name
+        if found.moved:
+            raise _moved(str(name))
+        if found.tombstone is not None:
+            partition, offset = found.tombstone
+            raise UnorderedError(
+                str(name),
+                f"topic {name.topic} has a tombstone without the record of the deletion at partition {partition}, "
+                f"offset {offset}, as after compaction (cleanup.policy=compact), which removes records",
+                "let the topic keep all records (cleanup.policy=delete), take a new snapshot, delete the records "
+                f"before that snapshot from the topic, and build the table again with --restart {name}",
+            )
 
     def _append(self, records: DataFrame) -> RowCounts:
         changes = without_repetitions(keyless_changes(records, self.schemas, log=True))
@@ -656,6 +775,9 @@ class _Step:
 
     def _normalized(self) -> str:
         values, columns = self.schemas.values, self.schemas.evolution.after
-        inexact = {c.name.lower() for version in values for c in version.columns if c.inexact}
         dropped = {name.lower() for name, _ in columns} - values[-1].names if values else set()
-        return normalized_content(columns, inexact, dropped)
+        return normalized_content(columns, self._inexact, dropped)
+
+    @property
+    def _inexact(self) -> set[str]:
+        return {c.name.lower() for version in self.schemas.values for c in version.columns if c.inexact}

@@ -104,9 +104,10 @@ class LayoutError(StateError):
 
 
 _LAYOUTS = {
-    "rows": "without --append and --soft-delete",
+    "rows": "without --append, --soft-delete and --history",
     "append": "with --append, or --keyless append for a table without a key",
     "soft-delete": "with --soft-delete",
+    "history": "with --history",
 }
 
 
@@ -117,6 +118,16 @@ class KeylessError(StateError):
         super().__init__(
             f"table {table}: {reason}. The table is as it was: use --append, which keeps the changes of all tables as "
             f"rows, or leave the topic out with --topics"
+        )
+
+
+class UnorderedError(StateError):
+    """The order of some records, which ``--history`` needs, is not known."""
+
+    def __init__(self, table: str, reason: str, way_out: str) -> None:
+        super().__init__(
+            f"table {table}: {reason}, so that --history cannot tell when versions of rows begin and end. The table is "
+            f"as it was: {way_out}"
         )
 
 

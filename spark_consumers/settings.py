@@ -33,12 +33,14 @@ class Layout(StrEnum):
     """What the rows of a table are.
 
     ``rows``: those of MySQL's table. ``append``: each change is a row, with the columns of :data:`CHANGE_COLUMNS`.
-    ``soft-delete``: those of MySQL's table, and the deleted ones, which :data:`DELETION` marks.
+    ``soft-delete``: those of MySQL's table, and the deleted ones, which :data:`DELETION` marks. ``history``: all
+    versions of the rows of MySQL's table, with the columns of :data:`VERSION_COLUMNS`.
     """
 
     ROWS = "rows"
     APPEND = "append"
     SOFT_DELETE = "soft-delete"
+    HISTORY = "history"
 
 
 class SchemaChange(StrEnum):
@@ -109,6 +111,18 @@ CHANGE_COLUMNS = tuple((field.column, field.type) for field in metadata_fields(C
 """The additional columns of ``append``: operation, time, number of the binlog file, position and row in it."""
 DELETION = ("__deleted", "boolean")
 """The additional column of ``soft-delete``."""
+CURRENT = "__current"
+"""The column of ``history`` that marks the version that has not ended."""
+BEGIN_COLUMNS = (
+    ("__valid_from", "timestamp"), ("__valid_from_file", "bigint"), ("__valid_from_pos", "bigint"),
+    ("__valid_from_row", "int"),
+)  # fmt: skip
+END_COLUMNS = (
+    ("__valid_to", "timestamp"), ("__valid_to_file", "bigint"), ("__valid_to_pos", "bigint"), ("__valid_to_row", "int"),
+    (CURRENT, "boolean"),
+)  # fmt: skip
+VERSION_COLUMNS = (*BEGIN_COLUMNS, *END_COLUMNS)
+"""The additional columns of ``history``: time and place in the binlog of a version's begin and end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import own_session
 from rowtide.spark_consumers.kafka.naming import join, table_name
 from rowtide.spark_consumers.rows.evolution import Columns
-from rowtide.spark_consumers.settings import Settings
+from rowtide.spark_consumers.settings import CURRENT, Layout, Settings
 from rowtide.spark_consumers.state import Batch, Commit, StateStore
 
 _BYTES_OF_A_PARTITION = 16 << 20
@@ -64,13 +64,18 @@ class StoredTable:
     def rows(self, columns: Columns) -> Iterator[tuple[Any, ...]]:
         """Yield the values of some columns, of which a few files are in memory at a time.
 
+        Of a table with all versions of its rows, only the current ones are meant.
+
         Dates are days and timestamps are microseconds since 1970, which do not depend on a time zone; FLOAT is text.
 
         Raises:
             StateError: the table cannot be read.
         """
         with self._errors():
-            frame = self.frame().selectExpr(*(_readable(name, kind) for name, kind in columns))
+            frame = self.frame()
+            if self.batch.layout == Layout.HISTORY:
+                frame = frame.where(CURRENT)
+            frame = frame.selectExpr(*(_readable(name, kind) for name, kind in columns))
             yield from frame.toLocalIterator()
 
     @contextmanager

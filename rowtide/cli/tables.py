@@ -105,6 +105,12 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
     help="Keep deleted rows, with __deleted = true. Tables without a key cannot have it: see --keyless append.",
 )
 @click.option(
+    "--history",
+    is_flag=True,
+    help="Keep all versions of each row (SCD type 2), with the time and the place in the binlog of its begin and end. "
+    "Tables without a key cannot have it: see --keyless append.",
+)
+@click.option(
     "--metadata",
     multiple=True,
     metavar="FIELD,...",
@@ -414,19 +420,20 @@ def run_settings(options: dict[str, Any], *, needs_kafka: bool = True) -> tuple[
         structures=_structures(options["config"]),
         changes=_changes(options["schema_change"], options["include_changes"], options["exclude_changes"]),
         metadata=_metadata(options["metadata"]),
-        layout=_layout(append=options["append"], soft_delete=options["soft_delete"]),
+        layout=_layout(options),
     )
 
 
-def _layout(*, append: bool, soft_delete: bool) -> Layout:
+def _layout(options: Mapping[str, Any]) -> Layout:
     """Return what the rows of tables are.
 
     Raises:
         SettingsError: options contradict each other.
     """
-    if append and soft_delete:
-        raise SettingsError("--append and --soft-delete: choose one of them")
-    return Layout.APPEND if append else Layout.SOFT_DELETE if soft_delete else Layout.ROWS
+    given = [layout for layout in Layout if options.get(layout.replace("-", "_"))]
+    if len(given) > 1:
+        raise SettingsError(f"{' and '.join(f'--{layout}' for layout in given)}: choose one of them")
+    return given[0] if given else Layout.ROWS
 
 
 def _metadata(given: Sequence[str]) -> Sequence[MetadataField]:

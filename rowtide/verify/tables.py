@@ -68,7 +68,7 @@ class StoredTable(Protocol):
         """Return the names and types of the columns."""
 
     def rows(self, columns: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the values of columns."""
+        """Yield the values of columns; of the current versions if the table has all."""
 
     def is_replaced(self) -> bool:
         """Whether it was written anew since it was opened."""
@@ -197,7 +197,7 @@ class TableComparison:
         result.offsets = stored.batch.offsets
         lacking = self._refuse_offsets()
         with TemporaryDirectory(dir=folder) as made:
-            if self._stored.batch.layout not in (None, "rows", "append", "soft-delete"):
+            if self._stored.batch.layout not in (None, "rows", "append", "soft-delete", "history"):
                 raise Undecided(f"tables of layout {self._stored.batch.layout} cannot be compared")
             if self._texts.key_names and self._stored.batch.layout != "append":
                 self._keyed(Path(made), chosen)
@@ -392,7 +392,12 @@ class TableComparison:
 
     @cached_property
     def _metadata(self) -> Sequence[str]:
-        """The columns of the table with metadata of a row's last record that the decoded record has."""
+        """The columns of the table with metadata of a row's last record that the decoded record has.
+
+        A table of all versions has those of the record that the current version began with.
+        """
+        if self._stored.batch.layout == "history":
+            return []
         return [name for name in self._stored.batch.metadata if name in _METADATA and self._texts.compares(name)]
 
     def _table_key(self, row: Row) -> Key:

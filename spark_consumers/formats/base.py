@@ -1,6 +1,6 @@
 """The interface of a table format."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,7 +31,7 @@ class TableFormat(Protocol):
     """Tables of one format. The ``path`` of a table is its directory, or its name in a catalog.
 
     Every step that changes rows carries a :class:`Commit`, and a table that already has that commit ignores the step.
-    A batch can therefore be repeated. :meth:`create`, :meth:`upsert` and :meth:`replace_rows` raise
+    A batch can therefore be repeated. Those that write rows raise
     :class:`rowtide.spark_consumers.errors.OverlappingRunsError` if the table has the commit from another plan.
     """
 
@@ -83,6 +83,19 @@ class TableFormat(Protocol):
             rows: the table's columns and :data:`rowtide.spark_consumers.rows.changes.DELETED`, one row for each key.
             keys: the key's columns.
             replace: remove all other rows.
+            commit: identity of this step.
+        """
+
+    def add_versions(
+        self, path: str, rows: DataFrame, keys: Sequence[str], end: Mapping[str, str] | None, commit: Commit
+    ) -> RowCounts:
+        """Add versions of rows, and end current ones, in one step.
+
+        Args:
+            path: of the table.
+            rows: the table's columns and :data:`rowtide.spark_consumers.rows.history.ENDS`; at most one end for a key.
+            keys: the key's columns; none if there are no rows.
+            end: SQL of the end of all other current versions, by column; ``None`` if they do not end.
             commit: identity of this step.
         """
 

@@ -27,12 +27,14 @@ from rowtide.spark_consumers.formats.merge import (
     key_ranges,
     replacement,
     upsert,
+    versions,
 )
 from rowtide.spark_consumers.jvm.driver import activate, java_class, java_session, scala_sequence
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import configured
 from rowtide.spark_consumers.kafka.naming import join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
+from rowtide.spark_consumers.rows.history import ENDS
 from rowtide.spark_consumers.rows.renames import Renames
 from rowtide.spark_consumers.state import Commit
 
@@ -155,6 +157,14 @@ class DeltaFormat(DirectoryFormat):
                 return self._merge(path, statement, cached, replace, commit)
         finally:
             cached.unpersist()
+
+    def add_versions(
+        self, path: str, rows: DataFrame, keys: Sequence[str], end: Mapping[str, str] | None, commit: Commit
+    ) -> RowCounts:
+        """Merge by key. The rows come from the table, too, so Delta copies them before it merges."""
+        large = end is None and self.size(path) >= LARGE_TABLE
+        ranges = key_ranges(rows.where(ENDS), keys) if large else []
+        return self._merge(path, versions(table_sql(path), rows, keys, ranges, end), rows, False, commit)
 
     def replace_rows(
         self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit

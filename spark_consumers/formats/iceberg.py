@@ -35,12 +35,14 @@ from rowtide.spark_consumers.formats.merge import (
     key_ranges,
     replacement,
     upsert,
+    versions,
 )
 from rowtide.spark_consumers.jvm.driver import java_class, java_session
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import configured
 from rowtide.spark_consumers.kafka.naming import TableName, join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
+from rowtide.spark_consumers.rows.history import ENDS
 from rowtide.spark_consumers.rows.renames import Renames
 from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Commit
@@ -252,6 +254,18 @@ class IcebergFormat:
             statement = upsert(self._sql(path), cached, keys, ranges, soft=self.settings.keeps_deleted)
             statement += OTHERS_ARE_DELETED if replace else ""
             return self._merge(path, statement, cached, commit)
+        finally:
+            cached.unpersist()
+
+    def add_versions(
+        self, path: str, rows: DataFrame, keys: Sequence[str], end: Mapping[str, str] | None, commit: Commit
+    ) -> RowCounts:
+        """Merge by key."""
+        cached = rows.persist()
+        try:
+            large = end is None and self.size(path) >= LARGE_TABLE
+            ranges = key_ranges(cached.where(ENDS), keys) if large else []
+            return self._merge(path, versions(self._sql(path), cached, keys, ranges, end), cached, commit)
         finally:
             cached.unpersist()
 

@@ -1,13 +1,14 @@
 """The SQL of merges into a table, for formats that Spark can merge into."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.rows.changes import DELETED
-from rowtide.spark_consumers.settings import DELETION
+from rowtide.spark_consumers.rows.history import ENDS
+from rowtide.spark_consumers.settings import CURRENT, DELETION, END_COLUMNS
 
 LARGE_TABLE = 64 << 20
 """Bytes of a table. In a smaller one, skipping files takes longer than it saves."""
@@ -38,6 +39,29 @@ def upsert(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[st
         f"WHEN MATCHED AND s.{DELETED} THEN {deletion} "
         f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
         f"WHEN NOT MATCHED AND NOT s.{DELETED} {_insert(names)}"
+    )
+
+
+def versions(
+    table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[str], end: Mapping[str, str] | None
+) -> str:
+    """Return the merge that adds versions of rows, and ends current ones.
+
+    Args:
+        table: SQL of the table.
+        rows: of :data:`SOURCE`, with :data:`ENDS`.
+        keys: the key's columns; none if there are no rows.
+        ranges: from :func:`key_ranges`.
+        end: SQL of the end of all other current versions, by column; ``None`` if they do not end.
+    """
+    names = [quote(name) for name in rows.columns if name != ENDS]
+    same_key = [f"t.{quote(name)} <=> s.{quote(name)}" for name in keys]
+    ended = ", ".join(f"t.{name} = s.{name}" for name, _ in END_COLUMNS)
+    others = ", ".join(f"t.{name} = {value}" for name, value in (end or {}).items())
+    return (
+        f"MERGE INTO {table} t USING {SOURCE} s ON {' AND '.join([f's.{ENDS}', f't.{CURRENT}', *same_key, *ranges])} "
+        f"WHEN MATCHED THEN UPDATE SET {ended} WHEN NOT MATCHED AND NOT s.{ENDS} {_insert(names)}"
+        + (f" WHEN NOT MATCHED BY SOURCE AND t.{CURRENT} THEN UPDATE SET {others}" if end else "")
     )
 
 

@@ -18,16 +18,21 @@ from rowtide.spark_consumers.messages.records import UNEXPECTED, KeyId, RecordGr
 from rowtide.spark_consumers.messages.schemaless import FIELD_NAMES
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, wire_struct
 from rowtide.spark_consumers.rows.evolution import Evolution, Image, convert, row_expression
+from rowtide.spark_consumers.rows.multiset import RECORD_HASH
 from rowtide.spark_consumers.settings import DELETION
 from rowtide.spark_consumers.state import TableNames
 
 DELETED = "_rowtide_deleted"
 """The column that marks rows to delete. Only their key has values."""
 
+PLACE = "struct<ts_ms:bigint,file:bigint,pos:bigint,row:int,known:int>"
+"""Type of the time and place in the binlog of a record, with the index of the newest structure at that time."""
+
 _AT = "struct<file:bigint,pos:bigint,row:int>"
 _STRICT = "map('mode', 'FAILFAST')"
 _SOURCE = {"ts_ms": "bigint", "server_id": "bigint", "gtid": "string", "file": "string", "pos": "bigint", "row": "int"}
 _SOURCE_POSITION = "STRUCT<file: STRING, pos: BIGINT, row: INT>"
+_SOURCE_PLACE = [("source.ts_ms", "bigint"), ("source.file", "string"), ("source.pos", "bigint"), ("source.row", "int")]
 _IS_SNAPSHOT = "op = 'r'"
 _MAY_BE_UNAVAILABLE = {"STRING", "BINARY"}
 _INTEGERS = {"TINYINT", "SMALLINT", "INT", "BIGINT"}
@@ -46,6 +51,7 @@ class BatchSchemas:
         names: what the schema history proves, ``None`` if columns have their names in messages.
         metadata: the fields of records that the table has as columns.
         soft: whether deleted rows stay, and are marked.
+        history: whether all versions of rows stay.
     """
 
     evolution: Evolution
@@ -56,6 +62,7 @@ class BatchSchemas:
     names: TableNames | None = None
     metadata: Sequence[MetadataField] = ()
     soft: bool = False
+    history: bool = False
 
     @property
     def metadata_values(self) -> dict[str, str]:
@@ -160,6 +167,52 @@ def changed_rows(messages: DataFrame, schemas: BatchSchemas, key: KeyVersion, pl
     )  # fmt: skip
 
 
+def keyed_images(
+    records: DataFrame, schemas: BatchSchemas, key_names: Sequence[str], known: str, *, tombstones: bool
+) -> DataFrame:
+    """Return ``partition``, ``offset``, ``op``, ``hash``, ``key``, ``place``, ``index`` and ``rows`` of each record.
+
+    ``op``, ``hash``, ``place`` and ``rows`` are null for a tombstone. ``rows`` has the row after the change as of the
+    record's structure, whose number among those of the batch is ``index``, and as of each later one: columns that were
+    added since then have their default.
+
+    Args:
+        records: the changes.
+        schemas: of the batch.
+        key_names: the columns of the key.
+        known: SQL of the number of the newest structure at the time of a record.
+        tombstones: whether there are any.
+    """
+    kind = f"array<struct<{','.join(f'{quote(name)}:{kind}' for name, kind in schemas.evolution.after)}>>"
+    parts = []
+    for key in schemas.keys_of(key_names):
+        mine, given = _with_key(records, key), _key_values(schemas, key)
+        identity = f"{_key_struct(given, key.columns)} AS key"
+        if tombstones:
+            parts.append(
+                mine.where("value IS NULL")
+                .select("partition", "offset", "op", _key_fields(key))
+                .selectExpr("partition", "offset", "op", "CAST(NULL AS bigint) AS hash", identity,
+                            f"CAST(NULL AS {PLACE}) AS place", "0 AS index", f"CAST(NULL AS {kind}) AS rows")
+            )  # fmt: skip
+        for index, version in enumerate(schemas.values):
+            image, values = Image("after", _IS_SNAPSHOT), given | schemas.metadata_values
+            rows = (
+                row_expression(schemas.evolution, schemas.values[:end], index, image, values)
+                for end in range(index + 1, len(schemas.values) + 1)
+            )
+            envelope = f"STRUCT<after: {wire_struct(version.columns)}{wire_fields(schemas.metadata, _SOURCE_PLACE)}>"
+            place = f"named_struct('ts_ms', e.source.ts_ms, {_position_fields('e.source')}, 'known', {known})"
+            parts.append(
+                mine.where(f"{_has(version)} AND value IS NOT NULL")
+                .select("partition", "offset", "op", F.expr(RECORD_HASH).alias("hash"), _key_fields(key),
+                        _from_json("value", envelope).alias("e"), *_field_names(version))
+                .selectExpr("partition", "offset", "op", "hash", identity, f"{place} AS place",
+                            f"{index} AS index", f"array({', '.join(rows)}) AS rows")
+            )  # fmt: skip
+    return reduce(DataFrame.unionAll, parts)
+
+
 def _with_key(records: DataFrame, key: KeyVersion) -> DataFrame:
     return records.where(_is("key_version", key.id) + " AND key IS NOT NULL AND (op IS NULL OR op <> 't')")
 
@@ -262,8 +315,12 @@ def _change(version: ValueVersion, metadata: Sequence[MetadataField]) -> str:
 
 
 def _position(source: str) -> str:
+    return f"named_struct({_position_fields(source)})"
+
+
+def _position_fields(source: str) -> str:
     number = FILE_NUMBER.replace("{source}", source)
-    return f"named_struct('file', {number}, 'pos', {source}.pos, 'row', {source}.row)"
+    return f"'file', {number}, 'pos', {source}.pos, 'row', {source}.row"
 
 
 def _key_struct(keys: Mapping[str, str], columns: Sequence[Column]) -> str:

@@ -7,7 +7,7 @@ null in rows written later.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from rowtide.spark_consumers.columns.conversion import Column
@@ -118,6 +118,17 @@ def evolve(
         known: Sequence[str | None] = [None] * len(last_known) if last_types is None else last_types
         structures.insert(0, list(zip(last_known, known, strict=True)))
     return Evolution(before, after, fills, tuple(alteration_notes(table, structures, unproven)), renames)
+
+
+def with_fills_where(evolution: Evolution, condition: str) -> Evolution:
+    """Return an evolution whose new values only those existing rows get that meet a condition, as SQL."""
+    old, new = {name.lower(): (name, kind) for name, kind in evolution.before or ()}, dict(evolution.after)
+    fills = {}
+    for name, value in evolution.fills.items():
+        known = old.get(name.lower())
+        kept = cast(quote(known[0]), known[1], new[name]) if known else f"CAST(NULL AS {new[name]})"
+        fills[name] = f"IF({condition}, {value}, {kept})"
+    return replace(evolution, fills=fills)
 
 
 def _fills(

@@ -14,9 +14,10 @@ CONTENT = "content"
 REPETITION_WINDOW = 5_000
 """The number of the last records of each partition whose repetition is recognized in later batches."""
 
-_HASH = (
+RECORD_HASH = (
     f"xxhash64(op, {', '.join(f'get_json_object(value, {name!r})' for name in ('$.source', '$.before', '$.after'))})"
 )
+"""SQL of a hash of a record's operation, place in the source and images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def without_earlier(records: DataFrame, seen: Mapping[int, Collection[int]], *, 
     """
     if not seen:
         return records
-    return records.where(F.expr(f"NOT ({_streamed(log)})") | ~F.expr(_HASH).isin(*chain(*seen.values())))
+    return records.where(F.expr(f"NOT ({_streamed(log)})") | ~F.expr(RECORD_HASH).isin(*chain(*seen.values())))
 
 
 def record_hashes(records: DataFrame, ends: Mapping[int, int], *, log: bool) -> Mapping[int, tuple[int, ...]]:
@@ -77,7 +78,7 @@ def record_hashes(records: DataFrame, ends: Mapping[int, int], *, log: bool) -> 
     last = " OR ".join(
         f"(partition = {number} AND offset >= {end - REPETITION_WINDOW})" for number, end in sorted(ends.items())
     )
-    rows = records.where(f"{_streamed(log)} AND ({last})").selectExpr("partition", "offset", f"{_HASH} AS found")
+    rows = records.where(f"{_streamed(log)} AND ({last})").selectExpr("partition", "offset", f"{RECORD_HASH} AS found")
     found: dict[int, list[int]] = {}
     for row in sorted(rows.collect(), key=lambda row: int(row["offset"])):
         found.setdefault(row["partition"], []).append(row["found"])

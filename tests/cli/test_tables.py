@@ -27,6 +27,10 @@ def run(*arguments: str) -> tuple[int, str]:
         (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--spark-conf", "x"], "x: expected NAME=VALUE"),
         (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--table-property", "x"], "x: expected NAME=VALUE"),
         (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--append", "--soft-delete"], "choose one of them"),
+        (
+            ["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--append", "--history"],
+            "--append and --history: choose",
+        ),
         (["--topic-prefix", "p", "--bootstrap-servers", "h:1", "--metadata", "op, lsn"], "'lsn' is unknown; there are"),
     ],
 )
@@ -115,7 +119,7 @@ def options(file: Path | None = None, **given: object) -> dict[str, object]:
         "output": "/nowhere", "state": None, "table_format": "delta", "keyless": "apply", "max_records": None,
         "numeric_decimals": False, "schemas": None, "unavailable_placeholder": None, "parallel": 2,
         "claim_checks": None, "catalog": None, "table_properties": (), "metadata": (),
-        "append": False, "soft_delete": False,
+        "append": False, "soft_delete": False, "history": False,
         "schema_change": "evolve", "include_changes": (), "exclude_changes": (),
     }  # fmt: skip
     return {**usual, **given}

@@ -24,7 +24,7 @@ from rowtide.connector.config.sections.property_reader import family_of
 from rowtide.connector.worker.status import STATES
 from rowtide.spark_consumers.columns.metadata import FIELD_NAMES as METADATA
 from rowtide.spark_consumers.columns.metadata import metadata_fields
-from rowtide.spark_consumers.settings import DELETION
+from rowtide.spark_consumers.settings import DELETION, VERSION_COLUMNS
 from tests.support.pages import PAGES, TEXTS, blocks, table
 from tests.support.source_tree import ROOT
 
@@ -163,7 +163,7 @@ def test_every_state_is_in_the_table() -> None:
 
 def test_every_column_of_metadata_is_named() -> None:
     assert set(re.findall(r"`(__\w+)`", PAGES["spark"])) == {
-        DELETION[0],
+        *(name for name, _ in (DELETION, *VERSION_COLUMNS)),
         *(field.column for field in metadata_fields(METADATA)),
     }
 

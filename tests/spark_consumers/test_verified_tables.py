@@ -370,6 +370,15 @@ def test_parquet_and_appended_changes_are_compared(
         spark.sql(f"DELETE FROM delta.`{log / database.name / 'visits'}` WHERE __op = 'c' AND n = 2")
         status, document = report(config, log, "--table", f"{database.name}.visits")
         assert (status, found(document)) == (1, {("visits", "lost", "2", "")})
+        history = tmp_path / "history"
+        update(config, history, "--history", "--keyless", "append", "--metadata", "op,pos")
+        status, document = report(config, history)
+        assert {one["outcome"] for one in spark_tables(document).values()} == {"equal"}, json.dumps(document)
+        versions = f"delta.`{history / database.name / 'orders'}`"
+        spark.sql(f"UPDATE {versions} SET number = -2 WHERE NOT __current")  # which are not compared
+        spark.sql(f"UPDATE {versions} SET __current = false WHERE id = 7")
+        status, document = report(config, history, "--table", f"{database.name}.orders")
+        assert (status, found(document)) == (1, {("orders", "lost", "7", "")})
         damaged = output / database.name / "orders"
         rows = spark.read.parquet(str(damaged))
         moved = rows.selectExpr("* EXCEPT (__source_pos)", "IF(id = 4, 4L, __source_pos) AS __source_pos")
