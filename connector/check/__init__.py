@@ -104,7 +104,7 @@ def check(
         about_brokers = brokers.result()
         found += about_brokers
         if not errors_in(about_brokers):
-            more, existing = topic_findings(config, known, timeout=kafka_timeout)
+            more, existing = topic_findings(config, known, timeout=kafka_timeout, rights=not thorough)
             found += more
     captured = None if known is None else captured_tables(config, known, existing)
     if thorough and existing is not None:

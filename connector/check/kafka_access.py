@@ -13,10 +13,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from rowtide.connector.check.broker import connection_settings
 from rowtide.connector.check.findings import Finding, Severity
-from rowtide.connector.check.topic_checks import CapturedTable
+from rowtide.connector.check.topic_checks import CapturedTable, renames_topics
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import connect
+from rowtide.connector.config.catalogue.topics import SIGNAL_GROUP
 from rowtide.connector.config.kafka.producer_settings import standby_group, transactional_id
+from rowtide.connector.delivery.kafka.producers import sees_transactional_id
 from rowtide.topics.admin.errors import acl_command
 
 _SHOWN = 5
@@ -39,9 +41,8 @@ def access_findings(
         existing: the partitions of all topics that the account can see.
         timeout: seconds to wait for an answer.
     """
-    data = sorted({table.topic for table in captured if table.topic is not None})[:_MOST_TOPICS]
-    if config.transforms:  # they can name other topics
-        data = []
+    tables = sorted({table.topic for table in captured if table.topic is not None})[:_MOST_TOPICS]
+    data = [] if renames_topics(config) else [*_of_connector(config), *tables]
     kafka, history, offsets = config.kafka, config.history, config.delivery.offset_topic
     own = [offsets] if offsets is not None else []
     letters = [one.topic] if (one := config.delivery.dead_letters) and one.used else []
@@ -58,29 +59,60 @@ def access_findings(
         rights.append(
             (history.admin, AclOperation.DESCRIBE_CONFIGS, [history.topic], "schema.history.internal.producer")
         )
+    signals = [config.signals.topic] if config.signals.topic is not None else []
+    rights.append((config.signals.consumer, AclOperation.READ, signals, "signal.consumer"))
     for settings, operation, topics, subject in rights:
         names = [topic for topic in topics if topic in existing]
         if denied := _without(settings, operation, names, timeout):
             tool_name, verb = _RIGHTS[operation]
             command = _command(settings, (tool_name,), "topic", denied)
             message = f"the account may not {verb} {_listed(denied)}: grant it {operation.name}: {command}"
-            yield Finding(Severity.ERROR, subject, message)
-    if config.topics.creation.enabled or own or letters:
-        wanted = [*(data if config.topics.creation.enabled else ()), *own, *letters]
-        new = [topic for topic in wanted if topic not in existing]
-        if denied := _not_creatable(kafka.admin, new, timeout):
-            command = _command(kafka.admin, ("Create", "Describe", "Write"), "topic", denied)
+            # A connector whose signals cannot be read runs.
+            yield Finding(Severity.WARNING if topics == signals else Severity.ERROR, subject, message)
+    created = data if config.topics.creation.enabled else []
+    unseen = [
+        (kafka.admin, created, "topic.creation.enable", ("Create", "Describe", "Write")),
+        (kafka.admin, own, "offset.storage.topic", _OF_OWN_TOPICS),
+        (kafka.admin, letters, connect.DEAD_LETTER_TOPIC.name, ("Create", "Describe", "Write", "DescribeConfigs")),
+    ]
+    if history.topic is not None:
+        unseen.append((history.admin, [history.topic], "schema.history.internal.kafka.topic", _OF_OWN_TOPICS))
+    for settings, topics, subject, operations in unseen:
+        if denied := _not_creatable(settings, [topic for topic in topics if topic not in existing], timeout):
             message = (
-                f"the account may neither see nor create {_listed(denied)}: grant it CREATE, DESCRIBE and WRITE: "
-                f"{command}, or create them beforehand"
+                f"the account may neither see nor create {_listed(denied)}: grant it what it needs, "
+                f"{_command(settings, operations, 'topic', denied)}, without Create if you create "
+                f"{'it' if len(denied) == 1 else 'them'} beforehand"
             )
-            yield Finding(Severity.ERROR, "topic.creation.enable", message)
+            yield Finding(Severity.ERROR, subject, message)
     if config.delivery.exactly_once and config.delivery.sink == "kafka":
         yield from _transactions(config, timeout)
     if config.delivery.standby:
-        yield from _group(config, timeout)
+        group = standby_group(config.delivery.group_id, config.name)
+        if (refusal := _not_in_group(config.history.consumer, group, timeout)) is not None:
+            yield Finding(Severity.ERROR, connect.STANDBY.name, refusal)
+    if signals:
+        group = str(config.signals.consumer["group.id"])
+        if (refusal := _not_in_group(config.signals.consumer, group, timeout)) is not None:
+            yield Finding(Severity.WARNING, SIGNAL_GROUP.name, refusal)
 
 
+def _of_connector(config: Configuration) -> Iterator[str]:
+    """The topics that get records which are not those of a table."""
+    if config.delivery.sink != "kafka":
+        return
+    topics = config.topics
+    if topics.include_schema_changes:
+        yield topics.naming.schema_change
+    if config.heartbeat.interval_ms:
+        yield topics.naming.heartbeat
+    if config.values.transaction_metadata:
+        yield topics.naming.transaction
+    if topics.notification_topic is not None:
+        yield topics.notification_topic
+
+
+_OF_OWN_TOPICS = ("Create", "Describe", "Read", "Write", "DescribeConfigs")
 _RIGHTS = {
     AclOperation.WRITE: ("Write", "write to"),
     AclOperation.READ: ("Read", "read"),
@@ -141,23 +173,22 @@ def _not_creatable(settings: Mapping[str, Any], topics: list[str], timeout: floa
     return sorted(denied)
 
 
-def _group(config: Configuration, timeout: float) -> Iterator[Finding]:
-    """Look up the consumer group of the connector's copies, as whose member this one stands by."""
-    settings, group = config.history.consumer, standby_group(config.delivery.group_id, config.name)
+def _not_in_group(settings: Mapping[str, Any], group: str, timeout: float) -> str | None:
+    """Why the account cannot be a member of a consumer group; ``None`` if it can."""
     client = AdminClient({**connection_settings(settings), "log_level": 0})
     future = client.describe_consumer_groups([group], include_authorized_operations=True, request_timeout=timeout)
     try:
         allowed = future[group].result(timeout + _SLACK_S).authorized_operations
     except KafkaException as failure:
         if failure.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
-            return
+            return None
         allowed = []
     except TimeoutError:
-        return
-    if allowed is not None and AclOperation.READ not in allowed:
-        command = _command(settings, ("Read",), "group", [group])
-        message = f"the account may not be a member of the consumer group {group}: grant it READ: {command}"
-        yield Finding(Severity.ERROR, connect.STANDBY.name, message)
+        return None
+    if allowed is None or AclOperation.READ in allowed:
+        return None
+    command = _command(settings, ("Read",), "group", [group])
+    return f"the account may not be a member of the consumer group {group}: grant it READ: {command}"
 
 
 def _transactions(config: Configuration, timeout: float) -> Iterator[Finding]:
@@ -169,12 +200,19 @@ def _transactions(config: Configuration, timeout: float) -> Iterator[Finding]:
     except KafkaException as failure:
         error = failure.args[0]
         if error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            seen = sees_transactional_id(config.kafka.producer, own)
+            ids = own if seen is False else f"{own}-check, and probably not {own} either"
             message = (
-                f"the account may not use the transactional id {own}-check, and probably not {own} either: grant it "
-                f"WRITE and DESCRIBE on the transactional id {own}: "
-                + _command(settings, ("Write", "Describe"), "transactional-id", [own])
+                f"the account may not use the transactional id {ids}: grant it WRITE and DESCRIBE on the transactional "
+                f"id {own}: " + _command(settings, ("Write", "Describe"), "transactional-id", [own])
             )
-            yield Finding(Severity.WARNING, "exactly.once.source.support", message)
+            if seen:
+                message = (
+                    f"the account may see the transactional id {own}. Whether it may write with it is not tried, which "
+                    "would stop a connector that runs"
+                )
+            severity = Severity.ERROR if seen is False else Severity.REMARK if seen else Severity.WARNING
+            yield Finding(severity, "exactly.once.source.support", message)
             return
         message = (
             f"Kafka begins no transaction within {timeout:.0f} s: {error.str()}. Check the brokers' "

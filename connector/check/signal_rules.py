@@ -26,7 +26,10 @@ def signal_findings(
         yield Finding(Severity.WARNING, topics.SIGNAL_CHANNELS.name, message)
     topic = config.signals.topic
     if topic is not None and existing is not None and topic not in existing:
-        message = f"topic {topic} does not exist: create it, with one partition, before the first signal is sent to it"
+        message = (
+            f"topic {topic} does not exist, or the account may not see it: create it, with one partition, before the "
+            "first signal is sent to it, or grant the account READ"
+        )
         yield Finding(Severity.WARNING, topics.SIGNAL_TOPIC.name, message)
     if tables is not None and config.signals.source:
         for database, table in sorted(config.capture.tables.always):

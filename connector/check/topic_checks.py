@@ -1,6 +1,6 @@
 """Edge: checks that topics in Kafka meet the connector's requirements, and looks up those of the captured tables."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,11 @@ from rowtide.connector.config.choices import LargeRecords
 from rowtide.connector.delivery.claim_check_folder import open_folder
 from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.topics.admin.topic_admin import Overview, TopicAdmin
-from rowtide.topics.errors import KafkaUnreachable, TopicError
+from rowtide.topics.errors import KafkaUnreachable, TopicDenied, TopicError
 from rowtide.topics.internal import wrong_history_config
 
 _SHOWN = 5
+_HISTORY = "schema.history.internal.kafka.topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,11 @@ def captured_tables(
 
 
 def topic_findings(
-    config: Configuration, tables: tuple[TableFact, ...] | None = None, *, timeout: float = 10.0
+    config: Configuration,
+    tables: tuple[TableFact, ...] | None = None,
+    *,
+    timeout: float = 10.0,
+    rights: bool = True,
 ) -> tuple[list[Finding], Mapping[str, int] | None]:
     """Findings about topics, and the partitions of all topics; ``None`` if they cannot be looked up.
 
@@ -69,8 +74,17 @@ def topic_findings(
         config: the configuration.
         tables: the tables on the server, to look up the topics of captured ones; ``None`` if they are not known.
         timeout: seconds to wait for an answer.
+        rights: whether a right that is missing is a finding; otherwise, those of ``kafka_access`` say it.
     """
     found: list[Finding] = []
+
+    def look(subject: str, look_up: Callable[[], Iterable[Finding]]) -> None:
+        try:
+            found.extend(look_up())
+        except TopicDenied as error:
+            if rights:
+                found.append(_unavailable(subject, error))
+
     admin = TopicAdmin(config.kafka.admin, timeout)
     existing: Mapping[str, int] | None = None
     try:
@@ -78,18 +92,20 @@ def topic_findings(
         existing = overview.topics
         captured = captured_tables(config, tables or (), existing) if config.delivery.sink == "kafka" else ()
         found += _replication_factors(config, overview, captured)
-        found += _offsets(config, admin)
+        look("offset.storage.topic", lambda: _offsets(config, admin))
         found += _refused(config, admin)
         if config.delivery.sink == "kafka":
             found += _no_longer_captured(config, tables or (), existing)
             found += _missing(config, captured)
-            found += _dead_letters(config, admin)
+            look(connect.DEAD_LETTER_TOPIC.name, lambda: _dead_letters(config, admin))
             found += _claim_checks(config)
-            found += size_findings(config, sorted({str(table.topic) for table in captured}), admin)
+            topics = sorted({str(table.topic) for table in captured})
+            look("bootstrap.servers", lambda: size_findings(config, topics, admin))
     except TopicError as error:
         found.append(_unavailable("bootstrap.servers", error))
-    if config.history.topic is not None:
-        found += _history(config.history.topic, config.history.admin, timeout)
+    topic = config.history.topic
+    if topic is not None:
+        look(_HISTORY, lambda: _history(topic, config.history.admin, timeout))
     return found, existing
 
 
@@ -142,9 +158,11 @@ def _replication_factors(
 
 
 def _history(topic: str, settings: Mapping[str, Any], timeout: float) -> Iterator[Finding]:
-    name = "schema.history.internal.kafka.topic"
+    name = _HISTORY
     try:
         found = TopicAdmin(settings, timeout).describe(topic)
+    except TopicDenied:
+        raise
     except TopicError as error:
         yield _unavailable(name, error)
         return
@@ -221,8 +239,13 @@ def _refused(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
             yield Finding(Severity.ERROR, f"topic.creation.{name}", message)
 
 
+def renames_topics(config: Configuration) -> bool:
+    """Whether a transform can send records to other topics than those of their tables."""
+    return any(transform.may_rename_topics for transform in config.transforms)
+
+
 def _missing(config: Configuration, captured: tuple[CapturedTable, ...]) -> Iterator[Finding]:
-    if config.topics.creation.enabled or config.transforms:  # a transform can name other topics
+    if config.topics.creation.enabled or renames_topics(config):
         return
     missing = sorted({str(table.topic) for table in captured if table.partitions == 0})
     if missing:

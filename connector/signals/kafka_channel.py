@@ -90,4 +90,7 @@ class KafkaChannel:
     def _explained(self, error: KafkaError) -> str:
         if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):  # noqa: SLF001
             return f"the topic {self._topic} (signal.kafka.topic) does not exist; create it with one partition"
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED or "Group authorization" in error.str():
+            group = self._settings["group.id"]
+            return f"the account may not read as the consumer group {group} (signal.kafka.groupId): grant it READ"
         return f"the topic {self._topic} (signal.kafka.topic): {error.str()}"

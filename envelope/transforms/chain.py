@@ -78,6 +78,7 @@ TRANSFORMS: Mapping[str, Callable[[Options], Transform]] = {
 }
 """The transforms, by the class name in ``type``."""
 
+_ROUTERS = {"ByLogicalTableRouter", "EventRouter", "RegexRouter", "TimestampRouter", "ContentBasedRouter"}
 _IN_PYTHON = "write a transform in Python, and name it by python:module.function"
 INSTEAD: Mapping[str, str] = {
     _DEBEZIUM + "EnforceRecordSize": "it cuts values off. Set rowtide.large.records, which loses nothing, or "
@@ -109,6 +110,12 @@ class Plugin:
     name: str
     type: str
     options: Mapping[str, str]
+
+    @property
+    def may_rename_topics(self) -> bool:
+        """Whether the transform can send a record to another topic than that of its table."""
+        routes = self.type.startswith(PREFIX) or _simple_name(self.type) in _ROUTERS
+        return routes or "route.by.field" in self.options
 
 
 @dataclass(frozen=True, slots=True)

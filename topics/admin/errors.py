@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from confluent_kafka import KafkaError
 
-from rowtide.topics.errors import KafkaUnreachable, TopicError
+from rowtide.topics.errors import KafkaUnreachable, TopicDenied, TopicError
 from rowtide.topics.settings import TopicSettings
 
 GONE = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001 - librdkafka's local codes
@@ -60,7 +60,14 @@ def is_away(error: KafkaError) -> bool:
     return error.code() in _AWAY or "brokers are currently fenced" in error.str()  # they register after a restart
 
 
-def failed(what: str, topic: str, error: KafkaError, servers: str, settings: TopicSettings | None = None) -> TopicError:
+def failed(
+    what: str,
+    topic: str,
+    error: KafkaError,
+    servers: str,
+    settings: TopicSettings | None = None,
+    user: str | None = None,
+) -> TopicError:
     """The error for an operation on a topic.
 
     Args:
@@ -69,12 +76,13 @@ def failed(what: str, topic: str, error: KafkaError, servers: str, settings: Top
         error: the client's error.
         servers: ``bootstrap.servers``.
         settings: those of the topic, if it was to be created.
+        user: the account, if it is known.
     """
-    text = f"cannot {what} topic {topic!r}: {error.str()}"
+    text = f"cannot {what} topic {topic!r}: {error.str().rstrip('.')}"
     if error.code() in _DENIED:
         operation = _OPERATIONS.get(what, "All")
-        way_out = f"Grant the right: {acl_command(servers, operation, 'topic', (topic,))}"
-        return TopicError(f"{text}. {way_out}{', or create the topic beforehand' if what == 'create' else ''}")
+        way_out = f"Grant the right: {acl_command(servers, operation, 'topic', (topic,), user)}"
+        return TopicDenied(f"{text}. {way_out}{', or create the topic beforehand' if what == 'create' else ''}")
     if is_away(error):
         return KafkaUnreachable(f"{text}. No broker answers at bootstrap.servers={servers}")
     if settings is not None and error.code() == KafkaError.INVALID_REPLICATION_FACTOR:

@@ -82,6 +82,7 @@ class TopicAdmin:
 
     def __init__(self, client: Mapping[str, Any], timeout: float = 20.0, *, auto_create: bool = False) -> None:
         self._servers = str(client.get("bootstrap.servers", ""))
+        self._user = None if (user := client.get("sasl.username")) is None else str(user)
         self._admin = admin_client({"log_level": _ERRORS_ONLY, **client, "allow.auto.create.topics": auto_create})
         self.timeout = timeout
 
@@ -401,7 +402,7 @@ class TopicAdmin:
             raise KafkaUnreachable(f"cannot {what} topic {topic!r}: no answer from {self._servers}") from failure
 
     def _failed(self, what: str, topic: str, error: KafkaError, settings: TopicSettings | None = None) -> TopicError:
-        return failed(what, topic, error, self._servers, settings)
+        return failed(what, topic, error, self._servers, settings, self._user)
 
 
 def _new_topic(topic: str, settings: TopicSettings) -> NewTopic:

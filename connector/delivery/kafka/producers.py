@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from typing import Any
 
 from rowtide._version import __version__
@@ -15,9 +15,14 @@ from rowtide.connector.delivery.kafka.sink import Producer
 from rowtide.connector.delivery.kafka.tls import tls_context
 from rowtide.connector.kafka_producer.batches.native import implementation
 from rowtide.connector.kafka_producer.brokers import Brokers
+from rowtide.connector.kafka_producer.connection.connection import Connection
+from rowtide.connector.kafka_producer.connection.errors import ConnectionFailed
 from rowtide.connector.kafka_producer.connection.settings import connection_settings
 from rowtide.connector.kafka_producer.producer import Producer as KafkaProducer
 from rowtide.connector.kafka_producer.settings import producer_settings
+from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode
+from rowtide.connector.kafka_producer.wire.errors import WireError
+from rowtide.connector.kafka_producer.wire.messages.cluster import FindCoordinatorRequest
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +73,20 @@ def native_problem(settings: Mapping[str, Any]) -> str | None:
 def native_warning() -> str | None:
     """What is unfavourable about the native producer here; ``None`` if nothing is."""
     return _SLOW if implementation.native is None else None
+
+
+def sees_transactional_id(settings: Mapping[str, Any], transactional_id: str) -> bool | None:
+    """Whether the account may look up a transactional id, which fences nobody; ``None`` if that is not known."""
+    try:
+        connection = connection_settings(settings)
+        context = None if connection.tls is None else tls_context(connection.tls)
+        with closing(Connection(connection.bootstrap, connection, context, __version__)) as broker:
+            broker.open()
+            found = broker.call(FindCoordinatorRequest.for_id(transactional_id)).coordinator(transactional_id)
+    except (ValueError, ConnectionFailed, WireError) as error:  # Kerberos, for one, has only librdkafka
+        log.debug("the transactional id %s cannot be looked up: %s", transactional_id, error)
+        return None
+    return None if found is None else found.error != ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 def why_librdkafka(settings: Mapping[str, Any]) -> str | None:

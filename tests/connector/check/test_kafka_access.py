@@ -97,6 +97,33 @@ def found(kafka: GuardedKafka) -> list[Finding]:
     return list(access_findings(configuration, TABLES, existing))
 
 
+def test_an_account_without_rights_gets_all_that_a_start_needs(guarded: GuardedKafka) -> None:
+    """With a transform that keeps topics, as most configurations of Debezium have one."""
+    nobody = config(guarded)
+    more = {
+        "topic.prefix": "other",
+        "offset.storage.topic": "other-offsets",
+        "schema.history.internal.kafka.topic": "other-history",
+        "heartbeat.interval.ms": "1000",
+        "provide.transaction.metadata": "true",
+        "signal.enabled.channels": "kafka",
+        "signal.kafka.topic": "offsets",
+        "signal.kafka.groupId": "other",
+        "transforms": "unwrap",
+        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+    }
+    nobody = from_properties({**nobody.properties, **more})
+    tables = (CapturedTable("d", "t", None, None, "other.d.t"),)
+    found = [str(one) for one in access_findings(nobody, tables, {"letters": 1, "offsets": 1})]
+    texts = "\n".join(found)
+    records = "__debezium-heartbeat.other, other, other.d.t, other.transaction"
+    assert f"the account may neither see nor create the topics {records}: grant it" in texts
+    own = "--operation Create --operation Describe --operation Read --operation Write --operation DescribeConfigs"
+    assert f"{own} --topic other-offsets" in texts
+    assert f"{own} --topic other-history" in texts
+    assert "signal.kafka.groupId: the account may not be a member of the consumer group other: grant it READ" in texts
+
+
 def texts(kafka: GuardedKafka, *, errors: int) -> list[str]:
     """The findings, as soon as there are so many: brokers apply new rights with a delay."""
     end = time.monotonic() + 60
@@ -122,8 +149,8 @@ def test_rights_that_are_missing_and_then_granted(guarded: GuardedKafka) -> None
         "schema.history.internal.producer: the account may not write to the topic history: grant it WRITE",
         "schema.history.internal.consumer: the account may not read the topic history: grant it READ",
         "schema.history.internal.producer: the account may not describe the configuration of the topic history",
-        "topic.creation.enable: the account may neither see nor create the topic shop.d.new: grant it CREATE",
-        f"exactly.once.source.support: the account may not use the transactional id {group}-inventory-0-check",
+        "topic.creation.enable: the account may neither see nor create the topics shop, shop.d.new: grant it",
+        f"exactly.once.source.support: the account may not use the transactional id {group}-inventory-0: grant",
         f"rowtide.standby: the account may not be a member of the consumer group {group}-inventory-standby: grant it",
     ]
     assert [text[: len(start)] for text, start in zip(wrong_texts, expected, strict=True)] == expected
@@ -135,10 +162,12 @@ def test_rights_that_are_missing_and_then_granted(guarded: GuardedKafka) -> None
     configs = AclOperation.DESCRIBE_CONFIGS
     grant(guarded, *((topic, name, configs) for name in ("offsets", "history", "letters")), (topic, "letters", write))
     grant(guarded, (topic, "shop.d.read_only", write), (topic, "offsets", read), (topic, "history", read))
-    grant(guarded, (topic, "history", write), (topic, "shop.d.new", AclOperation.CREATE))
+    grant(guarded, (topic, "history", write), *((topic, name, AclOperation.CREATE) for name in ("shop", "shop.d.new")))
     grant(guarded, (ResourceType.GROUP, f"{group}-inventory-standby", read))
-    name = f"{group}-inventory-0-check"
-    grant(guarded, (ResourceType.TRANSACTIONAL_ID, name, write), (ResourceType.TRANSACTIONAL_ID, name, describe))
+    grant(guarded, (ResourceType.TRANSACTIONAL_ID, f"{group}-inventory-0", write))
+    (seen,) = texts(guarded, errors=1)
+    assert f"the account may see the transactional id {group}-inventory-0." in seen
+    grant(guarded, (ResourceType.TRANSACTIONAL_ID, f"{group}-inventory-0-check", write))
     assert texts(guarded, errors=0) == []
     assert "shop.d.new" not in TopicAdmin(guarded.client("admin")).overview().topics  # the check creates nothing
 
