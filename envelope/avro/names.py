@@ -5,6 +5,7 @@ namespaces.
 """
 
 import re
+import string
 from typing import NamedTuple
 
 _VALID = re.compile(r"[^\W\d]\w*")  # Java's letters and digits of any alphabet, and the underscore
@@ -45,20 +46,24 @@ def checked_field_name(name: str) -> str:
     return name
 
 
-def scrubbed(name: str) -> str:
+def scrubbed(name: str, first: str = string.digits) -> str:
     """Return the name with what Avro does not allow replaced (``scrub.invalid.names``).
 
-    A blank and ``-`` become ``_``, another invalid character ``_`` and the hexadecimal digits of each of its bytes in
-    UTF-8, and ``x`` precedes a digit at the beginning.
+    What a URL has unchanged or as ``+`` (``-``, ``.``, ``*`` and a blank) becomes ``_``, another invalid character
+    ``_`` and the hexadecimal digits of each of its bytes in UTF-8.
+
+    Args:
+        name: the name.
+        first: characters that ``x`` precedes at the beginning.
     """
-    if name[:1].isascii() and name[:1].isdigit():
+    if name and name[0] in first:
         name = "x" + name
     return re.sub(r"[^A-Za-z0-9_]", _replaced, name)
 
 
 def _replaced(match: re.Match[str]) -> str:
     character = match.group()
-    if character in "- ":
+    if character in "-.* ":
         return "_"
     return "".join(f"_{byte:02X}" for byte in character.encode("utf-8", "replace"))
 

@@ -5,6 +5,7 @@ Connect schemas are lost.
 """
 
 import re
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -141,7 +142,7 @@ def protobuf_file(schema: Schema, settings: ProtobufFormat = DEFAULT_FORMAT) -> 
     builder = _Builder(settings)
     package, _, name = (schema.name or builder.next_name()).rpartition(".")
     if settings.scrub_invalid_names:
-        package = ".".join(map(scrubbed, package.split("."))) if package else ""
+        package = ".".join(map(_scrubbed, package.split("."))) if package else ""
     message = builder.message(schema, builder.identifier(name, "the schema name"))
     return ProtobufFile(package, message, tuple(builder.imports))
 
@@ -160,7 +161,7 @@ class _Builder:
     def identifier(self, name: str, what: str) -> str:
         """A name as it is valid in Protobuf."""
         if self._settings.scrub_invalid_names:
-            return scrubbed(name)
+            return _scrubbed(name)
         if _IDENTIFIER.fullmatch(name) is None:
             raise ValueError(
                 f"{what} {name!r} is not valid in Protobuf: a name has Latin letters, digits and underscores, and does "
@@ -204,7 +205,7 @@ class _Builder:
         if nullable and self._settings.wrapper_for_nullables:
             self.imports["google/protobuf/wrappers.proto"] = None
             kind = f"google.protobuf.{WRAPPERS[scalar][0]}"
-            return FieldType(name, field, number, schema, element, kind, scalar, None, repeated, True, False)
+            return FieldType(name, field, number, schema, element, kind, scalar, None, repeated, True, explicit)
         return FieldType(name, field, number, schema, element, scalar, scalar, None, repeated, False, explicit)
 
     def _defined(self, kind: str, schema: Schema, defined: dict[str, tuple[Schema, MessageType]]) -> MessageType:
@@ -215,6 +216,10 @@ class _Builder:
         elif known[0] != plain:
             raise ValueError(f"two different structs have the name {kind}")
         return known[1]
+
+
+def _scrubbed(name: str) -> str:
+    return scrubbed(name, string.digits + "_")
 
 
 def _entry(schema: Schema) -> Schema:

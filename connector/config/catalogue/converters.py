@@ -18,7 +18,7 @@ from rowtide.envelope.transforms.record import Side
 TITLE = "Converters"
 
 _CACHE = "rowtide caches each schema once per version of its table"
-_SAME = "the schemas of Debezium's records are the same either way"
+_SAME = "Debezium's records are the same either way"
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +349,7 @@ WITHOUT_EFFECT = Family(
     "<key, value>.converter.enhanced.avro.schema.support …",
     r"(?:key|value)\.converter\.(?:enhanced\.(?:avro|protobuf)\.schema\.support|schemas\.cache\.config"
     r"|flatten\.singleton\.unions|allow\.optional\.map\.keys|generalized\.sum\.type\.support|max\.schemas\.per\.subject"
+    r"|optional\.for\.proto2|wrapper\.for\.raw\.primitives|reference\.lookup\.only|skip\.known\.types|int\.for\.enums"
     r"|latest\.compatibility\.strict|latest\.cache\.(?:size|ttl\.sec)|http\.connect\.timeout\.ms|avro\.remove\.java\.properties)",
     "Other settings of Confluent's converters.",
     Status.WITHOUT_EFFECT,

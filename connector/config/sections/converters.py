@@ -207,7 +207,8 @@ def _check_urls(settings: _Settings, one: Property[tuple[str, ...]]) -> None:
 def _protobuf(settings: _Settings) -> ProtobufConverterConfig:
     given = settings.given
     form = ProtobufFormat(
-        optional_for_nullables=settings[given.optional_nullables] and not settings[given.wrapped_nullables],
+        optional_for_nullables=settings[given.optional_nullables]
+        and not (settings[given.wrapped_nullables] and not settings.reader.is_set(given.optional_nullables)),
         wrapper_for_nullables=settings[given.wrapped_nullables],
         scrub_invalid_names=settings[given.scrub],
         replace_null_with_default=not settings[given.ignore_defaults],

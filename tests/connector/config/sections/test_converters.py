@@ -260,6 +260,11 @@ def test_protobuf_tells_null_from_zero_with_exact_values() -> None:
     assert isinstance(wrapped, ProtobufConverterConfig)
     assert not wrapped.format.optional_for_nullables
     assert wrapped.format.tells_null
+    chosen = {f"value.converter.{name}.for.nullables": "true" for name in ("wrapper", "optional")}
+    both = configured(given | chosen).converters.value
+    assert isinstance(both, ProtobufConverterConfig)
+    assert both.format.optional_for_nullables
+    assert both.format.wrapper_for_nullables
 
 
 @pytest.mark.parametrize("converter", [BINARY, "org.apache.kafka.connect.converters.ByteArrayConverter"])

@@ -1,6 +1,7 @@
 """Compiled code and Python make the same bytes of the same JSON text."""
 
 import contextlib
+import itertools
 import json
 import math
 import tracemalloc
@@ -90,7 +91,7 @@ def test_all_recorded_values_have_the_same_bytes(name: str) -> None:
             assert transcoded(given_one.schema, text, form) == in_python(given_one.schema, text, form)
 
 
-PROTOBUF = [ProtobufFormat(), ProtobufFormat(optional_for_nullables=True), ProtobufFormat(wrapper_for_nullables=True)]
+PROTOBUF = [ProtobufFormat(*options) for options in itertools.product((False, True), repeat=2)]
 REPLACING_PROTOBUF = ProtobufFormat(replace_null_with_default=True)
 
 
