@@ -22,6 +22,8 @@ _CONSUMER: dict[str, Any] = {
     "fetch.wait.max.ms": 100,
     "log_level": 2,  # errors only
 }
+_PRODUCER = {"partitioner": "murmur2_random"}
+"""As Kafka Connect's: otherwise the newest record of a key could be in another partition than those before it."""
 _TICK_S = 0.5
 _WRITE_TIMEOUT_S = 30.0
 
@@ -55,7 +57,7 @@ class TopicLog:
     ) -> None:
         self._topics = topics
         plain = {name: value for name, value in producer.items() if not name.startswith("transaction")}
-        self._writer = TopicWriter(plain, _WRITE_TIMEOUT_S)
+        self._writer = TopicWriter({**plain, **_PRODUCER}, _WRITE_TIMEOUT_S)
         self._consumer = {"group.id": "rowtide", **CLIENT_LIMITS, **consumer, **_CONSUMER}
         self._admin = admin
         self._reader = TopicReader(consumer, admin, _WRITE_TIMEOUT_S)

@@ -218,3 +218,9 @@ def test_a_label_that_no_worker_has_is_said_by_one_worker(tmp_path: Path) -> Non
 def test_a_signal_for_a_connector_with_a_label_goes_to_the_topic_of_the_label(tmp_path: Path) -> None:
     with pytest.raises(SignalError, match=r"the topic of its signals is crew-fleet\.ssd"):
         labelled(tmp_path).signal("shop", {"type": "log"})
+
+
+def test_records_of_a_key_are_where_kafka_connect_puts_them(tmp_path: Path) -> None:
+    """A status of a cluster that was taken over would be newer than all later ones otherwise."""
+    fleet = Fleet(settings(tmp_path), lambda: "w:1", {"crew-fleet": 32})
+    assert fleet._log._writer._settings["partitioner"] == "murmur2_random"
