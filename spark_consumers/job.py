@@ -178,7 +178,7 @@ class Selection:
             TableJob(
                 self._spark,
                 self._source,
-                self._settings,
+                self._settings.of(str(name)),
                 name,
                 bounds[name.topic],
                 ids.get(name.topic),

@@ -1,12 +1,13 @@
 """The settings of a run of ``rowtide tables``."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from rowtide.spark_consumers.columns.metadata import CHANGE_FIELDS, MetadataField, metadata_fields
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
+from rowtide.topics.java_regex import compile_java
 
 SchemaOf = Callable[[int | bytes], tuple[str, str]]
 """From the id of a schema, or its global id, to its kind (``AVRO``, ``PROTOBUF``) and its text."""
@@ -126,6 +127,23 @@ VERSION_COLUMNS = (*BEGIN_COLUMNS, *END_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
+class TableRule:
+    """Settings of the tables whose names match a pattern.
+
+    Attributes:
+        pattern: a Java regular expression of the whole name, ``database.table``.
+        fields: the fields of :class:`Settings` that these tables have of their own.
+    """
+
+    pattern: str
+    fields: Mapping[str, Any]
+
+    def matches(self, table: str) -> bool:
+        """Whether a table has these settings."""
+        return compile_java(self.pattern).fullmatch(table) is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a run.
 
@@ -149,6 +167,7 @@ class Settings:
         changes: what changes of structure do.
         structures: the schema history, which proves renames of columns; ``None`` adds columns instead.
         metadata: fields of a row's last record that tables have as columns, besides those of MySQL.
+        rules: settings of single tables, of which the first one that matches counts.
     """
 
     output: str
@@ -169,6 +188,12 @@ class Settings:
     structures: StructuresOf | None = None
     changes: ChangePolicy = ChangePolicy()
     metadata: Sequence[MetadataField] = ()
+    rules: Sequence[TableRule] = ()
+
+    def of(self, table: str) -> "Settings":
+        """Return the settings of a table, by its name ``database.table``."""
+        found = next((rule for rule in self.rules if rule.matches(table)), None)
+        return self if found is None else replace(self, **found.fields)
 
     @property
     def keeps_deleted(self) -> bool:

@@ -17,7 +17,8 @@ import click
 from rich.console import Console
 
 from rowtide.cli.addresses import SERVERS, URL
-from rowtide.cli.tables_upkeep import is_only_upkeep, keep, upkeep_of
+from rowtide.cli.tables_job import TABLE, Check, JobFile, TableOptions, json_schema, read_job
+from rowtide.cli.tables_upkeep import duration, is_only_upkeep, keep, upkeep_of
 from rowtide.connector.config import ConfigurationError, load, read_properties
 from rowtide.connector.config.catalogue.values import placeholder_bytes
 from rowtide.spark_consumers.columns.metadata import MetadataField, metadata_fields
@@ -32,8 +33,10 @@ from rowtide.spark_consumers.settings import (
     SchemaChange,
     Settings,
     StructuresOf,
+    TableRule,
     is_part,
 )
+from rowtide.topics.java_regex import compile_java
 
 if TYPE_CHECKING:
     from rowtide.cli.registries import TableRegistry
@@ -47,7 +50,41 @@ _CLAIM_CHECKS = "rowtide.large.records.claim.check.url"
 _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL, _CLAIM_CHECKS)
 
 
+def _read_job(context: click.Context, _option: click.Parameter, path: Path | None) -> JobFile | None:
+    """Let the options of a file be the defaults of those on the command line."""
+    if path is None:
+        return None
+    try:
+        job = read_job(path, context.command, _CHECKS)
+    except SettingsError as error:
+        raise click.ClickException(str(error)) from error
+    context.default_map = {**(context.default_map or {}), **job.given}
+    return job
+
+
+def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(json.dumps(json_schema(context.command), indent=2))
+        context.exit()
+
+
 @click.command("tables", short_help="Update Spark tables from the topics.")
+@click.option(
+    "--job",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    is_eager=True,
+    callback=_read_job,
+    help="A YAML file with these options by their names, and with options of single tables. An option on the command "
+    "line takes precedence.",
+)
+@click.option(
+    "--job-schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON schema of --job, and exit.",
+)
 @click.option("--bootstrap-servers", type=SERVERS, metavar="HOST:PORT,...", help="Addresses of Kafka brokers.")
 @click.option(
     "--topic-prefix", metavar="PREFIX", help="topic.prefix of the connector: the topics of all its tables are read."
@@ -341,10 +378,22 @@ def _trigger(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return {"availableNow": True}
     if not follow:
         return None
-    text = "10 seconds" if interval is None else interval.strip()
+    try:
+        return _interval("10 seconds" if interval is None else interval)
+    except ValueError as error:
+        raise SettingsError(f"--trigger {error}") from error
+
+
+def _interval(given: str) -> Mapping[str, Any]:
+    """Return the arguments of Spark's trigger for the time between two micro-batches.
+
+    Raises:
+        ValueError: it is no duration.
+    """
+    text = given.strip()
     found = re.fullmatch(r"(\d+) *(ms|milliseconds?|s|seconds?|m|min|minutes?|h|hours?)?", text)
     if found is None:
-        raise SettingsError(f"--trigger {interval}: expected a duration such as 30s, '30 seconds' or '5 minutes'")
+        raise ValueError(f"{given}: expected a duration such as 30s, '30 seconds' or '5 minutes'")
     unit = found[2] or "s"
     names = {"s": "seconds", "m": "minutes", "h": "hours"}
     name = "milliseconds" if unit.startswith(("ms", "mil")) else names[unit[0]]
@@ -408,20 +457,48 @@ def run_settings(options: dict[str, Any], *, needs_kafka: bool = True) -> tuple[
         state=options["state"] or options["output"].rstrip("/") + "/_rowtide",
         prefix=prefix,
         format=options["table_format"],
-        keyless=Keyless(options["keyless"]),
-        max_records=options["max_records"],
         numeric_decimals=options["numeric_decimals"] or numeric,
         schemas=_schemas(options["schemas"], options["config"]),
         unavailable_placeholder=DEFAULT_PLACEHOLDER if placeholder is None else _bytes(placeholder),
         parallel=options["parallel"],
         claim_checks=options["claim_checks"] or folder or None,
         catalog=options["catalog"],
-        table_properties=_pairs("--table-property", options["table_properties"]),
         structures=_structures(options["config"]),
-        changes=_changes(options["schema_change"], options["include_changes"], options["exclude_changes"]),
-        metadata=_metadata(options["metadata"]),
-        layout=_layout(options),
+        rules=[] if options["job"] is None else [_rule(options, one) for one in options["job"].tables],
+        **_of_tables(options),
     )
+
+
+def _of_tables(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that single tables can have of their own.
+
+    Raises:
+        SettingsError: an option is wrong.
+    """
+    return {
+        "keyless": Keyless(options["keyless"]),
+        "max_records": options["max_records"],
+        "table_properties": _pairs("--table-property", options["table_properties"]),
+        "changes": _changes(options["schema_change"], options["include_changes"], options["exclude_changes"]),
+        "metadata": _metadata(options["metadata"]),
+        "layout": _layout(options),
+    }
+
+
+def _rule(options: Mapping[str, Any], own: TableOptions) -> TableRule:
+    """Return the settings of the tables that have options of their own.
+
+    Raises:
+        SettingsError: options contradict each other.
+    """
+    names = [layout.replace("-", "_") for layout in Layout]
+    others = dict.fromkeys(names, False) if any(name in own.given for name in names) else {}
+    properties = (*options["table_properties"], *own.given.get("table_properties", ()))
+    try:
+        found = _of_tables({**options, **others, **own.given, "table_properties": properties})
+    except SettingsError as error:
+        raise SettingsError(f"--job {options['job'].path}, line {own.line}: {error}") from error
+    return TableRule(own.pattern, found)
 
 
 def _layout(options: Mapping[str, Any]) -> Layout:
@@ -448,7 +525,7 @@ def _metadata(given: Sequence[str]) -> Sequence[MetadataField]:
         raise SettingsError(f"--metadata: {error}") from error
 
 
-def _changes(behavior: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> ChangePolicy:
+def _changes(behavior: str, include: Sequence[str], exclude: Sequence[str]) -> ChangePolicy:
     """Return what changes of structure do.
 
     Raises:
@@ -456,14 +533,19 @@ def _changes(behavior: str, include: tuple[str, ...], exclude: tuple[str, ...]) 
     """
     for option, names in (("--include-changes", include), ("--exclude-changes", exclude)):
         for name in names:
-            if not any(is_part(kind, [name]) for kind in ChangeKind):
-                raise SettingsError(
-                    f"{option} {name}: unknown kind; there are {', '.join(ChangeKind)}, and their parts"
-                )
-    policy = ChangePolicy(SchemaChange(behavior), include, exclude)
+            try:
+                _require_kind(name)
+            except SettingsError as error:
+                raise SettingsError(f"{option} {error}") from error
+    policy = ChangePolicy(SchemaChange(behavior), tuple(include), tuple(exclude))
     if policy.applies(ChangeKind.DROP_COLUMN) and not policy.applies(ChangeKind.RENAME_COLUMN):
         raise SettingsError("drop.column needs rename.column: a column that was renamed must not be dropped")
     return policy
+
+
+def _require_kind(name: str) -> None:
+    if not any(is_part(kind, [name]) for kind in ChangeKind):
+        raise SettingsError(f"{name}: unknown kind; there are {', '.join(ChangeKind)}, and their parts")
 
 
 def _structures(config: Sequence[str]) -> StructuresOf | None:
@@ -550,7 +632,7 @@ def _schemas(path: Path | None, config: Sequence[str]) -> Mapping[str, Mapping[s
     return content
 
 
-def _pairs(option: str, values: tuple[str, ...]) -> dict[str, str]:
+def _pairs(option: str, values: Sequence[str]) -> dict[str, str]:
     pairs = {}
     for value in values:
         name, equals, text = value.partition("=")
@@ -558,3 +640,17 @@ def _pairs(option: str, values: tuple[str, ...]) -> dict[str, str]:
             raise SettingsError(f"{option} {value}: expected NAME=VALUE")
         pairs[name] = text
     return pairs
+
+
+_CHECKS: Mapping[str, Check] = {
+    TABLE: compile_java,
+    "topics": compile_java,
+    "metadata": lambda text: metadata_fields(name.strip() for name in text.split(",")),
+    "include_changes": _require_kind,
+    "exclude_changes": _require_kind,
+    "trigger": _interval,
+    "vacuum": lambda text: duration("", text, "7d or 168h"),
+    "expire": lambda text: duration("", text, "7d or 168h"),
+    "unavailable_placeholder": _bytes,
+}
+"""What the values of options in a file must be."""
