@@ -132,7 +132,8 @@ def _chosen(found: Sequence[Letter], replay: Sequence[str]) -> list[Letter]:
 def _structures(script: Path, flavor: Flavor) -> Tables:
     """The tables that a file of statements makes."""
     tables = Tables(Server(flavor))
-    for made in apply_script(script.read_text(), flavor, tables):
+    text = script.read_bytes().decode("utf-8-sig", "surrogateescape")
+    for made in apply_script(text, flavor, tables):
         if made["error"] is not None:
             raise click.ClickException(f"{script}, line {made['line']}: {made['error']}")
     return tables

@@ -200,11 +200,18 @@ def token_of(file: TextIO | None) -> str | None:
     """The token in the file of --web-token-file; ``None`` without one.
 
     Raises:
-        click.ClickException: the file is empty.
+        click.ClickException: the file has none, or one that no request can have.
     """
-    token = None if file is None else file.read().strip()
-    if token == "":
+    if file is None:
+        return None
+    try:
+        token = file.read().strip()
+    except UnicodeDecodeError:
+        token = "\0"
+    if not token:
         raise click.ClickException("the file of --web-token-file is empty: it must have a token")
+    if not (token.isascii() and token.isprintable()):
+        raise click.ClickException("the file of --web-token-file must have one token of printable ASCII characters")
     return token
 
 

@@ -14,6 +14,7 @@ from typing import Any, Self, TextIO
 
 import click
 
+from rowtide.cli.connectors import token_of
 from rowtide.connector.config import ConfigurationError
 from rowtide.connector.worker.web.address import WebAddress
 from rowtide.connector.worker.web.server import url
@@ -45,9 +46,10 @@ class WorkerClient:
         A user in the URL, as in ``https://anna@worker-1:6066``, logs in with the token as the password.
 
         Raises:
-            click.ClickException: ``WEB_PORT`` of the environment is no port, or the URL has a password.
+            click.ClickException: ``WEB_PORT`` of the environment is no port, the URL has a password, or the file has no
+                token.
         """
-        token = os.environ.get("WEB_TOKEN") if token_file is None else token_file.read().strip()
+        token = os.environ.get("WEB_TOKEN") if token_file is None else token_of(token_file)
         if base is None:
             try:
                 address = WebAddress.choose()

@@ -26,12 +26,25 @@ def config(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_an_empty_token_file_is_an_error(config: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"\n", "is empty"),
+        (b"\xff\xfe", "printable ASCII"),
+        ("gehe\u00edm".encode(), "printable ASCII"),
+        (b"a\nb", "one token"),
+    ],
+)
+@pytest.mark.parametrize("command", [["run"], ["snapshot", "status"]])
+def test_a_file_without_a_token_is_an_error(
+    config: str, tmp_path: Path, command: list[str], content: bytes, reason: str
+) -> None:
     file = tmp_path / "token"
-    file.write_text("\n")
-    result = CliRunner().invoke(main, ["run", config, "--web-token-file", str(file)])
+    file.write_bytes(content)
+    result = CliRunner().invoke(main, [*command, config, "--web-token-file", str(file)])
     assert result.exit_code == 1
-    assert "the file of --web-token-file is empty" in result.output
+    assert "the file of --web-token-file " in result.output
+    assert reason in result.output
 
 
 def test_the_token_of_a_file_is_that_of_the_web_server(
