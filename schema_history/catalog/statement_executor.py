@@ -317,8 +317,9 @@ class StatementExecutor:
         """RENAME TABLE."""
         for (old, new), text in zip(body.pairs, body.texts, strict=True):
             old_id, new_id = self._id(old), self._id(new)
-            if self._is_temporary(old_id):
-                temporary = self._temporary(old_id)
+            # MariaDB renames temporary tables, too, and does not mark the event as one that concerns them.
+            if self.ctx.mariadb and (self.event.thread_id, old_id) in self.catalog.temporary:
+                temporary = self.catalog.temporary[self.event.thread_id, old_id]
                 self._drop_temporary(old_id)
                 self._set_temporary(new_id, None if temporary is None else temporary.renamed(new_id))
                 continue
