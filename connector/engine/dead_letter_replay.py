@@ -138,7 +138,7 @@ class DeadLetterReplay:
             if unknown or (omitted and newer == "stay"):
                 names = ", ".join(dict.fromkeys(batch.topic for batch in batches))
                 share = f" ({omitted + unknown} of {of} records)" if of > 1 else ""
-                doubt = ", or Kafka may have removed one" if unknown else ""
+                doubt = ", or may have or have had one" if unknown else ""
                 raise NewerRecord(f"topic {names} has a record with the same key that is as new or newer{share}{doubt}")
             batches = [one.older for one in compared if one.older.messages]
         topics = list(dict.fromkeys(piece.topic for piece in batches))

@@ -3,12 +3,17 @@
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rowtide.connector.delivery.stored_dead_letters import Letter
-from rowtide.connector.records.batch import Batch, Message
+from rowtide.connector.records.batch import Batch, Headers, Message
 from rowtide.connector.rows.messages import message_bytes
+from rowtide.envelope.converters.registry import SCHEMA_ID_HEADERS
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord
+
+_ID_SIZE = 5
+"""Bytes of the id of a schema in a registry before a key, with the zero that precedes it."""
 
 
 class Compared(NamedTuple):
@@ -31,6 +36,7 @@ class Seen(NamedTuple):
     Attributes:
         sent_at: when the newest record of each key was sent.
         since: the time since which records were read; 0 for all.
+        key_schemas: when the newest record with each schema of keys was sent: the same row has another key in each.
         without_key: when the newest record without a key was sent, which may be that of a TRUNCATE; -1 if none was.
         removed_until: the time until which Kafka may have removed records at the beginning of a partition.
         tombstones_ms: how long Kafka keeps the tombstone of a key at least.
@@ -40,6 +46,7 @@ class Seen(NamedTuple):
 
     sent_at: Mapping[bytes, int]
     since: int
+    key_schemas: Mapping[bytes, int] = MappingProxyType({})
     without_key: int = -1
     removed_until: float = 0
     tombstones_ms: float = math.inf
@@ -71,6 +78,7 @@ class Seen(NamedTuple):
         cut = {number for number, extent in extents.items() if extent.low and read[number].low == extent.low}
         removed_until, without_key = 0, -1
         sent_at: dict[bytes, int] = {}
+        key_schemas: dict[bytes, int] = {}
         for record in records:
             # The last one is not always the newest: it may be a replayed one, or in another partition.
             if record.key is None:
@@ -78,6 +86,8 @@ class Seen(NamedTuple):
             else:
                 key = _digest(record.key)
                 sent_at[key] = max(sent_at.get(key, 0), record.timestamp)
+                schema = _schema(record.key, record.headers)
+                key_schemas[schema] = max(key_schemas.get(schema, 0), record.timestamp)
             if record.partition in cut and not own_time:
                 cut.remove(record.partition)
                 removed_until = max(removed_until, record.timestamp)
@@ -85,6 +95,7 @@ class Seen(NamedTuple):
         return cls(
             sent_at,
             since,
+            key_schemas,
             without_key,
             math.inf if cut else removed_until,
             int(settings.get("delete.retention.ms") or 0) if compacted else math.inf,
@@ -104,18 +115,32 @@ class Seen(NamedTuple):
         """
         before = 0 if self.own_time else letter.timestamp
         all_kept = self.removed_until <= letter.timestamp and now_ms - letter.timestamp < self.tombstones_ms
-        certain = all_kept and self.without_key < before
+        all_kept = all_kept and self.without_key < before
         messages: list[Message] = []
         newer = unknown = 0
         for message in batch.messages:
-            sent_at = None if message[0] is None else self.sent_at.get(_digest(message[0]))
-            if message[0] is None or (certain and (sent_at is None or sent_at < before)):
+            key, _, headers = message
+            sent_at = None if key is None else self.sent_at.get(_digest(key))
+            if key is None or (
+                all_kept
+                and (sent_at is None or sent_at < before)
+                and all(at < before for one, at in self.key_schemas.items() if one != _schema(key, headers))
+            ):
                 messages.append(message)
             elif sent_at is not None and sent_at > letter.sent_again and self.exact and not self.own_time:
                 newer += 1
             else:
                 unknown += 1
         return Compared(batch._replace(messages=messages, size=message_bytes(messages)), newer, unknown)
+
+
+def _schema(key: bytes, headers: Headers) -> bytes:
+    """What tells the schema of a key: an id before it or in a header, or a schema in JSON; empty without one."""
+    if key.startswith(b"\0"):
+        return key[:_ID_SIZE]
+    if key.startswith(b'{"schema":'):
+        return key.partition(b',"payload":')[0]
+    return dict(headers).get(SCHEMA_ID_HEADERS["key"]) or b""
 
 
 def _digest(key: bytes) -> bytes:

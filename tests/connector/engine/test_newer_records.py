@@ -53,6 +53,28 @@ def test_the_newest_record_of_the_key_counts(records: list[tuple[bytes | None, i
     assert compared(*records) == result
 
 
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [
+        (b"\0\0\0\0\1\2", b"\0\0\0\0\2\2"),
+        (b'{"schema":{"type":"int32"},"payload":1}', b'{"schema":{"type":"int64"},"payload":1}'),
+    ],
+)
+def test_the_same_row_has_another_key_if_its_schema_has_changed(own: bytes, other: bytes) -> None:
+    assert compared((other, TIME - 1), key=own) == OLDER
+    assert compared((other, TIME), key=own) == UNKNOWN
+    assert compared((own[:-1] + b"9", TIME + 6), key=own) == OLDER, "another key with the same schema"
+
+
+def test_the_id_of_a_keys_schema_can_be_in_a_header() -> None:
+    ids = [(("__key_schema_id", bytes([1, number])),) for number in (1, 2)]
+    for headers, result in ((ids[0], OLDER), (ids[1], UNKNOWN)):
+        found = StoredRecord(0, 7, TIME + 6, b"other", b"", headers)
+        seen = Seen.of([found], TIME, {0: Extent(0, 9)}, {0: Extent(0, 9)}, {}, own_time=False)
+        made = seen.compared(Batch("t", -1, [(b"k", b"v", ids[0])], SourceOffset("b", 4), 0, 0), LETTER, TIME + 50)
+        assert (len(made.older.messages), made.newer, made.unknown) == result
+
+
 def test_a_record_without_a_key_is_sent() -> None:
     assert compared((None, TIME + 9), (b"k", TIME + 9), key=None, low=5) == OLDER
 
