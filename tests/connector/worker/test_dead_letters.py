@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 
 from rowtide.cli import main
+from rowtide.envelope.claim_check import OPENING, ClaimCheck
 from tests.connector.worker.conftest import EXACTLY_ONCE
 from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rowtide_stack import Database, Kafka
+    from rowtide_stack import Database, Kafka, Registry
 
     from tests.support.kafka.topic_tools import Topics
 
@@ -142,3 +149,76 @@ def test_events_of_a_table_that_was_changed_unseen_are_replayed_with_its_structu
     assert last == {1: {"id": 1, "v": 20, "w": None}, 2: {"id": 2, "v": 20, "w": 2}, 3: None, 4: {"id": 4, "v": 40}}
     assert [row for _, row in rows("k") if row is not None] == [{"v": 7, "w": 8}] * 2
     assert [row for _, row in rows("renamed")] == [{"v": 9}]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("producer", ["native", "librdkafka"])
+def test_a_replay_that_is_killed_again_and_again_sends_each_record_once(
+    mysql_db: Database,
+    topics: Topics,
+    registry: Registry,
+    configured: Callable[..., WorkerConfig],
+    tmp_path: Path,
+    producer: str,
+) -> None:
+    """Avro in a compacted topic; what was too large for it becomes a claim check."""
+    config, letters = configured(exactly_once=True), topics.name()
+    avro = "io.confluent.connect.avro.AvroConverter"
+    config.properties |= {
+        **UNWRAP,
+        **CAST,
+        "schema.name.adjustment.mode": "avro",
+        **{f"{side}.converter": avro for side in ("key", "value")},
+        **{f"{side}.converter.schema.registry.url": registry.url for side in ("key", "value")},
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": letters,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "rowtide.large.records": "dead-letter",
+        "rowtide.producer": producer,
+        "producer.override.max.request.size": "20000",
+        "producer.override.batch.size": "10000",
+        "topic.creation.default.partitions": "1",
+        "topic.creation.default.replication.factor": "1",
+        "topic.creation.default.cleanup.policy": "compact",
+    }
+    topic = config.topic(f"{mysql_db.name}.t")
+    count = 400
+    values = ", ".join(f"({n}, '{'x' if n % 2 else n}', '{LARGE if n % 40 == 0 else n}')" for n in range(count))
+    mysql_db.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(9), v MEDIUMTEXT)", "INSERT INTO t VALUES (-1, '1', '')"
+    )
+    with Worker(config).streaming() as worker:
+        mysql_db.execute(f"INSERT INTO t VALUES {values}", "UPDATE t SET v = 'new' WHERE id = 1")
+        eventually(lambda: worker.health()["lag"] == {"seconds": 0.0, "bytes": 0}, "everything is read")
+        mysql_db.execute("UPDATE t SET n = '7', v = 'newer' WHERE id = 3", "DELETE FROM t WHERE id = 5")
+        eventually(lambda: len(topics.read(topic)) == 193, "rows that can be sent")
+        worker.stop()
+    config.properties |= {**UNWRAP, "rowtide.large.records": "claim-check"}
+    config.properties["rowtide.large.records.claim.check.url"] = f"file://{tmp_path}/claims"
+    (tmp_path / "claims").mkdir()
+    command = [sys.executable, "-m", "rowtide", "deadletters", "--config", str(config.path), "--replay", "all"]
+    printed: list[str] = []
+    for lines in (1, 10, 30, 30, count):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as replay:
+            assert replay.stdout is not None
+            for sent, line in enumerate((one for one in replay.stdout if "replayed to" in one), 1):
+                printed.append(line)
+                if sent == lines:
+                    replay.kill()
+            assert replay.wait() == (-signal.SIGKILL if lines < count else 1), "rows 3 and 5 have newer records"
+    assert len(printed) <= len(set(printed)) == 209
+
+    with SchemaRegistryClient({"url": registry.url}) as client:
+        read = AvroDeserializer(client)
+        found: dict[int, list[Any]] = {}
+        for one in topics.read(topic):
+            key = read(one.key, SerializationContext(topic, MessageField.KEY))["id"]
+            value = one.value
+            if value is not None and value.startswith(OPENING):
+                value = (tmp_path / "claims" / ClaimCheck.parse(value).name).read_bytes()
+            found.setdefault(key, []).append(read(value, SerializationContext(topic, MessageField.VALUE)))
+    rows = {key: [value and (value["n"], value["v"]) for value in values] for key, values in found.items()}
+    expected = {n: [("x", str(n))] if n % 2 else [(n, str(n))] for n in range(count)}
+    expected |= {n: [(n, LARGE)] for n in range(0, count, 40)}
+    expected |= {-1: [(1, "")], 1: [("x", "1"), ("x", "new")], 3: [(7, "newer")], 5: [None]}
+    assert rows == expected

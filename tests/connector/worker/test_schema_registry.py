@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -186,3 +190,55 @@ def test_a_dry_run_says_which_subjects_would_refuse_a_statement(
     code, printed = checked("ALTER TABLE t ADD COLUMN again INT")
     assert code == 1
     assert f"the schema of {mysql_db.name}.t would be refused" in printed
+
+
+@pytest.fixture
+def stack_url() -> Iterator[str]:
+    """The URL that ``docker/stack up registry`` prints."""
+    command = [str(Path(__file__).parents[3] / "docker" / "stack"), "up", "registry"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as stack:
+        try:
+            assert stack.stdout is not None
+            yield next(line for line in stack.stdout if "/apis/ccompat/v7" in line).split()[-1]
+        finally:
+            stack.send_signal(signal.SIGINT)
+
+
+@pytest.mark.nightly
+def test_apicurios_converter_with_the_registry_of_the_stack(
+    mysql_db: Database, topics: Topics, configured: Configured, stack_url: str
+) -> None:
+    """Apicurio's own settings: each id in a record is a content id of Apicurio's, and an id for Confluent's clients."""
+    own = stack_url.replace("ccompat/v7", "registry/v2")
+    wanted = {"url": own, "auto-register": "true", "as-confluent": "true", "use-id": "contentId"}
+    properties = {"schema_name_adjustment_mode": "avro"}
+    for side in ("key", "value"):
+        properties[f"{side}_converter"] = "io.apicurio.registry.utils.converter.AvroConverter"
+        for name, text in {**wanted, "headers.enabled": "false"}.items():
+            properties[f"{side}_converter_apicurio_registry_{name.replace('.', '_')}"] = text
+    mysql_db.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, n INT DEFAULT 5, price DECIMAL(8,2))", "INSERT INTO t VALUES (1, NULL, 1)"
+    )
+    config = configured(**properties)
+    topic = config.topic(f"{mysql_db.name}.t")
+    with Worker(config).streaming() as worker:
+        mysql_db.execute("ALTER TABLE t ADD COLUMN more INT", "INSERT INTO t VALUES (2, 3, 4.5, 6)")
+        mysql_db.execute("DELETE FROM t WHERE id = 1")
+        eventually(lambda: len(topics.read(topic)) == 4, "all records are in Kafka")
+        worker.stop()
+    rows = [value and value["after"] for _, value in received(topics, topic, stack_url)]
+    first = {"id": 1, "n": None, "price": Decimal("1.00")}
+    assert rows == [first, {"id": 2, "n": 3, "price": Decimal("4.50"), "more": 6}, None, None]
+
+    def asked(path: str) -> Any:
+        with urllib.request.urlopen(f"{own}/{path}") as answer:
+            return json.load(answer)
+
+    for record in topics.read(topic):
+        assert not any(name.startswith("apicurio") for name, _ in record.headers)
+        for data, name in ((record.key, "Key"), (record.value, "Envelope")):
+            if data is not None:
+                assert data[0] == 0
+                assert asked(f"ids/contentIds/{int.from_bytes(data[1:5], 'big')}")["name"] == name
+    found = {one["id"] for one in asked(f"search/artifacts?name={topic}&limit=500")["artifacts"]}
+    assert {f"{topic}-key", f"{topic}-value"} <= found
