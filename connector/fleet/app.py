@@ -7,7 +7,6 @@ group rebalances, and stops when its partition has another owner. Both may run f
 because each connector writes under its own transactional id.
 """
 
-import json
 import logging
 import socket
 import uuid
@@ -31,6 +30,7 @@ from rowtide.connector.worker.reports.systemd import SystemdNotifier
 from rowtide.connector.worker.standalone_app import App
 from rowtide.connector.worker.web.server import WebServer
 from rowtide.connector.worker.web.settings import WebSettings
+from rowtide.schema_history.store.topic_writer import TopicWriteError
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ def create_app(
     @app.agent(topic, name="signals")
     async def signals(stream: Any) -> None:
         async for key, value in stream.items():
-            take_signal(fleet, key, value)
+            await take_signal(fleet, key, value)
 
     @app.on_partitions_assigned.connect(weak=False)
     async def assigned(_app: Any, assigned: Iterable[TP], **_: Any) -> None:
@@ -119,14 +119,13 @@ def create_app(
         for one in assigned:
             if one.topic in given:
                 given[one.topic].add(one.partition)
-        everywhere = cast("PartitionAssignor", app.assignor).external_topic_distribution.values()
-        fleet.assigned(given, {name for topics in everywhere for name, shared in topics.items() if shared})
+        fleet.assigned(given, cast("PartitionAssignor", app.assignor).external_topic_distribution)
 
     return app
 
 
-def take_signal(fleet: Fleet, key: bytes | None, value: bytes | None) -> None:
-    """Hand a signal of the fleet's topic to its connector. One that cannot be used is logged and skipped.
+async def take_signal(fleet: Fleet, key: bytes | None, value: bytes | None) -> None:
+    """Hand a signal of a topic of the fleet to its connector. One that cannot be used is logged and skipped.
 
     Args:
         fleet: the connectors of this worker.
@@ -135,10 +134,9 @@ def take_signal(fleet: Fleet, key: bytes | None, value: bytes | None) -> None:
     """
     name = (key or b"").decode("utf-8", "replace")
     try:
-        fields = json.loads(value or b"null")
-        fleet.signal(name, fields if isinstance(fields, dict) else {})
-    except (ValueError, RecursionError, SignalError) as error:
-        log.warning("a signal for connector %s in topic %s is skipped: %s", name, fleet.settings.fleet_topic, error)
+        await fleet.signal(name, value or b"null")
+    except (ValueError, RecursionError, SignalError, TopicWriteError) as error:
+        log.warning("a signal for connector %s is skipped: %s", name, error)
 
 
 def _credentials(connection: ConnectionSettings) -> Any:

@@ -15,10 +15,12 @@ __all__ = [
     "Configurations",
     "Connector",
     "Level",
+    "Place",
     "Restart",
     "Target",
     "connector_record",
     "level_record",
+    "place_record",
     "restart_record",
     "target_record",
 ]
@@ -30,6 +32,7 @@ _CONNECTOR = "connector-"
 _TARGET = "target-state-"
 _RESTART = "restart-connector-"
 _LEVEL = "logger-cluster-"
+_PLACE = "rowtide-partition-"
 
 
 class Target(enum.StrEnum):
@@ -49,12 +52,27 @@ class Connector:
         properties: its configuration as it was given, references included.
         target: the state that it shall have.
         revision: the offset of the record with its configuration. A larger one means a new configuration.
+        place: the partition that it was moved to, and when; ``None`` if it was not moved.
     """
 
     name: str
     properties: Mapping[str, str]
     target: Target
     revision: int
+    place: "Place | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The partition of a connector, instead of the one that follows from its name.
+
+    Attributes:
+        partition: of the topic whose owner runs it.
+        moved_ms: when it was moved there, in milliseconds since the epoch.
+    """
+
+    partition: int
+    moved_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +113,7 @@ class Configurations:
     def __init__(self) -> None:
         self._connectors: dict[str, Connector] = {}
         self._targets: dict[str, Target] = {}
+        self._places: dict[str, Place] = {}
 
     def apply(self, key: bytes | None, value: bytes | None, offset: int) -> Restart | Level | None:
         """Apply the next record.
@@ -112,7 +131,9 @@ class Configurations:
         if setting.startswith(_LEVEL):
             level = None if value is None else _fields(value).get("level")
             return Level(setting.removeprefix(_LEVEL), level) if isinstance(level, str) else None
-        if setting.startswith(_TARGET):
+        if setting.startswith(_PLACE):
+            self._place(setting.removeprefix(_PLACE), value)
+        elif setting.startswith(_TARGET):
             self._aim(setting.removeprefix(_TARGET), value)
         elif setting.startswith(_CONNECTOR):
             self._configure(setting.removeprefix(_CONNECTOR), value, offset)
@@ -128,7 +149,20 @@ class Configurations:
         ):
             raise BrokenRecord('its "properties" are no object of texts')
         given = {key: text for key, text in properties.items() if text is not None}
-        self._connectors[name] = Connector(name, given, self._targets.get(name, Target.STARTED), offset)
+        target, place = self._targets.get(name, Target.STARTED), self._places.get(name)
+        self._connectors[name] = Connector(name, given, target, offset, place)
+
+    def _place(self, name: str, value: bytes | None) -> None:
+        if value is None:
+            self._places.pop(name, None)
+        else:
+            fields = _fields(value)
+            partition, moved_ms = fields.get("partition"), fields.get("moved_ms")
+            if not isinstance(partition, int) or not isinstance(moved_ms, int) or partition < 0:
+                raise BrokenRecord("it has no partition and time")
+            self._places[name] = Place(partition, moved_ms)
+        if name in self._connectors:
+            self._connectors[name] = replace(self._connectors[name], place=self._places.get(name))
 
     def _aim(self, name: str, value: bytes | None) -> None:
         if value is None:
@@ -165,6 +199,15 @@ def target_record(name: str, target: Target | None) -> Record:
         return f"{_TARGET}{name}".encode(), None
     old = Target.PAUSED if target is Target.STOPPED else target
     return f"{_TARGET}{name}".encode(), _json({"state": old, "state.v2": target})
+
+
+def place_record(name: str, place: Place | None) -> Record:
+    """Return the record that moves a connector to another partition, or back to that of its name (``None``).
+
+    Kafka Connect does not know such records: it logs that it skips them, and does so.
+    """
+    value = None if place is None else _json({"partition": place.partition, "moved_ms": place.moved_ms})
+    return f"{_PLACE}{name}".encode(), value
 
 
 def restart_record(name: str, *, only_failed: bool) -> Record:

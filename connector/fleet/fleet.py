@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import functools
+import json
 import logging
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mode import Service
@@ -17,16 +18,19 @@ from rowtide.connector.config import Configuration, ConfigurationError, Problem
 from rowtide.connector.config.catalogue.running import SANITIZE_PATTERN
 from rowtide.connector.config.secret import DEFAULT_SANITIZE_PATTERN, MASK, Sanitizer, masked_name
 from rowtide.connector.errors import SignalError
+from rowtide.connector.fleet.balance import IDLE, LoadMeter, Placed, Workers, next_move
 from rowtide.connector.fleet.configurations import (
     BrokenRecord,
     Configurations,
     Connector,
     Level,
+    Place,
     Record,
     Restart,
     Target,
     connector_record,
     level_record,
+    place_record,
     restart_record,
     target_record,
 )
@@ -58,6 +62,10 @@ _THREADS = 64
 """Threads of the event loop. Each connector may wait in two for servers that do not answer."""
 _LOOK_S = 0.05
 _READ_BACK_S = 5.0
+_LOAD_CHANGE = 0.2
+"""A load is written again when it has changed by this part."""
+_REST_INTERVALS = 12
+"""For so many intervals a connector that has moved stays where it is."""
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 
 
@@ -103,6 +111,8 @@ class _Run:
         again_at: when it may start again after another process has taken it over, in seconds of the monotonic clock.
         taken_at: when another process has taken over the run before it, which this worker never lost.
         contested: whether that has happened again soon after: it would never end.
+        meter: measures its load; ``None`` if loads are not balanced.
+        movable: whether it only reads the binlog: a snapshot would begin its table again elsewhere.
     """
 
     connector: Connector
@@ -111,6 +121,8 @@ class _Run:
     again_at: float | None = None
     taken_at: float | None = None
     contested: bool = False
+    meter: LoadMeter | None = None
+    movable: bool = False
 
     @property
     def ended_by(self) -> BaseException | None:
@@ -166,7 +178,8 @@ class Fleet(Service):
         self.store = self
         self._partitions = partitions
         self._owned: Mapping[str, Collection[int]] = {}
-        self._shared: Collection[str] = ()
+        self._workers: Workers = {}
+        self._assigned_at = 0.0
         self._generation = 0
         self._suspended_until = 0.0
         self._runs: dict[str, _Run] = {}
@@ -209,24 +222,35 @@ class Fleet(Service):
 
     def _has_partition(self, name: str, label: str | None) -> bool:
         topic = self.settings.shared_topic(label)
-        return topic in self._owned and partition_of(name, self._partitions[topic]) in self._owned[topic]
+        return topic in self._owned and self._partition(name, self._partitions[topic]) in self._owned[topic]
+
+    def _partition(self, name: str, partitions: int) -> int:
+        """The partition of a connector in a topic with so many."""
+        connector = self.configurations.connectors.get(name)
+        place = None if connector is None else connector.place
+        return partition_of(name, partitions) if place is None or place.partition >= partitions else place.partition
+
+    def _shared_partitions(self, topic: str) -> int:
+        """The number of partitions that workers have of a topic."""
+        return sum(len(topics.get(topic, ())) for topics in self._workers.values())
 
     def _is_nobodys(self, name: str) -> bool:
         """Whether no worker has the label that the connector needs, and it is for this worker to say so."""
         label = self._label(name)
-        if label is None or self.settings.shared_topic(label) in self._shared:
+        if label is None or self._shared_partitions(self.settings.shared_topic(label)):
             return False
         return self._has_partition(name, None)
 
-    def assigned(self, partitions: Mapping[str, Collection[int]], shared: Collection[str]) -> None:
+    def assigned(self, partitions: Mapping[str, Collection[int]], workers: Workers) -> None:
         """Take the partitions that the group has given to this worker, instead of those before.
 
         Args:
             partitions: the partitions of each topic that this worker shares.
-            shared: the topics that workers of the group share; there is one for each label that a worker has.
+            workers: the same of all workers.
         """
         self._generation += 1
-        self._owned, self._shared = partitions, shared
+        self._owned, self._workers = partitions, workers
+        self._assigned_at = time.monotonic()
         self._written = {
             name: status for name, status in self._written.items() if self.owns(name) or self._is_nobodys(name)
         }
@@ -239,17 +263,32 @@ class Fleet(Service):
     def _label_of_topic(self, topic: str) -> str:
         return topic.removeprefix(self.settings.fleet_topic).removeprefix(".")
 
-    def signal(self, name: str, fields: Mapping[str, Any]) -> None:
-        """Send a signal to a connector of this worker; see ``ConnectorService.signal``.
+    async def signal(self, name: str, value: bytes) -> None:
+        """Send a signal to a connector of this worker, or to the partition of the worker that runs it.
+
+        A record is in the partition of the connector's name, as its sender knows it. The connector may have a label, or
+        have been moved.
+
+        Args:
+            name: of the connector.
+            value: the signal as JSON; see ``ConnectorService.signal``.
 
         Raises:
-            SignalError: it is no signal, or the connector does not run here.
+            SignalError: it is no signal, no worker has the connector's label, or this one does not run it now.
         """
-        service = self.services.get(name)
-        if service is None:
-            topic = self.settings.shared_topic(self._label(name))
-            raise SignalError(f"connector {name} does not run on this worker; the topic of its signals is {topic}")
-        service.signal(fields, "kafka")
+        topic = self.settings.shared_topic(self._label(name))
+        if name not in self.configurations.connectors or self.owns(name):
+            service = self.services.get(name)
+            if service is None:
+                raise SignalError(f"connector {name} does not run on this worker")
+            fields = json.loads(value)
+            service.signal(fields if isinstance(fields, dict) else {}, "kafka")
+        elif count := self._shared_partitions(topic):
+            async with self._writing:
+                partition = self._partition(name, count)
+                await asyncio.to_thread(self._log.write, topic, [(name.encode(), value)], partition)
+        else:
+            raise SignalError(f"no worker of the fleet has the label of connector {name}")
 
     async def put(self, name: str, properties: Mapping[str, str], initial_state: str | None = None) -> None:
         """Create or change a connector; see ``Store.put``."""
@@ -282,7 +321,9 @@ class Fleet(Service):
 
     async def delete(self, name: str) -> None:
         """Delete a connector; see ``Store.delete``."""
-        await self.configure(connector_record(name, None), target_record(name, None))
+        connector = self.configurations.connectors.get(name)
+        moved = [] if connector is None or connector.place is None else [place_record(name, None)]
+        await self.configure(connector_record(name, None), target_record(name, None), *moved)
         await self._until(lambda: name not in self.configurations.connectors)
 
     async def set_level(self, logger: str, level: str) -> None:
@@ -421,11 +462,69 @@ class Fleet(Service):
         """Write the statuses that have changed."""
         while not self.should_stop:
             try:
+                await self._measure()
                 await self._say(self._news())
                 await self._say_topics()
             except TopicWriteError as error:
                 log.warning("the states of connectors cannot be written to %s: %s", self.settings.status_topic, error)
             await self.sleep(_TICK_S)
+
+    async def _measure(self) -> None:
+        """Sample the loads of the connectors that run here."""
+        for run in list(self._runs.values()):
+            if run.meter is not None and run.service is not None:
+                now = await run.service.status_at_once()
+                read = 0 if now.reader is None else now.reader.received_bytes
+                run.meter.sample(read + (0 if now.delivery is None else now.delivery.bytes), time.monotonic())
+                run.movable = now.ready and not now.takes_snapshot
+
+    @Service.task
+    async def _balance(self) -> None:
+        """Move one connector after the other to workers with less load."""
+        interval = self.settings.balance_s
+        while interval and not self.should_stop:
+            await self.sleep(interval)
+            is_calm = time.monotonic() - max(self._assigned_at, self._suspended_until) > interval
+            # The worker with this partition decides. If two should believe that they have it, the last record counts.
+            if self._caught_up and is_calm and 0 in self._owned.get(self.settings.fleet_topic, ()):
+                with contextlib.suppress(StoreUnavailable):
+                    await self._move()
+
+    async def _move(self) -> None:
+        """Move the connector that makes loads more equal than any other, if all loads are known."""
+        placed = self._placed()
+        move = None if placed is None else next_move(placed, self._workers)
+        if move is None:
+            return
+        connector = self.configurations.connectors[move.name]
+        topic = self.settings.shared_topic(label_of(connector.properties))
+        own = partition_of(move.name, self._shared_partitions(topic))
+        others = sorted(move.partitions)
+        partition = own if own in others else others[own % len(others)]
+        log.info(
+            "connector %s moves to partition %d: the loads of its worker and of the other one, in bytes per second, "
+            "become %.0f and %.0f instead of %.0f and %.0f",
+            *(move.name, partition, *move.after, *move.before),
+        )
+        await self.configure(place_record(move.name, Place(partition, round(time.time() * 1000))))
+
+    def _placed(self) -> list[Placed] | None:
+        """The connectors that run, with their loads; ``None`` if a load is not known yet."""
+        found, now_ms = list[Placed](), time.time() * 1000
+        for name, one in self.configurations.connectors.items():
+            status = self.statuses.by_name.get(name)
+            topic = self.settings.shared_topic(label_of(one.properties))
+            count = self._shared_partitions(topic)
+            if one.target is not Target.STARTED or status is None or status.state != "RUNNING" or not count:
+                continue
+            if status.load is None:
+                return None
+            rests = one.place is not None and (
+                now_ms - one.place.moved_ms < _REST_INTERVALS * 1000 * self.settings.balance_s
+            )
+            movable = status.movable and not rests
+            found.append(Placed(name, topic, self._partition(name, count), float(status.load), movable))
+        return found
 
     async def _say_topics(self) -> None:
         """Write which topics the connectors of this worker have sent records to, those that are new."""
@@ -442,8 +541,11 @@ class Fleet(Service):
         """The statuses that have changed; ``None`` for connectors that were deleted."""
         connectors = self.configurations.connectors
         now = {name: self._status_of(name, one) for name, one in connectors.items()}
+        self._written = {name: status for name, status in self._written.items() if now.get(name) is not None}
         news: dict[str, ConnectorStatus | None] = {
-            name: status for name, status in now.items() if status is not None and status != self._written.get(name)
+            name: status
+            for name, status in now.items()
+            if status is not None and _is_news(status, self._written.get(name))
         }
         if self._caught_up:
             news |= {name: None for name in self.statuses.by_name if name not in connectors and self.owns(name)}
@@ -498,7 +600,8 @@ class Fleet(Service):
             return
         service = ConnectorService(self._sharing_memory(config), beacon=self.beacon, loop=self.loop)
         service.on_end = lambda: self._ended(name)
-        self._runs[name] = _Run(connector, service, taken_at=taken_at)
+        meter = LoadMeter(self.settings.balance_s) if self.settings.balance_s else None
+        self._runs[name] = _Run(connector, service, taken_at=taken_at, meter=meter)
         self.services[name] = service
         await service.maybe_start()
 
@@ -553,7 +656,18 @@ class Fleet(Service):
         if failure is not None and not run.taken_over:
             return self._status("FAILED", describe(failure))
         state = "RESTARTING" if run.service is None or failure is not None else run.service.connector.state
-        return self._status(connect_state(state))
+        load = None if run.meter is None else run.meter.rate
+        return replace(self._status(connect_state(state)), load=load, movable=run.movable)
+
+
+def _is_news(now: ConnectorStatus, written: ConnectorStatus | None) -> bool:
+    """Whether a status differs from the one that was written, by more than the usual changes of a load."""
+    if written is None or now != written:
+        return True
+    if now.load is None or written.load is None:
+        return now.load is not written.load
+    largest = max(now.load, written.load)
+    return now.movable != written.movable or abs(now.load - written.load) > _LOAD_CHANGE * largest + IDLE
 
 
 class Members(Mapping[str, Controlled]):

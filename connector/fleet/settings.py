@@ -15,7 +15,7 @@ from rowtide.connector.config import (
     read_properties,
 )
 from rowtide.connector.config.catalogue import connect, connection
-from rowtide.connector.config.catalogue.kinds import integer, names, optional, text
+from rowtide.connector.config.catalogue.kinds import integer, long, names, optional, text
 from rowtide.connector.config.catalogue.property import Flavor, Property
 from rowtide.connector.config.choices import ExactlyOnceSource
 from rowtide.connector.config.kafka.clients import ClientSettings
@@ -63,6 +63,12 @@ LABELS = Property(
     "The labels of the worker: it also shares the connectors whose `rowtide.runs.on` is one of them.",
     default_text="none",
 )
+BALANCE = Property(
+    "rowtide.fleet.balance.interval.ms",
+    long(0),
+    0,
+    "How often a connector may move to a worker with less load, in milliseconds; 0 to spread connectors by number.",
+)
 SESSION = Property(
     "session.timeout.ms",
     integer(3000),
@@ -96,6 +102,7 @@ PROPERTIES = (
     FLEET_TOPIC,
     FLEET_PARTITIONS,
     LABELS,
+    BALANCE,
     SESSION,
     HEARTBEAT,
     ADVERTISED_HOST,
@@ -118,6 +125,7 @@ class FleetSettings:
         status_topic: ``status.storage.topic``.
         fleet_topic: ``rowtide.fleet.topic``.
         labels: ``rowtide.worker.labels``.
+        balance_s: ``rowtide.fleet.balance.interval.ms``, in seconds; 0 if loads are not balanced.
         topics: the settings of these topics, for those that do not exist.
         session_s: ``session.timeout.ms``, in seconds.
         heartbeat_s: ``heartbeat.interval.ms``, in seconds.
@@ -135,6 +143,7 @@ class FleetSettings:
     status_topic: str
     fleet_topic: str
     labels: tuple[str, ...]
+    balance_s: float
     topics: Mapping[str, TopicSettings]
     session_s: float
     heartbeat_s: float
@@ -197,6 +206,7 @@ def fleet_settings(paths: Paths, environ: Mapping[str, str] = os.environ) -> Fle
         status_topic=own[STATUS_TOPIC.name],
         fleet_topic=fleet_topic,
         labels=own[LABELS.name],
+        balance_s=own[BALANCE.name] / 1000,
         topics={
             own[CONFIG_TOPIC.name]: TopicSettings(1, own[CONFIG_REPLICAS.name], compacted),
             own[STATUS_TOPIC.name]: TopicSettings(own[STATUS_PARTITIONS.name], own[STATUS_REPLICAS.name], compacted),

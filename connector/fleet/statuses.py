@@ -5,7 +5,7 @@ Keys and values are those of Kafka Connect's ``KafkaStatusBackingStore``. A conn
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Record = tuple[bytes, bytes | None]
 
@@ -23,12 +23,16 @@ class ConnectorStatus:
         worker_id: the worker, as host and port of its web server.
         generation: of the consumer group, in which the worker says so.
         trace: why it has failed, or no worker fits; empty otherwise.
+        load: bytes per second that it reads and writes, if the fleet balances loads; ``None`` if that is not known.
+        movable: whether it could move to another worker now. Both do not count when statuses are compared.
     """
 
     state: str
     worker_id: str
     generation: int
     trace: str = ""
+    load: int | None = field(default=None, compare=False)
+    movable: bool = field(default=False, compare=False)
 
 
 class Statuses:
@@ -56,10 +60,12 @@ class Statuses:
             fields = json.loads(value)
             state, worker = fields["state"], fields["worker_id"]
             generation, trace = int(fields["generation"]), fields.get("trace") or ""
+            load, movable = fields.get("rowtide_load"), fields.get("rowtide_movable") is True
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return
         if state in _STATES:
-            self._found[name] = ConnectorStatus(state, str(worker), generation, str(trace))
+            rate = load if isinstance(load, int) else None
+            self._found[name] = ConnectorStatus(state, str(worker), generation, str(trace), rate, movable)
 
     @property
     def by_name(self) -> Mapping[str, ConnectorStatus]:
@@ -98,4 +104,6 @@ def _value(status: ConnectorStatus) -> bytes:
         "worker_id": status.worker_id,
         "generation": status.generation,
     }
+    if status.load is not None:  # Kafka Connect skips fields that it does not know
+        content |= {"rowtide_load": status.load, "rowtide_movable": status.movable}
     return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()

@@ -75,14 +75,19 @@ class TopicLog:
         """End reading, without waiting for Kafka."""
         self._stop.set()
 
-    def write(self, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> None:
+    def write(self, topic: str, records: Iterable[tuple[bytes, bytes | None]], partition: int = -1) -> None:
         """Write records, and wait for their acknowledgement. Not for several threads at the same time.
+
+        Args:
+            topic: the topic.
+            records: keys and values.
+            partition: the partition; by default the one that follows from the key.
 
         Raises:
             TopicWriteError: they are not acknowledged in time.
         """
         for key, value in records:
-            self._writer.send(topic, value, key)
+            self._writer.send(topic, value, key, partition)
         self._writer.wait()
 
     def _run(self) -> None:

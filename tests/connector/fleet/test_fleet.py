@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Collection
+import json
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +15,17 @@ import pytest
 from rowtide.connector.config import ConfigurationError
 from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
 from rowtide.connector.errors import ConnectorError, SignalError
-from rowtide.connector.fleet.configurations import Target, connector_record, restart_record, target_record
-from rowtide.connector.fleet.fleet import Fleet, Member, partition_of
+from rowtide.connector.fleet.configurations import (
+    Place,
+    Target,
+    connector_record,
+    place_record,
+    restart_record,
+    target_record,
+)
+from rowtide.connector.fleet.fleet import Fleet, Member, _is_news, partition_of
+from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_records
+from rowtide.connector.fleet.topic_log import TopicLog
 from rowtide.connector.source.binlog_stream import ReplicaReplaced
 from rowtide.connector.worker.web.connect_rest import BadRequest, StoreUnavailable
 from tests.connector.fleet.test_settings import CONNECTOR, settings
@@ -114,7 +125,7 @@ def test_one_that_is_taken_over_begins_again_once(
     async def use(fleet: Fleet) -> None:
         failures: list[tuple[str, BaseException]] = []
         fleet.on_failure = failures.append
-        fleet.assigned({"crew-fleet": range(32)}, {"crew-fleet"})
+        fleet.assigned({"crew-fleet": range(32)}, {"w": {"crew-fleet": range(32)}})
         fleet._begin()
         await fleet.put("shop", CONNECTOR)
         working = asyncio.ensure_future(fleet._reconcile(fleet))
@@ -154,7 +165,7 @@ def test_no_step_begins_while_the_worker_stops(
     monkeypatch.setattr("rowtide.connector.fleet.fleet.ConnectorService", Connector)
 
     async def use(fleet: Fleet) -> None:
-        fleet.assigned({"crew-fleet": range(32)}, {"crew-fleet"})
+        fleet.assigned({"crew-fleet": range(32)}, {"w": {"crew-fleet": range(32)}})
         fleet._begin()
         await fleet.put("shop", CONNECTOR)
         working = asyncio.ensure_future(fleet._reconcile(fleet))
@@ -169,33 +180,39 @@ def test_no_step_begins_while_the_worker_stops(
 
 
 LABELLED = {"crew-fleet": 32, "crew-fleet.ssd": 4}
+ALL = {"crew-fleet": range(32), "crew-fleet.ssd": range(4)}
 
 
 def labelled(tmp_path: Path) -> Fleet:
     """A worker with the label ssd, which knows a connector that needs it."""
-    fleet = Fleet(settings(tmp_path, rowtide_worker_labels="ssd"), lambda: "w:1", LABELLED)
-    fleet._apply("crew-config", *connector_record("shop", CONNECTOR | {"rowtide.runs.on": "ssd"}), 1)
-    fleet._apply("crew-config", *connector_record("crm", CONNECTOR), 2)
+    given = {"rowtide_worker_labels": "ssd", "rowtide_fleet_balance_interval_ms": "1000"}
+    fleet = Fleet(settings(tmp_path, **given), lambda: "w:1", LABELLED)
+    apply(fleet, connector_record("shop", CONNECTOR | {"rowtide.runs.on": "ssd"}), 1)
+    apply(fleet, connector_record("crm", CONNECTOR), 2)
     fleet._caught_up = True
     return fleet
 
 
+def apply(fleet: Fleet, record: Record, offset: int) -> None:
+    """Read a record of the topic of configurations."""
+    fleet._apply("crew-config", *record, offset)
+
+
 def test_a_connector_with_a_label_belongs_to_the_partition_of_its_label(tmp_path: Path) -> None:
     fleet = labelled(tmp_path)
-    fleet.assigned({"crew-fleet": range(32), "crew-fleet.ssd": []}, LABELLED)
+    fleet.assigned({"crew-fleet": range(32), "crew-fleet.ssd": []}, {"w": ALL})
     assert (fleet.owns("shop"), fleet.owns("crm")) == (False, True)
     assert fleet._news().keys() == set(), "the worker with the partition of the label speaks for it"
-    fleet.assigned({"crew-fleet": [], "crew-fleet.ssd": [partition_of("shop", 4)]}, LABELLED)
+    fleet.assigned({"crew-fleet": [], "crew-fleet.ssd": [partition_of("shop", 4)]}, {"w": ALL})
     assert (fleet.owns("shop"), fleet.owns("crm")) == (True, False)
-    fleet._apply("crew-config", *connector_record("shop", CONNECTOR), 3)
+    apply(fleet, connector_record("shop", CONNECTOR), 3)
     assert not fleet.owns("shop"), "it has no label any more"
 
 
 def test_a_label_that_no_worker_has_is_said_by_one_worker(tmp_path: Path) -> None:
     fleet = labelled(tmp_path)
-    alone = {"crew-fleet": range(32), "crew-fleet.ssd": range(4)}
-    fleet._apply("crew-config", *connector_record("far", CONNECTOR | {"rowtide.runs.on": "moon"}), 3)
-    fleet.assigned(alone, LABELLED)
+    apply(fleet, connector_record("far", CONNECTOR | {"rowtide.runs.on": "moon"}), 3)
+    fleet.assigned(ALL, {"w": ALL})
     assert not fleet.owns("far")
     status = fleet._news()["far"]
     assert status is not None
@@ -206,18 +223,108 @@ def test_a_label_that_no_worker_has_is_said_by_one_worker(tmp_path: Path) -> Non
     assert fleet.state_of("far").trace == status.trace
     fleet._written["far"] = status
     assert "far" not in fleet._news()
-    fleet._apply("crew-config", *target_record("far", Target.PAUSED), 4)
+    apply(fleet, target_record("far", Target.PAUSED), 4)
     assert (fleet._news()["far"] or status).state == "PAUSED"
-    fleet.assigned(alone, {*LABELLED, "crew-fleet.moon"})
+    fleet.assigned(ALL, {"w": ALL, "v": {"crew-fleet.moon": [0]}})
     assert "far" not in fleet._news(), "a worker with the label speaks for it"
     assert "far" not in fleet._written
-    fleet.assigned({"crew-fleet": [], "crew-fleet.ssd": range(4)}, LABELLED)
+    fleet.assigned({"crew-fleet": [], "crew-fleet.ssd": range(4)}, {"w": ALL})
     assert "far" not in fleet._news(), "another worker has its partition of the topic of all workers"
 
 
-def test_a_signal_for_a_connector_with_a_label_goes_to_the_topic_of_the_label(tmp_path: Path) -> None:
-    with pytest.raises(SignalError, match=r"the topic of its signals is crew-fleet\.ssd"):
-        labelled(tmp_path).signal("shop", {"type": "log"})
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Record, int]]:
+    """What workers write: topic, record and partition."""
+    found: list[tuple[str, Record, int]] = []
+
+    def write(_log: object, topic: str, records: Collection[Record], partition: int = -1) -> None:
+        found.extend((topic, one, partition) for one in records)
+
+    monkeypatch.setattr(TopicLog, "write", write)
+    return found
+
+
+def test_a_signal_follows_a_connector_with_a_label_or_one_that_was_moved(
+    tmp_path: Path, written: list[tuple[str, Record, int]]
+) -> None:
+    """Its sender knows the partition of the name only."""
+    fleet, value = labelled(tmp_path), b'{"type":"log"}'
+    mine = {"crew-fleet": range(16), "crew-fleet.ssd": []}
+    others = {"crew-fleet": range(16, 32), "crew-fleet.ssd": range(4)}
+    fleet.assigned(mine, {"w": mine, "v": others})
+    apply(fleet, place_record("crm", Place(20, 0)), 3)
+    for name in ("shop", "crm"):
+        asyncio.run(fleet.signal(name, value))
+    assert written == [
+        ("crew-fleet.ssd", (b"shop", value), partition_of("shop", 4)),
+        ("crew-fleet", (b"crm", value), 20),
+    ]
+    fleet.assigned(mine, {"w": mine})
+    with pytest.raises(SignalError, match="no worker of the fleet has the label of connector shop"):
+        asyncio.run(fleet.signal("shop", value))
+    apply(fleet, place_record("crm", Place(3, 0)), 4)
+    for name in ("crm", "unknown"):
+        with pytest.raises(SignalError, match=f"connector {name} does not run on this worker"):
+            asyncio.run(fleet.signal(name, value))
+    assert len(written) == 2
+
+
+def test_a_connector_is_where_it_was_moved(tmp_path: Path) -> None:
+    fleet = labelled(tmp_path)
+    mine = {"crew-fleet": [7], "crew-fleet.ssd": []}
+    fleet.assigned(mine, {"w": mine})
+    apply(fleet, place_record("crm", Place(7, 0)), 3)
+    assert fleet.owns("crm")
+    apply(fleet, connector_record("crm", CONNECTOR | {"max.batch.size": "100"}), 4)
+    assert fleet.owns("crm"), "with another configuration, too"
+    apply(fleet, place_record("crm", None), 5)
+    assert fleet.owns("crm") is (partition_of("crm", 32) == 7)
+    apply(fleet, place_record("crm", Place(1000, 0)), 6)
+    assert fleet.owns("crm") is (partition_of("crm", 32) == 7), "the topic has fewer partitions"
+
+
+def running(fleet: Fleet, loads: Mapping[str, int | None]) -> None:
+    """Add connectors that run with these loads, each in partition 0."""
+    for offset, (name, load) in enumerate(loads.items()):
+        apply(fleet, connector_record(name, CONNECTOR), 100 + offset)
+        apply(fleet, place_record(name, Place(0, 0)), 200 + offset)
+        for record in status_records(name, ConnectorStatus("RUNNING", "w:1", 1, "", load, movable=True)):
+            fleet._apply("crew-status", *record, offset)
+
+
+def test_one_connector_moves_and_then_stays(tmp_path: Path, written: list[tuple[str, Record, int]]) -> None:
+    fleet = labelled(tmp_path)
+    fleet.assigned(ALL, {"w": {"crew-fleet": [0]}, "v": {"crew-fleet": range(1, 32)}})
+    running(fleet, {"big": 9_000_000, "small": 4_000_000, "new": None})
+    asyncio.run(fleet._move())
+    assert not written, "a load is not known yet"
+    running(fleet, {"new": 1_000})
+    asyncio.run(fleet._move())
+    ((topic, record, _),) = written
+    assert (topic, record[0]) == ("crew-config", b"rowtide-partition-big")
+    own = partition_of("big", 32)
+    assert json.loads(record[1] or b"")["partition"] == own != 0
+    apply(fleet, record, 300)
+    asyncio.run(fleet._move())
+    assert len(written) == 1
+    running(fleet, {"small": 0})
+    asyncio.run(fleet._move())
+    assert len(written) == 1, "it has just moved"
+
+
+def test_statuses_have_loads_only_in_fleets_that_balance_them() -> None:
+    plain, measured = (
+        ConnectorStatus("RUNNING", "w:1", 1),
+        ConnectorStatus("RUNNING", "w:1", 1, "", 5_000, movable=True),
+    )
+    assert b"load" not in (next(status_records("a", plain))[1] or b"")
+    found = Statuses()
+    found.apply(*next(status_records("a", measured)))
+    assert (found.by_name["a"].load, found.by_name["a"].movable) == (5_000, True)
+    assert _is_news(measured, plain)
+    assert not _is_news(replace(measured, load=5_900), measured)
+    assert _is_news(replace(measured, load=9_000), measured)
+    assert _is_news(replace(measured, movable=False), measured)
 
 
 def test_records_of_a_key_are_where_kafka_connect_puts_them(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 import threading
 import uuid
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +35,9 @@ PARTITIONS = 2
 class Cluster:
     """A fleet with its own topics, and connectors that each read one table."""
 
-    def __init__(self, folder: Path, kafka: Kafka, database: Database, partitions: int = PARTITIONS) -> None:
+    def __init__(
+        self, folder: Path, kafka: Kafka, database: Database, partitions: int = PARTITIONS, balance_ms: int = 0
+    ) -> None:
         self.folder, self.kafka, self.database = folder, kafka, database
         self.group = f"f{uuid.uuid4().hex[:8]}"
         self.topics = Topics(kafka.bootstrap)
@@ -46,6 +50,7 @@ class Cluster:
             **{f"{kind}.storage.replication.factor": "1" for kind in ("config", "status", "offset")},
             "offset.storage.partitions": "1",
             "rowtide.fleet.partitions": str(partitions),
+            "rowtide.fleet.balance.interval.ms": str(balance_ms),
             "topic.creation.default.partitions": "1",
             "topic.creation.default.replication.factor": "1",
         }
@@ -87,6 +92,11 @@ class Cluster:
         """Write to the topic of configurations."""
         for key, value in records:
             self._writer.send(f"{self.group}-config", value, key)
+        self._writer.wait()
+
+    def send(self, topic: str, value: bytes, key: bytes, partition: int) -> None:
+        """Write a record to a partition."""
+        self._writer.send(topic, value, key, partition)
         self._writer.wait()
 
     def keys(self, config: WorkerConfig) -> list[int]:
@@ -262,6 +272,32 @@ def test_a_connector_with_a_label_runs_where_the_label_is(cluster: Cluster, tmp_
             assert "here" in fast.stop()
         eventually(none_fits, "no worker fits any more")
         assert "ana at 127.0.0.1: POST /connectors: 403" in plain.stop()
+
+
+@pytest.mark.nightly
+def test_one_of_three_connectors_moves_to_an_idle_worker(tmp_path: Path, kafka: Kafka, mysql_db: Database) -> None:
+    cluster = Cluster(tmp_path, kafka, mysql_db, balance_ms=3000)
+    with cluster.worker() as one, cluster.worker() as other:
+        one.wait_for_log("this worker has 1 of 2")
+        other.wait_for_log("this worker has 1 of 2")
+        configs = [cluster.add(0) for _ in range(3)]
+
+        def by_worker() -> list[int]:
+            found = Counter(status.worker_id for status in cluster.statuses().values() if status.state == "RUNNING")
+            return sorted(found.values())
+
+        eventually(lambda: by_worker() == [1, 2], "one has moved")
+        all_have(cluster, configs, [1, 2])
+        (line,) = re.findall(r"connector (\w+) moves to partition 1", one.log + other.log)
+        moved = next(config for config in configs if config.name == line)
+        value = b'{"id":"s","type":"log","data":{"message":"found it"}}'
+        cluster.send(f"{cluster.group}-fleet", value, moved.name.encode(), partition_of(moved.name, PARTITIONS))
+        eventually(lambda: "found it" in one.log + other.log, "the signal follows it")
+        all_have(cluster, configs, [1, 2, 3])
+        assert by_worker() == [1, 2]
+        logs = one.stop() + other.stop()
+    assert logs.count("moves to partition") == 1
+    assert logs.count("found it") == 1
 
 
 def test_a_group_of_another_program_is_refused(cluster: Cluster) -> None:
