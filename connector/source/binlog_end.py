@@ -17,6 +17,8 @@ from rowtide.connector.source.session import Session
 
 _FRESH_S = 5.0
 """A list of binlog files is used this long: scrapes may be frequent, and large servers have many files."""
+_FRESH_IDLE_S = 60.0
+"""The same for a connector that does not read, such as a paused one, which keeps no connection."""
 
 
 class BinlogEnd:
@@ -38,6 +40,7 @@ class BinlogEnd:
         self._runways = RunwayQuery(config)
         self._runway: Runway | None = None
         self._queried_at: float | None = None
+        self._refused = False
         self._answered = threading.Event()
         self._answered.set()
 
@@ -47,7 +50,8 @@ class BinlogEnd:
         """How far a reader is behind the end of the binlog, and how long the server keeps what a position needs.
 
         Args:
-            read: the binlog file and the position in it that is read.
+            read: the binlog file and the position in it that is read; ``None`` if nothing is read. After a refused
+                log-in, the server is then not asked again: it might lock the account.
             needed: the position.
             timeout: seconds to wait for the server.
 
@@ -55,29 +59,35 @@ class BinlogEnd:
             Bytes, and the runway; ``None`` for what is not known.
         """
         with self._lock:
-            stale = self._queried_at is None or self._clock() - self._queried_at > _FRESH_S
-            if stale and self._answered.is_set():
+            fresh_s = _FRESH_IDLE_S if read is None else _FRESH_S
+            stale = self._queried_at is None or self._clock() - self._queried_at > fresh_s
+            allowed = read is not None or not self._refused
+            if stale and allowed and self._answered.is_set():
                 self._answered.clear()
                 name = f"{self._config.name}/binlog-end"
-                threading.Thread(target=self._query, args=[needed], name=name, daemon=True).start()
+                stays = read is not None
+                threading.Thread(target=self._query, args=[needed, stays], name=name, daemon=True).start()
         if not self._answered.wait(timeout):
             return None, None
         known = self._runway
         fits = known is not None and needed is not None and known.file == needed.file
         return None if read is None else bytes_behind(self._files, *read), known if fits else None
 
-    def _query(self, needed: SourceOffset | None) -> None:
-        self._runway = None
+    def _query(self, needed: SourceOffset | None, stays: bool) -> None:
+        self._runway, self._refused = None, False
         try:
             if self._session is None:
                 self._session = Session(self._config.database, mariadb=self._config.flavor is Flavor.MARIADB)
             self._files = binlog_files(self._session.client)
             if needed is not None:
                 self._runway = self._asked(self._session.client, needed)
-        except (DatabaseUnreachableError, pymysql.MySQLError, OSError):
+        except (DatabaseUnreachableError, pymysql.MySQLError, OSError) as error:
             self._files = []
+            self._refused = isinstance(error, DatabaseUnreachableError) and not error.retriable
             self.close()
         finally:
+            if not stays:
+                self.close()
             self._queried_at = self._clock()
             self._answered.set()
 

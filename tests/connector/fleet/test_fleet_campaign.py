@@ -60,9 +60,10 @@ def delays(cluster: Cluster, config: WorkerConfig) -> list[float]:
 @pytest.mark.servers
 @pytest.mark.nightly
 @pytest.mark.timeout(7200)
-def test_workers_end_and_sleep_at_random(tmp_path: Path, kafka: Kafka, mysql_db: Database) -> None:
+@pytest.mark.parametrize("balance_ms", [0, 3000])
+def test_workers_end_and_sleep_at_random(tmp_path: Path, kafka: Kafka, mysql_db: Database, balance_ms: int) -> None:
     rounds = int(os.environ.get("ROWTIDE_CAMPAIGN", "10"))
-    cluster = Cluster(tmp_path, kafka, mysql_db, partitions=32)
+    cluster = Cluster(tmp_path, kafka, mysql_db, partitions=32, balance_ms=balance_ms)
     chance = random.Random(rounds)
     workers: list[Worker] = []
     try:
@@ -91,12 +92,14 @@ def test_workers_end_and_sleep_at_random(tmp_path: Path, kafka: Kafka, mysql_db:
         for one in configs:
             eventually(lambda one=one: len(cluster.keys(one)) >= len(wanted), f"all rows of {one.name}")
             assert cluster.keys(one) == wanted
+        moves = sum(path.read_text().count(" moves to partition ") for path in tmp_path.glob("*.log"))
+        assert bool(moves) is bool(balance_ms)
         late = sorted(delay for one in configs for delay in delays(cluster, one))
         print(
             f"{len(late)} rows, delays in s: p50 {late[len(late) // 2]:.2f}, p99 {late[-len(late) // 100]:.2f}, ",
             end="",
         )
-        print(f"longest {late[-1]:.2f}")
+        print(f"longest {late[-1]:.2f}, {moves} moves for balance")
     finally:
         for worker in workers:
             worker.kill()

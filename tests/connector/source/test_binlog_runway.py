@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pymysql
 import pytest
 from pymysql.constants import ER
 
-from rowtide.connector.config import from_properties
+from rowtide.connector.config import Problem, from_properties
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source import binlog_end, binlog_runway
 from rowtide.connector.source.binlog_end import BinlogEnd
@@ -185,31 +186,86 @@ def test_a_position_whose_file_is_gone(gone: bool, monkeypatch: pytest.MonkeyPat
             query.ask(server, SourceOffset("b.0", 4, "0-1-1"))
 
 
-class Connection:
-    """A session with a server, or without one that answers."""
+class Connections:
+    """Makes sessions with a server.
 
-    answers = True
+    Attributes:
+        failure: why no session is made.
+        made: the number of attempts.
+        open: the number of sessions that are open.
+    """
 
-    def __init__(self, *_given: object, **_more: object) -> None:
-        if not self.answers:
-            raise DatabaseUnreachableError(cast("Any", ("database.hostname", "no answer")))
-        self.client = Server(RDS, rds=pymysql.err.OperationalError(ER.TABLEACCESS_DENIED_ERROR, "denied"))
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.failure: DatabaseUnreachableError | None = None
+        self.made = self.open = 0
 
-    def close(self) -> None: ...
+    def __call__(self, *_given: object, **_more: object) -> Any:
+        self.made += 1
+        if self.failure is not None:
+            raise self.failure
+        self.open += 1
+        return SimpleNamespace(client=self.server, close=self._close)
+
+    def _close(self) -> None:
+        self.open -= 1
 
 
-def test_the_lag_is_known_also_if_the_runway_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binlog_end, "Session", Connection)
-    clock = [0.0]
-    end = BinlogEnd(from_properties(PROPERTIES), lambda: clock[0])
-    assert end.look(("b.2", 100), SourceOffset("b.2", 4), 10) == (600, None)
-    cast("Any", end)._session.client = Server({"binlog_expire_logs_seconds": "3600"})
-    clock[0] = 60.0
-    lag, found = end.look(None, SourceOffset("b.3", 4), 10)
-    assert lag is None
-    assert found == Runway("b.3", 3600, 3600, "binlog_expire_logs_seconds=3600")
-    assert end.look(None, SourceOffset("b.4", 4), 10) == (None, None), "the answer is about another file"
-    end.close()
-    monkeypatch.setattr(Connection, "answers", False)
-    clock[0] = 120.0
-    assert end.look(("b.2", 100), SourceOffset("b.3", 4), 10) == (None, None)
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
+    found = Connections(Server({"binlog_expire_logs_seconds": "3600"}))
+    monkeypatch.setattr(binlog_end, "Session", found)
+    return found
+
+
+@pytest.fixture
+def clock() -> list[float]:
+    return [0.0]
+
+
+@pytest.fixture
+def end(connections: Connections, clock: list[float]) -> BinlogEnd:
+    """The end of the binlog of that server."""
+    return BinlogEnd(from_properties(PROPERTIES), lambda: clock[0])
+
+
+NEWEST = SourceOffset("b.3", 4)
+
+
+def test_the_lag_is_known_also_if_the_runway_is_not(
+    end: BinlogEnd, connections: Connections, clock: list[float]
+) -> None:
+    connections.server.variables = RDS
+    connections.server.rds = pymysql.err.OperationalError(ER.TABLEACCESS_DENIED_ERROR, "denied")
+    assert end.look(("b.2", 100), NEWEST, 10) == (600, None)
+    connections.server.variables = {"binlog_expire_logs_seconds": "3600"}
+    clock[0] += 6
+    expected = Runway("b.3", 3600, 3600, "binlog_expire_logs_seconds=3600")
+    assert end.look(("b.2", 100), NEWEST, 10) == (600, expected)
+    assert end.look(("b.2", 100), SourceOffset("b.4", 4), 10) == (600, None), "the answer is about another file"
+    assert (connections.made, connections.open) == (1, 1)
+
+
+def test_a_connector_that_does_not_read_keeps_no_connection(
+    end: BinlogEnd, connections: Connections, clock: list[float]
+) -> None:
+    for made in (1, 2):
+        for _ in range(5):
+            lag, found = end.look(None, NEWEST, 10)
+            assert lag is None
+            assert found is not None
+            clock[0] += 13
+        assert (connections.made, connections.open) == (made, 0)
+
+
+@pytest.mark.parametrize("retriable", [True, False])
+def test_a_refused_log_in_is_not_repeated_while_nothing_is_read(
+    end: BinlogEnd, connections: Connections, clock: list[float], retriable: bool
+) -> None:
+    connections.failure = DatabaseUnreachableError(Problem("database.password", "denied"), retriable=retriable)
+    for _ in range(4):
+        assert end.look(None, NEWEST, 10) == (None, None)
+        clock[0] += 61
+    assert connections.made == (4 if retriable else 1)
+    connections.failure = None
+    assert end.look(("b.2", 100), NEWEST, 10)[0] == 600, "the connector has logged in"
