@@ -166,8 +166,7 @@ class SchemaRegistry:
             raise self._error(error, place, subject, text, kind) from error
         except _NO_REGISTRY as error:
             raise RegistryError(
-                f"{place} is not a schema registry: it answers something else than Confluent's interface does. Check "
-                f"{self._setting}"
+                f"{place} is not a schema registry: its answers are not those of Confluent's API. Check {self._setting}"
             ) from error
 
     def _error(
@@ -194,7 +193,7 @@ class SchemaRegistry:
             return RegistryError(
                 f"the schema registry refuses the new schema of subject {subject}, because it is incompatible with "
                 f"{known}. Set another compatibility level for the subject (PUT "
-                f"{self._config.urls[0].rpartition('@')[2]}/config/{subject}), and start the connector again"
+                f"{self._config.urls[0].rpartition('@')[2]}/config/{subject}), and restart the connector"
             )
         if status == _NOT_FOUND and error.error_code not in _MISSING:
             return RegistryError(

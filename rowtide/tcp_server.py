@@ -110,7 +110,7 @@ class TcpServer(ABC):
         if now >= self._report_at:
             self._report_at = now + _REPORT_S
             log.warning(
-                "there are %d connections, and no more are accepted: one that is not logged in makes room for others. "
+                "there are %d connections, and no more are accepted: a new one replaces one that is not logged in. "
                 "Raise the limit of open files (ulimit -n) if so many clients are expected",
                 len(self._connections),
             )

@@ -257,7 +257,7 @@ class TableBatch:
                        if group.op == CLAIM_CHECK
                        else "the record has no op: it is not a change event of a table" if group.op is None
                        else f"unknown operation {group.op!r}")
-                    + ". Leave the topic out with --topics, or name the schema registry of Avro and Protobuf with "
+                    + ". Exclude the topic with --topics, or name the schema registry of Avro and Protobuf with "
                     "--registry or --config"
                 )  # fmt: skip
 
@@ -487,7 +487,9 @@ class TableBatch:
                     str(self.outcome.name), "it has no key, by which --history finds the versions of a row"
                 )
             if is_soft:
-                raise KeylessError(str(self.outcome.name), "it has no key, by which --soft-delete finds a deleted row")
+                raise KeylessError(
+                    str(self.outcome.name), "it has no key, which --soft-delete needs to find a deleted row"
+                )
             if self.settings.keyless is Keyless.APPEND:
                 raise KeylessError(str(self.outcome.name), "only a part of its records has a key (--keyless append)")
         changes = metadata_fields(CHANGE_FIELDS) if is_log else ()

@@ -117,7 +117,7 @@ class KeylessError(StateError):
     def __init__(self, table: str, reason: str) -> None:
         super().__init__(
             f"table {table}: {reason}. The table is as it was: use --append, which keeps the changes of all tables as "
-            f"rows, or leave the topic out with --topics"
+            f"rows, or exclude the topic with --topics"
         )
 
 

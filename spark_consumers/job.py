@@ -385,7 +385,7 @@ class TableJob:
             )
         if not exists and stored.is_new and stored.planned is None and table.has_files(self.path):
             raise StateError(
-                f"table {self.name}: {self.path} has files, but is no table in the format {self.settings.format}: "
+                f"table {self.name}: {self.path} has files, but is not a table in the format {self.settings.format}: "
                 f"give the --format it was built with, remove the files, or choose another --output"
             )
         if not exists and not stored.is_new and stored.done.columns is not None:

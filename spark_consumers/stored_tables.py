@@ -132,7 +132,7 @@ def stored_table(
             raise StateError(f"{path} does not belong to the offsets in {state}: {_GIVEN}")
         _require_plan(path, batch, commit)
         if commit.batch > batch.number:
-            raise StateError(f"a run of rowtide tables has begun to write {path}: run rowtide tables again")
+            raise StateError(f"a run of rowtide tables has started to write {path}: run rowtide tables again")
 
         def is_replaced() -> bool:
             now = Commit.from_json(files.read(join(path, COMMIT_FILE)))
@@ -169,7 +169,7 @@ def _iceberg_table(tables: IcebergFormat, path: str, store: StateStore, state: s
             return StoredTable(path, batch, rows.snapshot, rows.others, rows.read)
         if left:
             time.sleep(_PAUSE_S)
-    raise StateError(f"a run of rowtide tables has begun to write {path}: run rowtide tables again")
+    raise StateError(f"a run of rowtide tables has started to write {path}: run rowtide tables again")
 
 
 def _delta_version(files: HadoopFiles, path: str, batch: Batch) -> tuple[int, tuple[str, ...]]:
@@ -197,7 +197,8 @@ def _delta_version(files: HadoopFiles, path: str, batch: Batch) -> tuple[int, tu
             return version, tuple(reversed(others))
     raise StateError(
         f"the last {SEARCHED_COMMITS} commits of {path} have none of rowtide tables for the stored offsets: the table "
-        "was made again by another writer, or its log was cleaned. Run rowtide tables when the topic has new records, "
+        "was re-created by another writer, or its log was truncated. Run rowtide tables when the topic has new "
+        "records, "
         "or build it with --restart"
     )
 

@@ -69,7 +69,7 @@ class Upkeep:
         if self and table_format not in UPKEEP:
             raise SettingsError(
                 f"--optimize, --vacuum and --expire are for Delta Lake and Iceberg. Tables in {table_format} need "
-                "none: each batch writes a changed table anew and deletes the files from before"
+                "none: each batch rewrites a changed table and deletes the old files"
             )
         for step, age in (("vacuum", self.vacuum), ("expire", self.expire)):
             least, why = _LEAST.get((table_format, step), (timedelta(0), ""))

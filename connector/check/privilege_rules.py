@@ -97,8 +97,8 @@ def _reading(config: Configuration, facts: ServerFacts, privileges: Privileges) 
             yield Finding(
                 Severity.ERROR,
                 "database.user",
-                f"the account cannot read {', '.join(unreadable[:_SHOWN])}{more}: {_grant(config, 'SELECT')}, or leave "
-                "them out with table.exclude.list",
+                f"the account cannot read {', '.join(unreadable[:_SHOWN])}{more}: {_grant(config, 'SELECT')}, or "
+                "exclude them with table.exclude.list",
             )
         elif not any(grant.names & {"SELECT", "ALL PRIVILEGES", "ALL"} for grant in privileges.grants):
             yield Finding(

@@ -66,7 +66,7 @@ def _kind(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
             f"the server's version {facts.version} is too old; rowtide supports {_NAMES[flavor]} {oldest} and later",
         )
     elif release < _TESTED[flavor]:
-        yield _warning("version", f"rowtide is tested with newer versions than the server's {facts.version} only")
+        yield _warning("version", f"rowtide is only tested with versions newer than the server's {facts.version}")
 
 
 def _encryption(config: Configuration) -> Iterator[Finding]:
@@ -176,7 +176,7 @@ def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
         yield _warning(
             "database.server.id",
             f"another replica with the id {ours} is connected to the server{where}. MariaDB would disconnect it, so "
-            "rowtide waits until it is gone; MySQL shows one of them only. Choose an id that no server and no replica "
+            "rowtide waits until it has left; MySQL shows only one of them. Choose an id that no server and no replica "
             "has",
         )
 
@@ -202,11 +202,12 @@ def _left_out(facts: ServerFacts) -> Iterator[Finding]:
     if facts.do_databases:
         yield _warning(
             "binlog_do_db",
-            f"the server's binlog is limited to the databases {', '.join(facts.do_databases)}; others are missed",
+            f"the server's binlog is limited to the databases {', '.join(facts.do_databases)}; changes in others are "
+            "missing",
         )
     if facts.ignored_databases:
         yield _warning(
-            "binlog_ignore_db", f"the server's binlog leaves out the databases {', '.join(facts.ignored_databases)}"
+            "binlog_ignore_db", f"the server's binlog omits the databases {', '.join(facts.ignored_databases)}"
         )
 
 

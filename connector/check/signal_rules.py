@@ -45,10 +45,10 @@ def _about_table(database: str, table: str, tables: tuple[TableFact, ...]) -> It
         message = f"table {wanted} has {len(found.columns)} columns: a signal needs the columns id, type and data"
     elif alike := [one for one in tables if f"{one.database}.{one.name}".lower() == wanted.lower()]:
         names = " or ".join(f"{_part(one.database)}.{_part(one.name)}" for one in alike)
-        message = f"table {wanted} does not exist, so nobody reads its signals: write {names}, as the server does"
+        message = f"table {wanted} does not exist, so its signals are not read: write {names}, as the server does"
     else:
         message = (
-            f"table {wanted} does not exist, so nobody can insert a signal. Create it (id VARCHAR(64) PRIMARY KEY, "
+            f"table {wanted} does not exist, so no signal can be inserted. Create it (id VARCHAR(64) PRIMARY KEY, "
             "type VARCHAR(32) NOT NULL, data TEXT), correct the name, or grant the account SELECT on it"
         )
     yield Finding(Severity.WARNING, capture.SIGNAL_COLLECTION.name, message)

@@ -19,5 +19,5 @@ def sink_findings(config: Configuration) -> Iterator[Finding]:
     try:
         socket.create_connection((url.hostname, port), _TIMEOUT_S).close()
     except (OSError, UnicodeError) as error:
-        message = f"nobody answers at {url.hostname}:{port}: {error}. Records wait until somebody does"
+        message = f"nothing answers at {url.hostname}:{port}: {error}. Records wait until the server answers"
         yield Finding(Severity.WARNING, "rowtide.sink", message)

@@ -117,7 +117,8 @@ def cascade_findings(config: Configuration, facts: ServerFacts) -> Iterator[Find
         message = (
             f"the server does not log the rows that foreign keys delete or change, so the topics lack such changes of "
             f"{', '.join(lost[:_SHOWN])}{more}. Let the application or a trigger change the rows, or see "
-            f"{capture.CASCADED_CHANGES.name}; rowtide verify --repair finds what is lost. MySQL logs them since 9.6, "
+            f"{capture.CASCADED_CHANGES.name}; rowtide verify --repair finds the missing changes. MySQL logs them "
+            "since 9.6, "
             "unless innodb_native_foreign_keys is ON"
         )
         yield Finding(Severity.WARNING, capture.TABLE_INCLUDE.name, message)

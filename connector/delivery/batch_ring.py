@@ -125,7 +125,7 @@ class BatchRing(Generic[Stored]):
             OverflowError: there is no room; ask ``has_room`` first.
         """
         if not self.has_room(batch):
-            raise OverflowError("no room in the ring")
+            raise OverflowError("the ring is full")
         if self.put_sequence - self.ack_sequence > self._mask:
             self._double()
         sequence = self.put_sequence + 1
@@ -170,7 +170,7 @@ class BatchRing(Generic[Stored]):
             ValueError: ``sequence`` was not given out yet.
         """
         if sequence > self.get_sequence:
-            raise ValueError(f"cannot acknowledge {sequence}: only {self.get_sequence} is given out")
+            raise ValueError(f"cannot acknowledge {sequence}: only {self.get_sequence} was handed out")
         for number in range(self.ack_sequence + 1, sequence + 1):
             batch = self._at(number)
             self._ack_events += batch.events

@@ -311,7 +311,7 @@ class Delivery:
                 self._ensure_topics(topics)
             except KafkaUnreachable as failure:
                 self._problem = str(failure)
-                log.warning("%s; retry in %.1f s", failure, retry_s)
+                log.warning("%s; retrying in %.1f s", failure, retry_s)
                 if self._interrupted.wait(retry_s):
                     raise DeliveryInterrupted(f"stopped while topic {topics[0]!r} could not be looked up") from failure
                 retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
@@ -334,7 +334,7 @@ class Delivery:
             except ClaimCheckUnavailable as failure:
                 self._commit(None if self._in_transaction else self._policy.timeout_s)
                 self._problem, failed = str(failure), True
-                log.warning("%s; retry in %.1f s", failure, retry_s)
+                log.warning("%s; retrying in %.1f s", failure, retry_s)
                 if self._interrupted.wait(retry_s):
                     raise DeliveryInterrupted("stopped while the folder of claim checks was not available") from failure
                 retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
@@ -357,7 +357,8 @@ class Delivery:
         start = self._clock()
         if not self._sink.commit(self._pending, timeout):
             log.warning(
-                "Kafka has not acknowledged all messages within %.1f s: delivery continues, the offset is stored later",
+                "Kafka has not acknowledged all messages within %.1f s: delivery continues, and the offset is stored "
+                "later",
                 timeout or 0.0,
             )
             self._pending_since = self._clock()
@@ -379,7 +380,7 @@ class Delivery:
         self._pending = self._rollback_offset
         self._in_transaction = False
         self._totals.rolled_back()
-        log.warning("%s. %d batches are sent again in %.1f s", failure, back, self._retry_s)
+        log.warning("%s. %d batches will be sent again in %.1f s", failure, back, self._retry_s)
         if self._interrupted.wait(self._retry_s):
             raise DeliveryInterrupted("stopped while a transaction had to be repeated") from failure
         self._retry_s = min(self._retry_s * 2, _LONGEST_RETRY_S)

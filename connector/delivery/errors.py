@@ -51,7 +51,7 @@ class TopicMissing(RecordRejected):
 
 
 class TopicReplaced(DeliveryError):
-    """A topic was deleted, created again, or has fewer partitions than before; its earlier records are gone.
+    """A topic was deleted, created again, or has fewer partitions than before; its earlier records are lost.
 
     Args:
         topic: its name.
@@ -61,7 +61,7 @@ class TopicReplaced(DeliveryError):
     restartable = True
 
     def __init__(self, topic: str, what: str) -> None:
-        super().__init__(f"topic {topic!r} {what} while the connector ran: its earlier records are gone")
+        super().__init__(f"topic {topic!r} {what} while the connector ran: its earlier records are lost")
 
 
 class AccessDenied(DeliveryError):

@@ -103,7 +103,7 @@ class FileOffsetStore:
             return deserialized(data) if data else {}
         except (ValueError, struct.error, IndexError) as error:
             raise OffsetStoreError(
-                f"{self._path} is no offset file of Kafka Connect (offset.storage.file.filename): {error}"
+                f"{self._path} is not an offset file of Kafka Connect (offset.storage.file.filename): {error}"
             ) from error
 
 
@@ -164,7 +164,7 @@ def deserialized(data: bytes) -> dict[bytes, bytes | None]:
         elif kind == _REFERENCE:
             (referenced,) = struct.unpack_from(">i", data, at)
             if referenced not in arrays:
-                raise ValueError(f"byte {at}: a reference to no array of bytes")
+                raise ValueError(f"byte {at}: a reference to something other than a byte array")
             items.append(arrays[referenced])
             at += 4
         elif kind == _ARRAY:
@@ -174,7 +174,7 @@ def deserialized(data: bytes) -> dict[bytes, bytes | None]:
             elif data.startswith(_BYTE_ARRAY_AGAIN, at):
                 at += len(_BYTE_ARRAY_AGAIN)
             else:
-                raise ValueError(f"byte {at}: no array of bytes")
+                raise ValueError(f"byte {at}: not a byte array")
             (length,) = struct.unpack_from(">i", data, at)
             found = data[at + 4 : at + 4 + length]
             if length < 0 or len(found) != length:
@@ -184,7 +184,7 @@ def deserialized(data: bytes) -> dict[bytes, bytes | None]:
             items.append(found)
             at += 4 + length
         else:
-            raise ValueError(f"byte {at - 1}: neither an array of bytes nor null")
+            raise ValueError(f"byte {at - 1}: neither a byte array nor null")
     if data[at : at + 1] != bytes((_END,)):
         raise ValueError(f"byte {at}: the map does not end")
     return {key: value for key, value in zip(items[::2], items[1::2], strict=True) if key is not None}

@@ -137,7 +137,7 @@ class Engine:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise EngineError("the engine was closed: an engine runs once; make another engine")
+            raise EngineError("the engine was closed, and an engine runs only once; create another engine")
 
     def _start(self, task: ConnectorTask) -> None:
         self._require_open()

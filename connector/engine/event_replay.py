@@ -59,7 +59,7 @@ class RecordedStructures:
         history = self._config.history
         if history.topic is None and history.file is None:
             raise EngineError(
-                "the schema history of the connector is in memory only: nothing is left of it. Give the tables with "
+                "the schema history of the connector is in memory only: nothing remains of it. Give the tables with "
                 "--structures, and a schema.history.internal in a topic or a file"
             )
         with history_source(self._config) as source:
@@ -94,7 +94,7 @@ def event_batches(value: bytes, before: str, settings: PipelineSettings, structu
     """
     if not value.startswith(MAGIC) or not before:
         raise ValueError(
-            "it has the event alone, because an earlier version of rowtide wrote it: read the table again by an "
+            "it has only the event, because an earlier version of rowtide wrote it: read the table again by an "
             "incremental snapshot (rowtide signal execute-snapshot)"
         )
     start = SourceOffset.from_json(before)

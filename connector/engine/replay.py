@@ -320,7 +320,7 @@ class _ByPosition(_Replay[T]):
         numbers = [file.number for file in self._files if file.name == self._start.file]
         if not numbers:
             names = f"{self._files[0].name} to {self._files[-1].name}"
-            raise OffsetError(f"the start is in {self._start.file}, and the files are {names}")
+            raise OffsetError(f"the start is in {self._start.file}, but the files are {names}")
         self._number = numbers[0]
         self._position = max(self._start.pos, _FIRST_EVENT)
 

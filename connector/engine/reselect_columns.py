@@ -187,9 +187,9 @@ class ReselectColumns:
         else:
             missing = self._locked(session, table, wanted, unread)
         if missing:
-            unread.rows["do not exist any more"] = len(missing)
+            unread.rows["no longer exist"] = len(missing)
         reasons = [f"{count} of {len(wanted)} rows {reason}" for reason, count in unread.rows.items()]
-        return reasons + [f"column {name} has another type now, or was dropped" for name in sorted(unread.columns)]
+        return reasons + [f"column {name} now has another type, or was dropped" for name in sorted(unread.columns)]
 
     def _connected(self) -> Session:
         if self._session is None:
@@ -246,7 +246,7 @@ class ReselectColumns:
             if row is _MISSING:
                 missing.append(one)
             elif row is None:
-                unread.rows["have a key that another row can have, too"] += 1
+                unread.rows["have a key that another row can also have"] += 1
             else:
                 unread.columns.update(name for name in one.fields if convert[name] is None)
                 for name in one.fields:
@@ -345,7 +345,7 @@ class ReselectColumns:
             if (table, str(reason)) in self._warned:
                 return
             self._warned.add((table, str(reason)))
-        log.warning("%s; they stay as they are", self._message(table, reason))
+        log.warning("%s; they are left unchanged", self._message(table, reason))
 
     def _message(self, table: TableId, reason: _NotRead) -> str:
         return f"post.processors: {self._options.name}: columns of table {table} cannot be read again: {reason}"

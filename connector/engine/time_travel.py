@@ -78,8 +78,7 @@ def find_section(folder: Path, first: str | None, last: str | None) -> Section:
     after = 1 if _is_gtid(last) else 0
     if (files.names.index(end.file), end.pos + after) < (files.names.index(start.file), start.pos):
         raise OffsetError(
-            f"the end {last} ({end.file}:{end.pos}) is before the start {first} ({start.file}:{start.pos}): exchange "
-            "the two"
+            f"the end {last} ({end.file}:{end.pos}) is before the start {first} ({start.file}:{start.pos}): swap them"
         )
     return Section(start, (end.file, end.pos + after))
 
@@ -98,7 +97,7 @@ def _point(files: FolderFiles, text: str, name: str) -> SourceOffset:
     if match is not None:
         if match["file"] not in files.names:
             raise OffsetError(
-                f"the {name} is in {match['file']}, and the files are {files.names[0]} to {files.names[-1]}"
+                f"the {name} is in {match['file']}, but the files are {files.names[0]} to {files.names[-1]}"
             )
         offset = SourceOffset(match["file"], max(int(match["pos"]), _FIRST_EVENT))
         if name == "start" and is_inside_transaction(files, offset.file, offset.pos):
@@ -194,7 +193,7 @@ def _prepared(folder: Path, start: SourceOffset, xid: str) -> PreparedXa:
     if found is None:
         raise ProtocolError(
             f"the rows of XA transaction {xid}, which is committed here, were prepared before the first file in "
-            f"{folder}. Add the files before it, replay from a later point on, or set "
+            f"{folder}. Add the files before it, replay from a later point, or set "
             "event.processing.failure.handling.mode=warn to continue without these rows"
         )
     return found

@@ -147,7 +147,7 @@ class Configurations:
         if not isinstance(properties, dict) or not all(
             isinstance(text, str) or text is None for text in properties.values()
         ):
-            raise BrokenRecord('its "properties" are no object of texts')
+            raise BrokenRecord('its "properties" are not an object of strings')
         given = {key: text for key, text in properties.items() if text is not None}
         target, place = self._targets.get(name, Target.STARTED), self._places.get(name)
         self._connectors[name] = Connector(name, given, target, offset, place)

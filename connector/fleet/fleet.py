@@ -95,7 +95,7 @@ def _with_secrets(properties: Mapping[str, str], known: Mapping[str, str]) -> di
     named = {names.get(name, name): text for name, text in properties.items()}
     missing = [name for name, text in named.items() if text == MASK and name not in known]
     if missing:
-        message = "asterisks stand for the stored value, and there is none: give the value itself"
+        message = "asterisks stand for the stored value, but there is none: give the value itself"
         raise ConfigurationError([Problem(masked_name(name), message) for name in missing])
     return {name: known[name] if text == MASK else text for name, text in named.items()}
 
@@ -633,7 +633,7 @@ class Fleet(Service):
         run.contested = run.taken_at is not None and now - run.taken_at < CONTEST_S
         if run.taken_over:
             run.again_at = now + self.settings.session_s
-            log.info("connector %s: another process has taken it over", name)
+            log.info("connector %s: another process has taken over", name)
         elif (failure := run.ended_by) is not None:
             self.on_failure((name, failure))
         self._changed.set()
@@ -727,7 +727,7 @@ class Member:
         """Store another position while it is stopped; see ``Controlled.alter_offsets``."""
         connector = self.fleet.configurations.connectors.get(self.name)
         if connector is not None and connector.target is not Target.STOPPED:  # its worker has not said so yet
-            raise BadRequest(f"connector {self.name} is not stopped any more")
+            raise BadRequest(f"connector {self.name} is no longer stopped")
         await asyncio.to_thread(alter_offsets, self._configuration(), changes)
 
     def _configuration(self) -> Configuration:

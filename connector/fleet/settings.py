@@ -73,7 +73,7 @@ SESSION = Property(
     "session.timeout.ms",
     integer(3000),
     6000,
-    "After this time without a sign of life, in milliseconds, a worker's connectors run on other workers. "
+    "After this time without a heartbeat, in milliseconds, a worker's connectors run on other workers. "
     "Brokers accept 6000 and more, unless `group.min.session.timeout.ms` says otherwise.",
 )
 ADVERTISED_HOST = Property(
@@ -91,7 +91,7 @@ ADVERTISED_PORT = Property(
     default_text="the server's port",
 )
 HEARTBEAT = Property(
-    "heartbeat.interval.ms", integer(100), 1500, "How often a worker gives a sign of life, in milliseconds."
+    "heartbeat.interval.ms", integer(100), 1500, "How often a worker sends a heartbeat, in milliseconds."
 )
 PROPERTIES = (
     CONFIG_TOPIC,

@@ -45,7 +45,7 @@ def prepare_topics(settings: FleetSettings) -> dict[str, int]:
             _require_group(settings)
             return _prepared(settings, TopicAdmin(settings.admin))
         except KafkaUnreachable as error:
-            log.warning("%s; it is tried again in %.0f s", error, _RETRY_S)
+            log.warning("%s; retrying in %.0f s", error, _RETRY_S)
             time.sleep(_RETRY_S)
 
 
@@ -93,5 +93,5 @@ def _prepared(settings: FleetSettings, admin: TopicAdmin) -> dict[str, int]:
     shared = {topic: admin.describe(topic) for topic in settings.shared_topics}
     for topic, found in shared.items():
         if found is None:
-            raise KafkaUnreachable(f"topic {topic!r} was created, and is not there yet")
+            raise KafkaUnreachable(f"topic {topic!r} was created, but does not exist yet")
     return {topic: found.partitions for topic, found in shared.items() if found is not None}

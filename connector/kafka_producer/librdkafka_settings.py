@@ -111,4 +111,4 @@ def unsupported(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in _ONLY_VALUE.items():
         given = str(settings.get(name, value)).strip()
         if given.lower() != value:
-            yield name, f"rowtide's own producer has {value} only, not {given}"
+            yield name, f"rowtide's own producer only has {value}, not {given}"

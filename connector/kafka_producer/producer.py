@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 _LOOK_S = 0.05
 _LOG_EVERY_S = 30.0
 _HAS_TRANSACTION = (State.OPEN, State.COMMITTING)
-_NO_ROOM = "there was no room to send on"
+_NO_ROOM = "there was no space for more messages"
 
 
 class Brokers(Protocol):

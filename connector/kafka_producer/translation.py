@@ -147,7 +147,7 @@ def answer(sent: messages.Request, received: Any, versions: BrokerVersions) -> m
             has_next = received.producer_id >= 0
             following = messages.Producer(received.producer_id, received.producer_epoch) if has_next else None
             return messages.EndTxnAnswer(received.error, following)
-    raise MalformedAnswer(f"{type(received).__name__} is no answer to {type(sent).__name__}")
+    raise MalformedAnswer(f"{type(received).__name__} is not an answer to {type(sent).__name__}")
 
 
 def brokers(received: Any) -> Iterable[tuple[int, str, int]]:

@@ -179,8 +179,8 @@ class Progress:
             self.filtered = gtid is not None and not self._published.selects(source_of(gtid))
         if self._skip is not None and self._skip.within not in (None, gtid):
             log.warning(
-                "the server sends transaction %s before %s, which was read in part: its binlog has another order than "
-                "that of the server before. %s is read again from its beginning",
+                "the server sends transaction %s before %s, which was read in part: its binlog has a different order "
+                "from the previous server's. %s is read again from its beginning",
                 gtid or "without a GTID", self._skip.within, self._skip.within,
             )  # fmt: skip
             self._skip = None

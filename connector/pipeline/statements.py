@@ -202,7 +202,7 @@ class Statements:
             if captured
             else "It names no captured table that is known"
         )
-        log.warning("passed over: %s. %s (rowtide.unparseable.ddl.lookup)", problem, consequence)
+        log.warning("skipped: %s. %s (rowtide.unparseable.ddl.lookup)", problem, consequence)
         return out
 
     def _emptied(self, applied: StatementResult, before: Tables | None) -> Iterator[SchemaChange]:
@@ -227,7 +227,7 @@ class Statements:
                 yield SchemaChange(ChangeKind.TRUNCATE, table.database, "", table, table=structure, tables=(table,))
             if moved and self._names.captures(table.database, table.table):
                 log.warning(
-                    "%s is the former %s: its topic lacks the rows from before. Send an execute-snapshot signal for it",
+                    "%s was called %s before: its topic lacks the earlier rows. Send an execute-snapshot signal for it",
                     table, former[table],
                 )  # fmt: skip
 
@@ -296,7 +296,7 @@ class Statements:
         if BRINGS_ROWS.search(text):
             consequence = (
                 "moved rows, which the binlog does not have. Send an execute-snapshot signal for the rows that are "
-                "there now; those that were there before stay in the topic"
+                "there now; rows that were there before stay in the topic"
             )
         else:
             consequence = (

@@ -57,7 +57,7 @@ def xa_reader(
 
 def _absent(xa: PreparedXa) -> ProtocolError:
     return ProtocolError(
-        f"the binlog has another transaction than XA transaction {xa.xid} at {xa.file}:{xa.pos}: the server is not "
+        f"the binlog has a transaction other than XA transaction {xa.xid} at {xa.file}:{xa.pos}: the server is not "
         "the one that prepared it, or its binlog was reset. Take a new snapshot of its tables, or set "
         "event.processing.failure.handling.mode=warn to continue without its rows"
     )

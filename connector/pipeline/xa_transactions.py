@@ -198,8 +198,8 @@ class XaTransactions:
                 return
         if prepared is None:
             log.warning(
-                "%s: the transaction was prepared before the start position of the stream; its changes are in no "
-                "record (at %s:%d)", statement[:200].decode("ascii", "replace"), progress.file, progress.pos
+                "%s: the transaction was prepared before the start position of the stream; no record has its "
+                "changes (at %s:%d)", statement[:200].decode("ascii", "replace"), progress.file, progress.pos
             )  # fmt: skip
             return
         yield from self._records(prepared, self._held.get(xid))

@@ -88,7 +88,7 @@ _JSON_TYPES = {**dict.fromkeys(("int8", "int16", "int32", "int64"), "int"), "boo
 
 def _wrong_type(name: str, kind: type, value: Any) -> None:
     raise ValueError(
-        f"column {name} has a value of the type {type(value).__name__}, and its schema says {kind.__name__}"
+        f"column {name} has a value of the type {type(value).__name__}, but its schema says {kind.__name__}"
     )
 
 

@@ -170,8 +170,8 @@ ZEROS = LossyConversion(
     "value.converter.optional.for.nullables",
     lambda settings: not settings.tells_null,
     lambda column: column.nullable and not column.is_a("decimal"),
-    "is false: Protobuf does not tell NULL from zero and an empty text in",
-    "true tells them apart",
+    "is false: Protobuf does not distinguish NULL from zero and an empty text in",
+    "true distinguishes them",
 )
 BOOLEANS = LossyConversion(
     "rowtide.bool.handling.mode",

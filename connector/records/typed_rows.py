@@ -96,7 +96,7 @@ def typed_row(cls: type[T], row: Mapping[str, Any], table: str) -> T:
     try:
         validated: T = model.model_validate(values)
     except ValueError as error:
-        raise RowTypeError(f"a row of {table} is no {cls.__name__}: {error}") from error
+        raise RowTypeError(f"a row of {table} is not a {cls.__name__}: {error}") from error
     return validated
 
 

@@ -348,7 +348,7 @@ def uncompressed(stored: bytes) -> bytes:
     except zlib.error as error:
         raise ValueError(f"the value of a COMPRESSED column cannot be decompressed: {error}") from None
     if len(value) != length:
-        raise ValueError(f"the value of a COMPRESSED column does not have the {length} bytes that its head states")
+        raise ValueError(f"the value of a COMPRESSED column does not have the {length} bytes that its header states")
     return value
 
 

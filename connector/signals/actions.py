@@ -77,7 +77,7 @@ class Signals:
 
     def execute(self, signal: Signal, context: SignalContext) -> list[Output]:
         """Carry out a signal; one that is wrong is refused, and never raises."""
-        log.info("signal %r of type %s came by channel %s", signal.id, signal.type, signal.channel)
+        log.info("signal %r of type %s was received through channel %s", signal.id, signal.type, signal.channel)
         try:
             outputs = list(self._action(signal)(signal, context))
         except SignalError as error:
@@ -97,7 +97,7 @@ class Signals:
         """
         name = f"signal {error.signal_id!r}" if error.signal_id else "a signal"
         of_type = f" of type {error.signal_type}" if error.signal_type else ""
-        log.error("%s%s, which came by channel %s, is not carried out: %s", name, of_type, channel, error)
+        log.error("%s%s, received through channel %s, is not carried out: %s", name, of_type, channel, error)
         data = {"channel": channel, "signal_type": error.signal_type, "error": str(error)}
         return list(self._notifier.notify(AGGREGATE, "FAILED", data, at, signal_id=error.signal_id or None))
 

@@ -55,7 +55,7 @@ def _gtid_set(text: str, connector: str) -> str:
     try:
         parsed = str(kind.parse(text))
     except ValueError as error:
-        raise SignalError(f"'gtid_set' is no GTID set: {error}") from error
+        raise SignalError(f"'gtid_set' is not a GTID set: {error}") from error
     if not parsed:
         raise SignalError("'gtid_set' is empty")
     return parsed

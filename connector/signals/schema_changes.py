@@ -63,7 +63,7 @@ def _change(item: Any, database: str, schema: str | None) -> SchemaChange:
         recorded = recorded_table(_with_defaults(item))
         table = None if recorded.kind is ChangeKind.DROP else _table(recorded)
     except (ValueError, LookupError, TypeError, AttributeError, SchemaHistoryError) as error:
-        raise SignalError(f"an item of 'changes' is no table change ({error!r}): {item!r:.300}") from error
+        raise SignalError(f"an item of 'changes' is not a table change ({error!r}): {item!r:.300}") from error
     return SchemaChange(recorded.kind, database, "", recorded.id, recorded.previous_id, table, schema=schema)
 
 

@@ -142,7 +142,7 @@ def _json_object(text: str | bytes, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SignalError(f"{what} is no JSON ({error}): {text!r:.200}") from error
+        raise SignalError(f"{what} is not JSON ({error}): {text!r:.200}") from error
     if not isinstance(found, dict):
         raise SignalError(f"{what} must be a JSON object, not {text!r:.200}")
     _require_unicode(found, what)

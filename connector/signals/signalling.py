@@ -75,7 +75,7 @@ class Signalling:
         """
         signal = from_fields(fields, channel, new_signal_id)
         if self.inbox.is_full:
-            raise SignalError("too many signals wait to be carried out: send it again when the connector streams")
+            raise SignalError("too many signals are waiting: send the signal again when the connector streams")
         self.inbox.put(Received(signal, channel))
         return signal.id
 

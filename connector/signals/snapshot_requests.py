@@ -167,7 +167,7 @@ def snapshot_type(signal: Signal) -> SnapshotType:
 
 
 def _invalid(error: InvalidPatternError) -> SignalError:
-    return SignalError(f"'data-collections' or a 'data-collection' is no regular expression: {error}")
+    return SignalError(f"'data-collections' or a 'data-collection' is not a regular expression: {error}")
 
 
 def _conditions(signal: Signal) -> Iterator[Condition]:

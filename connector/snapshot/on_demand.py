@@ -92,7 +92,7 @@ class RequestedSnapshots:
 
     def _entered(self, progress: Progress, table: TableId) -> None:
         """From the statement on, each offset has the table as unread."""
-        log.info("%s has got a captured name (at %s:%d)", table, progress.file, progress.pos)
+        log.info("%s now has a captured name (at %s:%d)", table, progress.file, progress.pos)
         progress.carried = with_unread(progress.carried, table)
         self.entered.append(table)
 

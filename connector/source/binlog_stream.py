@@ -256,7 +256,7 @@ class BinlogStream:
         if self._semi_sync is not None and not session.semi_sync:
             log.warning(
                 "%s has no semi-synchronous replication, so commits do not wait for rowtide (rowtide.semi.sync). "
-                "Install the plugin rpl_semi_sync_source, and start the connector again",
+                "Install the plugin rpl_semi_sync_source, and restart the connector",
                 self._address(),
             )
         sock.settimeout(_TICK_S)

@@ -176,8 +176,8 @@ def create_statement(session: Session, table: TableId) -> str:
         if error.args[0] in GONE:
             raise TableGone(f"table {table} does not exist: {error.args[-1]}") from error
         raise SnapshotError(
-            f"the structure of table {table} cannot be read: {error.args[-1]}. Grant the user SELECT on it, or leave "
-            "other databases out with schema.history.internal.store.only.captured.databases.ddl=true"
+            f"the structure of table {table} cannot be read: {error.args[-1]}. Grant the user SELECT on it, or exclude "
+            "other databases with schema.history.internal.store.only.captured.databases.ddl=true"
         ) from error
 
 

@@ -201,7 +201,7 @@ class Connectors(Service):
             try:
                 await self._change(file, config)
             except StillStopping as error:
-                log.warning("%s; it starts as soon as it has", error)
+                log.warning("%s; it starts as soon as that has ended", error)
         for file, config in found.added.items():
             await self._run(file, config)
         log.info(

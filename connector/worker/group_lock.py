@@ -101,7 +101,9 @@ class GroupLock:
             self._on_failure(self, error)
         except KafkaException as error:
             reason = error.args[0].str()
-            self._on_failure(self, TopicError(f"rowtide.standby: no member of consumer group {self._group}: {reason}"))
+            self._on_failure(
+                self, TopicError(f"rowtide.standby: not a member of consumer group {self._group}: {reason}")
+            )
         finally:
             self._change(owned=False)
 

@@ -42,7 +42,7 @@ class Lease:
         """Look at the clock."""
         missing = self._clock() - self._seen
         if missing > self._limit_s:
-            log.warning("this process did not run for %.1f s: another may run its connectors", missing)
+            log.warning("this process did not run for %.1f s: another process may run its connectors", missing)
             self._on_lapse(missing)
         self._seen = self._clock()  # what on_lapse takes is not missing
 

@@ -351,7 +351,7 @@ class ConnectorService(Service):
         """Store another position while the connector is stopped; see ``Controlled.alter_offsets``."""
         async with self._change:
             if self._held != "STOPPED":
-                raise BadRequest(f"connector {self.config.name} is not stopped any more")
+                raise BadRequest(f"connector {self.config.name} is no longer stopped")
             await asyncio.to_thread(alter_offsets, self.config, changes)
 
     async def status_at_once(self) -> Status:

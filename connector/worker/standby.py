@@ -188,7 +188,7 @@ class Standby(Service):
             self._waits = False
             self._unfit = None  # from now on, the connector itself says what is wrong
             self._show()
-            log.info("connector %s: no other process runs it; this one begins", self._connector.config.name)
+            log.info("connector %s: no other process runs it; this one starts", self._connector.config.name)
             await self._connector.begin()
 
     def _lapsed(self, seconds: float) -> None:
@@ -203,7 +203,7 @@ class Standby(Service):
         await self._connector.withdraw()
         for _ in range(round(self._patience / _LOOK_S)):
             if self._lost or self.should_stop:
-                log.info("connector %s: another process has taken it over", self._connector.config.name)
+                log.info("connector %s: another process has taken over", self._connector.config.name)
                 return
             await self.sleep(_LOOK_S)
         before, self._contested_at = self._contested_at, time.monotonic()

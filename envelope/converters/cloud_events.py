@@ -100,7 +100,7 @@ class CloudEventsConverter:
         if not in_header and not record.is_envelope:
             return None
         if schema.type != "struct":
-            raise ValueError("a CloudEvent needs a struct. Set another converter, or leave ExtractField out")
+            raise ValueError("a CloudEvent needs a struct. Set another converter, or remove ExtractField")
         source = (
             _required(record, "source") if in_header else Header("source", _field(schema, "source"), value["source"])
         )

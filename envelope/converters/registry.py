@@ -84,7 +84,9 @@ class SubjectNames(enum.StrEnum):
         if self is SubjectNames.TOPIC:
             return f"{topic}-{side}"
         if record is None:
-            raise ValueError(f"{self.value} needs a struct, and the {side} is none. Set {side}.subject.name.strategy")
+            raise ValueError(
+                f"{self.value} needs a struct, but the {side} is not one. Set {side}.subject.name.strategy"
+            )
         return record if self is SubjectNames.RECORD else f"{topic}-{record}"
 
 

@@ -88,13 +88,13 @@ class _Tokens:
     def required(self) -> str:
         token = self.next()
         if token is None:
-            raise ValueError("the text of the Protobuf schema ends too early")
+            raise ValueError("the text of the Protobuf schema ends unexpectedly")
         return token
 
     def expect(self, *tokens: str) -> None:
         for token in tokens:
             if (found := self.required()) != token:
-                raise ValueError(f"the Protobuf schema has {found!r} where {token!r} should stand")
+                raise ValueError(f"the Protobuf schema has {found!r} where {token!r} is expected")
 
     def until(self, end: str) -> Iterator[str]:
         """The tokens before the next ``end`` outside of brackets, which is consumed."""

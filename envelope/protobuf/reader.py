@@ -340,10 +340,10 @@ def _decimal(data: bytes, scale: int) -> bytes:
         elif (number, wire) == (3, _VARINT):
             written = _signed(part)
     if abs(scale - written) > _MOST_DIGITS:
-        raise ValueError(f"a decimal has the scale {written}, its field {scale}")
+        raise ValueError(f"a decimal has the scale {written}, but its field has {scale}")
     value = int.from_bytes(unscaled, "big", signed=True)
     if scale < written and value % 10 ** (written - scale):
-        raise ValueError(f"a decimal has the scale {written}, its field {scale}")
+        raise ValueError(f"a decimal has the scale {written}, but its field has {scale}")
     factor = 10 ** abs(scale - written)
     return decimal_bytes(value * factor if scale >= written else value // factor)
 

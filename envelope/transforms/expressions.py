@@ -129,7 +129,7 @@ def compile_expression(text: str, *, boolean: bool, exact: bool = False) -> Eval
     """
     if len(text) > _LONGEST:
         raise ExpressionError(
-            f"has {len(text)} characters, of which {_LONGEST} are allowed: write a transform in Python"
+            f"has {len(text)} characters, but at most {_LONGEST} are allowed: write a transform in Python"
         )
     try:
         with warnings.catch_warnings():
@@ -499,7 +499,7 @@ class _Compiler:
                         return False
                 except (TypeError, ArithmeticError):
                     described = f"{text} is {_named(a)}, and {right_text} is {_named(b)}"
-                    raise TransformError(f"{described}: they cannot be compared so") from None
+                    raise TransformError(f"{described}: they cannot be compared this way") from None
                 a = b
             return True
 

@@ -41,14 +41,14 @@ class ValueToKey:
         """Return the record with the new key."""
         if record.value is None:
             raise TransformError(
-                "a tombstone has no fields to make a key of. Write none (tombstones.on.delete=false), or leave them "
-                "out here: negate a predicate RecordIsTombstone"
+                "a tombstone has no fields to make a key of. Write none (tombstones.on.delete=false), or exclude "
+                "them from this transform: negate a predicate RecordIsTombstone"
             )
         schema, struct = require_struct(record.value_schema, record.value)
         if record.is_schema_change:
             raise TransformError(
-                "a schema change has none of the fields of rows. Write none (include.schema.changes=false), or leave "
-                "them out here: negate a predicate TopicNameMatches with the name of their topic"
+                "a schema change has none of the fields of rows. Write none (include.schema.changes=false), or "
+                "exclude them from this transform: negate a predicate TopicNameMatches with the name of their topic"
             )
         key_schema = self._schemas.get(self._schema, schema)
         key = {

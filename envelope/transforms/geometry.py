@@ -97,7 +97,7 @@ class GeometryFormatTransformer:
         try:
             order, kind = _header(wkb, 0)
         except struct.error as error:
-            raise TransformError(f"the geometry ends too early, after {len(wkb)} bytes") from error
+            raise TransformError(f"the geometry ends unexpectedly, after {len(wkb)} bytes") from error
         if kind & _SRID:
             return {**geometry, "wkb": wkb[:1] + struct.pack(order + "I", kind & ~_SRID) + wkb[9:]}
         if not self.extends or geometry.get("srid") is None:
@@ -139,7 +139,7 @@ def swapped_wkb(wkb: bytes) -> bytes:
     try:
         end = _swap_geometry(changed, 0)
     except struct.error as error:
-        raise TransformError(f"the geometry ends too early, after {len(wkb)} bytes") from error
+        raise TransformError(f"the geometry ends unexpectedly, after {len(wkb)} bytes") from error
     return bytes(changed[:end])
 
 

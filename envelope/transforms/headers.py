@@ -114,7 +114,7 @@ class HeaderToValue:
         schemas = [schema]
         for one in found:
             if one.schema is None:
-                raise TransformError(f"header {one.name!r} is null, and has no type for a field")
+                raise TransformError(f"header {one.name!r} is null, and so has no type for a field")
             schemas.append(one.schema)
         names = " ".join(one.name for one in found)
         paths = [self.fields[one.name] for one in found]
@@ -156,7 +156,7 @@ class HeaderToValue:
                 continue
             known = fields.setdefault(name, type_)
             if (known.type, known.name) != (type_.type, type_.name):
-                raise TransformError(f"field {name!r} has type {known.type}, its header {type_.type}")
+                raise TransformError(f"field {name!r} has type {known.type}, but its header has {type_.type}")
         for name, inner in nested.items():
             outer = fields.get(name, _NEW)
             if outer.type != "struct":

@@ -106,7 +106,8 @@ class ContentBasedRouter:
             return record
         if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
             raise TransformError(
-                f"{self.script.option}: gave a text that is no name of a topic: Kafka allows 1 to 249 letters, digits "
+                f"{self.script.option}: gave a text that is not a valid topic name: Kafka allows 1 to 249 letters, "
+                "digits "
                 "and ._-"
             )
         return replace(record, topic=topic)

@@ -63,7 +63,7 @@ def distinct_in_keys(found: ColumnType) -> ColumnType:
 
     def convert(value: Any) -> Any:
         if _is_partial(value):
-            raise ValueError(f"{value} is not a date of the calendar, and null would stand for several keys")
+            raise ValueError(f"{value} is not a date of the calendar, and null would stand for several different keys")
         return found.convert(value)
 
     partial = via_connect_value(found.schema, convert)

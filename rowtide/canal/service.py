@@ -156,7 +156,7 @@ class CanalService:
         address = None if settings.kafka else await self._listen(server)
         if address is not None and not (settings.credentials.required or is_loopback(address.host)):
             log.warning(
-                "everybody who reaches %s:%d can read all destinations: set canal.user and canal.passwd", *address
+                "anyone who can reach %s:%d can read all destinations: set canal.user and canal.passwd", *address
             )
         async with self._in_cluster(f"{host}:{settings.port if address is None else address.port}"):
             try:
@@ -240,7 +240,7 @@ class CanalService:
                 if running != set(self._instances) or not all(self._runs(name) for name in running):
                     self._due.set()
             except Exception:
-                log.exception("the cluster cannot be looked at")
+                log.exception("the state of the cluster cannot be read")
             await asyncio.sleep(_POLL_S)
 
     def _runs(self, name: str) -> bool:
@@ -263,7 +263,7 @@ class CanalService:
             try:
                 await self._scan()
             except OSError as error:  # too many open files, for example
-                log.error("%s cannot be looked through, and is again later: %s", self._folder, error)  # noqa: TRY400
+                log.error("%s cannot be scanned; retrying later: %s", self._folder, error)  # noqa: TRY400
 
     async def _scan(self) -> None:
         """Start the instances that have appeared, restart those that have changed, stop those that have vanished.
@@ -274,9 +274,9 @@ class CanalService:
         found, writing = await self._settled()
         gone, ceased = set(self._instances) - found, {name for name in self._instances if not self._runs(name)}
         for name in gone:
-            log.info("destination %s: its %s is gone; the instance is stopped", name, INSTANCE_FILE)
+            log.info("destination %s: its %s no longer exists; the instance is stopped", name, INSTANCE_FILE)
         for name in ceased - gone:
-            log.warning("destination %s: this server does not run it any more; the instance is stopped", name)
+            log.warning("destination %s: this server no longer runs it; the instance is stopped", name)
         await asyncio.gather(*[self._end(name, release=name not in ceased) for name in gone | ceased])
         for name in sorted(found - writing):
             if not await self._has_ended(name):
@@ -326,7 +326,9 @@ class CanalService:
         self._versions.pop(name, None)
         instance = self._instances.pop(name)
         if not await asyncio.to_thread(instance.stop, _STOP_S):
-            log.warning("destination %s: the instance still waits for its server, and stops when that answers", name)
+            log.warning(
+                "destination %s: the instance still waits for its server, and stops when the server answers", name
+            )
             self._ending[name] = instance
         if release:
             await self._release(name)
@@ -354,7 +356,9 @@ class CanalService:
         changed = [name for name, value in now.items() if value != self._server_properties[name]]
         if changed and changed != self._restart_for:
             names = ", ".join(changed)
-            log.warning("%s: %s changed, which has an effect after a restart of rowtide canal", SERVER_FILE, names)
+            log.warning(
+                "%s: %s has changed; the change takes effect when rowtide canal is restarted", SERVER_FILE, names
+            )
         self._restart_for = changed
 
     async def _settled(self) -> tuple[set[str], set[str]]:

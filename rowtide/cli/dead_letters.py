@@ -39,7 +39,7 @@ _ALL = "all"
     type=CONFIG,
     help="The configuration of the connector; repeat it for several files.",
 )
-@click.option("--value", "identity", metavar="ID", help="Print the value of one record, put together.")
+@click.option("--value", "identity", metavar="ID", help="Print the value of one record, joined from its parts.")
 @click.option(
     "--replay",
     multiple=True,
@@ -54,7 +54,7 @@ _ALL = "all"
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="CREATE TABLE statements of tables as they were at the events, where the schema history is wrong.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def dead_letters(
     config: tuple[str, ...],
     identity: str | None,

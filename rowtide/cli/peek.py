@@ -80,7 +80,7 @@ _SPARE = 50  # offsets that are read for each record to print: markers and abort
     is_flag=True,
     help="Then print new records until Ctrl-C. Waits for a topic that does not exist yet.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, with key and value as they are.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, with key and value as they are.")
 def peek(
     topic: str,
     *,

@@ -148,7 +148,7 @@ def _with_source(command: F) -> F:
         click.option("--flavor", type=click.Choice([f.value for f in Flavor]), default="mysql", show_default=True,
                      help="The server of the history or binlog files; not needed with --config."),
         click.option("--binlogs", type=_FOLDER, help="A folder with binlog files, plain or gzipped."),
-        click.option("--history", type=_FILE, help="A schema history file, one record a line."),
+        click.option("--history", type=_FILE, help="A schema history file, one record per line."),
         click.option("--config", type=_CONFIG, multiple=True,
                      help="A connector's configuration, whose schema history is read; repeat it for several files."),
     ):  # fmt: skip

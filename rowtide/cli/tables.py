@@ -159,8 +159,8 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
     type=click.Choice([str(choice) for choice in SchemaChange]),
     default=str(SchemaChange.EVOLVE),
     show_default=True,
-    help="What changes of structure do: evolve the table; evolve it as far as types allow; evolve it without renaming "
-    "or dropping a column; nothing; or stop the table with an error.",
+    help="The effect of changes of structure: evolve the table; evolve it as far as types allow; evolve it without "
+    "renaming or dropping a column; ignore them; or stop the table with an error.",
 )
 @click.option(
     "--include-changes",
@@ -218,7 +218,7 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 @click.option(
     "--available-now",
     is_flag=True,
-    help="Apply what the topics have now in micro-batches, as with --follow, and exit.",
+    help="Apply the records that the topics have at the start, in micro-batches as with --follow, and exit.",
 )
 @click.option(
     "--web-port", type=click.IntRange(0, 65535), help="With --follow: serve /metrics and /health; 0 chooses a port."

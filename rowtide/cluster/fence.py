@@ -90,9 +90,7 @@ class FencedNodes:
             self._session.change([*fences, *changes])
         except RefusedError as error:
             if error.index < len(fences):
-                raise TermEndedError(
-                    f"{self._contest.name}: this server does not run it any more; another one may"
-                ) from None
+                raise TermEndedError(f"{self._contest.name}: this server no longer runs it; another one may") from None
             raise
 
     def tree(self, path: str) -> list[str]:

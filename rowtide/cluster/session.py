@@ -155,7 +155,7 @@ class ZooKeeperSession:
                 self._answer(lambda: self._client.delete_async(path, known.version))
             self._answer(lambda: self._client.create_async(path, b"", ephemeral=True, makepath=True))
         except (NodeExistsError, NoNodeError) as error:
-            raise ZooKeeperError(f"node {path} changes at the same time") from error
+            raise ZooKeeperError(f"node {path} is being changed by another program") from error
 
     def remove(self, path: str) -> None:
         """Delete a node, if it exists.

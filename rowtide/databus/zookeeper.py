@@ -92,7 +92,8 @@ class Nodes:
             self._client.create(self.path(node), text.encode(), makepath=True)
         except NodeExistsError as error:
             raise DiscoveryError(
-                f"node already exist {self.path(node)}:{text}: another server has written it. See which one is alive"
+                f"node already exist {self.path(node)}:{text}: another server has written it. Find out which one is "
+                "alive"
             ) from error
         except (KazooException, KazooTimeoutError) as error:
             raise self._unreachable(error) from error

@@ -193,14 +193,14 @@ class Decoder:
         if not is_row and isinstance(document, dict) and document.get("specversion") == "1.0" and "data" in document:
             schema, document, added = self._from_cloud_event(document)
         if not isinstance(document, dict):
-            raise DecodeError(f"it is not a change of a row: its value is {document!r:.60}")
+            raise DecodeError(f"it is not a row change: its value is {document!r:.60}")
         whole = document.keys() >= _ENVELOPE  # a truncation has neither row
         if not is_row and (whole or ("op" in document and isinstance(document.get("source"), dict))):
             document = document if whole else {"before": None, "after": None, **document}
             return self._of_envelope(topic, key, value.json, schema if whole else None, document)
         other = name if name and not name.endswith((".Value", "Envelope")) else _without_schema(schema, document)
         if other:
-            raise DecodeError(f"it is not a change of a row, but {other}")
+            raise DecodeError(f"it is not a row change, but {other}")
         return self._of_row(topic, key, value.json, schema, document, headers, added)
 
     def _from_cloud_event(self, event: Mapping[str, Any]) -> tuple[Schema | None, Any, Mapping[str, Any]]:
@@ -396,7 +396,7 @@ def _values_of(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 def _op(given: Any) -> Op:
     if given not in _OPS:
-        raise DecodeError(f"it is not a change of a row: its op is {given!r:.20}")
+        raise DecodeError(f"it is not a row change: its op is {given!r:.20}")
     return cast("Op", given)
 
 

@@ -88,7 +88,7 @@ class TopicReader:
         if error.code() != _ALL_DOWN:
             self._reason = error.str()
         elif self._has_assignment:
-            log.warning("Kafka at %s does not answer, and is asked again: %s", self._bootstrap, self._reason)
+            log.warning("Kafka at %s does not answer, and will be asked again: %s", self._bootstrap, self._reason)
 
     def _open(self, names: list[str]) -> None:
         found = {(place.topic, place.partition): place for name in names for place in self._partitions(name)}
@@ -103,7 +103,7 @@ class TopicReader:
         except KafkaException as failure:
             self._consumer.poll(0)  # calls the callback
             raise TopicError(
-                f"Kafka at {self._bootstrap} cannot be asked for its topics: {self._reason or failure.args[0].str()}"
+                f"Kafka at {self._bootstrap} cannot list its topics: {self._reason or failure.args[0].str()}"
             ) from failure
         pattern = re.compile(name) if name.startswith("^") else None
         topics = [one for one in metadata.topics if (pattern.match(one) if pattern else one == name)]

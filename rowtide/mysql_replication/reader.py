@@ -166,7 +166,7 @@ class BinLogStreamReader:
     ) -> None:
         if pymysql_wrapper is not None:
             raise EngineTypeError(
-                "pymysql_wrapper cannot be used: rowtide opens its own connections. Put what it sets into "
+                "pymysql_wrapper cannot be used: rowtide opens its own connections. Put its settings into "
                 "connection_settings"
             )
         self.log_file, self.log_pos, self.end_log_pos = log_file, log_pos, end_log_pos
@@ -520,7 +520,7 @@ class BinLogStreamReader:
             case events.Incident():
                 raise ProtocolError(
                     f"the server reports that changes are missing in its binlog (INCIDENT {event.number}: "
-                    f"{event.message}). Copy the tables anew, and begin after this event",
+                    f"{event.message}). Copy the tables again, and begin after this event",
                     progress.place,
                 )
             case events.Rotate():

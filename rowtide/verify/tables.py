@@ -224,7 +224,7 @@ class TableComparison:
         found, extents = self._topic.topic_id(topic), self._topic.extents(topic)
         if None not in (found, batch.topic_id) and found != batch.topic_id:
             raise Undecided(
-                f"topic {topic} was deleted and made again: its id is {found}, and the table has the offsets of "
+                f"topic {topic} was deleted and re-created: its id is {found}, and the table has the offsets of "
                 f"{batch.topic_id}. Build it from the new topic (rowtide tables --restart)"
             )
         for partition, offset in batch.offsets.items():

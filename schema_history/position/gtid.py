@@ -218,14 +218,14 @@ class GtidSet:
                 length = data[pos] >> 1 if pos < len(data) else 0
                 tag, pos = data[pos + 1 : pos + 1 + length].decode("ascii"), pos + 1 + length
                 if tag and not _TAG.match(tag):
-                    raise ValueError(f"a GTID set has the impossible tag {tag!r}")
+                    raise ValueError(f"a GTID set has the invalid tag {tag!r}")
             size, pos = int.from_bytes(data[pos : pos + 8], "little"), pos + 8
             if pos + 16 * size > len(data):
                 raise ValueError(f"a GTID set of {len(data)} bytes is truncated")
             for _ in range(size):
                 start, stop = (int.from_bytes(data[i : i + 8], "little") for i in (pos, pos + 8))
                 if not 0 < start < stop <= _GNO_END:
-                    raise ValueError(f"a GTID set has the impossible interval {start} to {stop}")
+                    raise ValueError(f"a GTID set has the invalid interval {start} to {stop}")
                 result._add_range(_dashed(uuid), tag, start, stop)
                 pos += 16
         if pos != len(data):
@@ -272,7 +272,7 @@ class MariadbGtid(NamedTuple):
             raise ValueError(f"not a MariaDB GTID (domain-server-sequence): {text!r}")
         domain, server_id, sequence = map(int, pieces)
         if domain >= 2**32 or server_id >= 2**32 or sequence >= 2**64:
-            raise ValueError(f"not a MariaDB GTID, a number is too large: {text!r}")
+            raise ValueError(f"not a MariaDB GTID: a number is too large: {text!r}")
         return cls(domain, server_id, sequence)
 
     def __str__(self) -> str:

@@ -81,7 +81,7 @@ def check_directories(names: Sequence[TableName], output: str, state: str) -> No
         if _contains(path, stored[0]) or _contains(stored[0], path):
             raise SettingsError(
                 f"{name} needs the directory {'/'.join(path)}, which overlaps with {state}, where offsets are stored: "
-                f"choose another directory with --state, or leave the topic out with --topics"
+                f"choose another directory with --state, or exclude the topic with --topics"
             )
     for (path, name), (inner, other) in pairwise(directories):
         # In this order a directory is followed directly by the first one that lies in it.

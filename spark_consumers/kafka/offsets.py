@@ -54,7 +54,7 @@ def require_topic(topic: str, stored: str | None, found: str | None) -> None:
     """
     if None not in (stored, found) and stored != found:
         raise OffsetsLostError(
-            f"topic {topic} was deleted and made again: its id is {found}, and the stored offsets are those of "
+            f"topic {topic} was deleted and re-created: its id is {found}, and the stored offsets are those of "
             f"{stored}. The table has rows of the old topic: build it again from the new one (--restart)"
         )
 
@@ -91,7 +91,7 @@ def require_records(topic: str, stored: Mapping[int, LastRecord], found: Mapping
     for partition, now in found.items():
         if now != stored[partition]:
             raise OffsetsLostError(
-                f"topic {topic} was deleted and made again: partition {partition} has another record at the stored "
+                f"topic {topic} was deleted and re-created: partition {partition} has another record at the stored "
                 f"offset {now.offset}. The table has rows of the old topic: build it again from the new one (--restart)"
             )
 

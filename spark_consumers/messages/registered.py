@@ -162,7 +162,8 @@ class RegisteredSource:
         lost = [field.name for field in written.fields if field.name in nullable - told]
         if lost:
             raise SchemaMissingError(
-                f"topic {topic}: NULL in column {lost[0]} cannot be told from zero or an empty text, because schema "
+                f"topic {topic}: NULL in column {lost[0]} cannot be distinguished from zero or an empty text, because "
+                "schema "
                 f"{one.name} is Protobuf without optional fields. Set {side}.converter.optional.for.nullables=true in "
                 f"the connector, take a new snapshot, and delete the records before it"
             )

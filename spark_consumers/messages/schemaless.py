@@ -46,7 +46,7 @@ def value_without_schema(
     names = _field_names(plain)
     if not names and not (schema and truncations):
         raise NotAnEnvelopeError(
-            f"topic {topic}: the records have neither before nor after. Leave the topic out with --topics"
+            f"topic {topic}: the records have neither before nor after. Exclude the topic with --topics"
         )
     version = value_version(None, schema, settings, topic) if schema else ValueVersion(None, ())
     _require("value", names, {column.name for column in version.columns}, topic)

@@ -54,7 +54,7 @@ def key_version(version: int | None, schema: JsonSchema, settings: ConverterSett
     if "fields" not in schema:
         raise NotAnEnvelopeError(
             f"topic {topic}: the keys are values of type {schema.get('type')}, without the names of the key's columns. "
-            f"Leave the topic out with --topics, or remove the transform that extracts a field of the key"
+            f"Exclude the topic with --topics, or remove the transform that extracts a field of the key"
         )
     return KeyVersion(version, _columns(schema["fields"], settings, topic))
 
@@ -70,7 +70,7 @@ def value_version(version: int | None, schema: JsonSchema, settings: ConverterSe
         found = ", ".join(sorted(str(name) for name in fields)) or str(schema.get("type"))
         raise NotAnEnvelopeError(
             f"topic {topic} holds no change events: expected an envelope with before, after, source and op, found "
-            f"{found}. Leave the topic out with --topics, or remove the transform that unwraps the envelope"
+            f"{found}. Exclude the topic with --topics, or remove the transform that unwraps the envelope"
         )
     return ValueVersion(version, _columns(fields["after"]["fields"], settings, topic))
 
@@ -85,7 +85,7 @@ def _columns(fields: Iterable[JsonSchema], settings: ConverterSettings, topic: s
             reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise NotAnEnvelopeError(
                 f"topic {topic}: {json.dumps(field)[:200]} is not the Connect schema of a column ({reason}). Correct "
-                f"it in the file of --schemas, or leave the topic out with --topics"
+                f"it in the file of --schemas, or exclude the topic with --topics"
             ) from error
     return tuple(found)
 

@@ -204,7 +204,7 @@ def test_all_errors_of_a_configuration_are_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (MemoryError(), "there is no memory left"),
+        (MemoryError(), "no memory is left"),
         (OSError(errno.EMFILE, "Too many open files"), "too many files are open in this process"),
         (OSError(errno.ENOSPC, "No space left on device", "/x"), "/x: no space is left on the disk"),
         (RuntimeError("can't start new thread"), "no thread can be started"),

@@ -13,6 +13,6 @@ def test_a_broker_that_is_away_is_an_error_and_nothing_else(
 ) -> None:
     monkeypatch.setattr("rowtide.decoder.topics._METADATA_S", 0.5)
     broker = f"127.0.0.1:{free_port()}"
-    with pytest.raises(TopicError, match=f"Kafka at {broker} cannot be asked for its topics: .*Connection refused"):
+    with pytest.raises(TopicError, match=f"Kafka at {broker} cannot list its topics: .*Connection refused"):
         rowtide.read_topics(broker, "shop.shop.orders", group=group)
     assert capfd.readouterr() == ("", "")

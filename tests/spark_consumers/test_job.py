@@ -487,7 +487,7 @@ def test_a_topic_that_was_made_again_is_noticed_without_topic_ids(spark, frame_o
     rows = rows_of(str(tmp_path / "p.d.again"))
     # Its end is the stored offset, or after it: the number alone is valid in both.
     for again in (topic("a", "b", "x"), topic("a", "b", "x", "y")):
-        assert "topic p.d.again was deleted and made again: partition 0" in str(update(again))
+        assert "topic p.d.again was deleted and re-created: partition 0" in str(update(again))
         assert rows_of(str(tmp_path / "p.d.again")) == rows
     assert update(topic("a", "b", "c", "d", "e"), first=3) is None  # Kafka has deleted what was read
     assert {row["text"] for row in rows_of(str(tmp_path / "p.d.again"))} == {"a", "b", "c", "d", "e"}

@@ -153,7 +153,7 @@ def test_tables_without_a_key_have_no_marks_and_no_mixture(run, tmp_path) -> Non
     bag = Topic("p.d.bag", [ID])
     bag.change("c", None, {"id": 1}, 10)
     error = str(run(bag.records, layout=Layout.SOFT_DELETE)["p.d.bag"].error)
-    assert "table p.d.bag: it has no key, by which --soft-delete finds a deleted row" in error
+    assert "table p.d.bag: it has no key, which --soft-delete needs to find a deleted row" in error
     assert not (tmp_path / "p.d.bag").exists()
     settings: dict[str, Any] = {"layout": Layout.SOFT_DELETE, "keyless": Keyless.APPEND}
     assert run(bag.records, **settings)["p.d.bag"].error is None, "a log of its changes"

@@ -52,5 +52,5 @@ def test_no_table_is_created_among_other_files(run, tmp_path) -> None:
     topic.change("c", None, {"id": 1}, 1)
     (tmp_path / "p.d.t").mkdir()
     (tmp_path / "p.d.t/notes.txt").write_text("")
-    assert "has files, but is no table in the format delta" in str(run(topic.records)["p.d.t"].error)
+    assert "has files, but is not a table in the format delta" in str(run(topic.records)["p.d.t"].error)
     assert [file.name for file in (tmp_path / "p.d.t").iterdir()] == ["notes.txt"]

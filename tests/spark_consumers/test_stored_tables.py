@@ -119,5 +119,5 @@ def test_a_table_of_iceberg_is_read_at_one_snapshot_with_the_names_of_now(
     assert commit is not None
     begun = replace(commit, version=commit.version + STEPS_OF_A_BATCH).to_json()
     tables.spark.sql(f"ALTER TABLE {tables._sql(path)} SET TBLPROPERTIES ('rowtide.commit' = '{begun}')")
-    with pytest.raises(StateError, match="has begun to write"):
+    with pytest.raises(StateError, match="has started to write"):
         stored(spark, tmp_path, iceberg=True)

@@ -98,7 +98,7 @@ def test_tables_follow_the_topics_of_a_broker(spark, kafka, rows_of, tmp_path: P
     for _ in range(3):
         produce(kafka.bootstrap, "keys.k.large", records["keys.k.large"])
     status, output = run("--topics", "keys.k.large")
-    assert (status, "topic keys.k.large was deleted and made again" in output) == (1, True)
+    assert (status, "topic keys.k.large was deleted and re-created" in output) == (1, True)
     status, output = run("--topics", "keys.k.large", "--restart", "k.large")
     assert status == 0, output
     same_rows(rows_of(str(tmp_path / "k" / "large")), fold(records["keys.k.large"]))

@@ -102,7 +102,7 @@ class Pattern:
         if not self.matched_by_re:
             self.cost = part.size * (LENGTH if part.scans else 1) * LENGTH * _WAYS_OF_A_STEP
             if part.refers:
-                raise InvalidPatternError(source, "a reference to a group and repetitions: it could take for ever")
+                raise InvalidPatternError(source, "a reference to a group and repetitions: it could take forever")
             if part.size > _MOST_STEPS:
                 raise InvalidPatternError(source, "too many repetitions: use smaller numbers of them")
         elif part.refers or part.ways <= LENGTH + 1 or part.size > _MOST_STEPS:
@@ -218,7 +218,7 @@ class Replacement:
                     at += 1
                 if number > self.pattern.groups:
                     raise ValueError(
-                        f"the replacement {text!r} refers to group {number}, the pattern has {self.pattern.groups}"
+                        f"the replacement {text!r} refers to group {number}, but the pattern has {self.pattern.groups}"
                     )
                 yield number
             else:

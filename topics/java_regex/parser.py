@@ -111,7 +111,7 @@ class _Parser:
         """Parse up to a closing parenthesis or the end; a flag such as ``(?i)`` applies up to there."""
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise self.error(f"more than {_DEEPEST} groups in one another")
+            raise self.error(f"more than {_DEEPEST} nested groups")
         outside = self.flags, self.dot_all
         chains: list[list[Part]] = [[]]
         while self.at < len(self.pattern) and not self.peek(")"):

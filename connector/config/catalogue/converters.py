@@ -199,7 +199,7 @@ def _properties(side: Side) -> ConverterProperties:
             f"{prefix}.basic.auth.credentials.source",
             text("URL|USER_INFO", "must be URL or USER_INFO"),
             "URL",
-            "Where user and password of the schema registry stand: in its URL, or in `basic.auth.user.info`.",
+            "Where user and password of the schema registry are: in its URL, or in `basic.auth.user.info`.",
         ),
         user_info=Property(
             f"{prefix}.basic.auth.user.info",
@@ -211,7 +211,7 @@ def _properties(side: Side) -> ConverterProperties:
             f"{prefix}.bearer.auth.credentials.source",
             text("STATIC_TOKEN", "must be STATIC_TOKEN"),
             "STATIC_TOKEN",
-            "Where the bearer token of the schema registry stands: in `bearer.auth.token`.",
+            "Where the bearer token of the schema registry is: in `bearer.auth.token`.",
         ),
         token=Property(
             f"{prefix}.bearer.auth.token", optional(secret()), None, "The bearer token of the schema registry."
@@ -272,14 +272,14 @@ def _properties(side: Side) -> ConverterProperties:
             f"{prefix}.optional.for.nullables",
             boolean(),
             False,
-            f"Tell NULL from zero and an empty text in {what} in Protobuf, by marking their fields `optional`.",
+            f"Distinguish NULL from zero and an empty text in {what} in Protobuf by marking their fields `optional`.",
             exact=True,
         ),
         wrapped_nullables=Property(
             f"{prefix}.wrapper.for.nullables",
             boolean(),
             False,
-            f"Tell NULL from zero and an empty text in {what} in Protobuf by Google's wrapper messages.",
+            f"Distinguish NULL from zero and an empty text in {what} in Protobuf by Google's wrapper messages.",
         ),
         timeout=Property(
             f"{prefix}.http.read.timeout.ms",

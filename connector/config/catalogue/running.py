@@ -77,7 +77,7 @@ HEARTBEAT_INTERVAL = Property(
     "heartbeat.interval.ms",
     integer(0),
     0,
-    "The interval of heartbeat messages, in milliseconds, also while nothing changes; 0 for no heartbeats.",
+    "The interval of heartbeat messages, in milliseconds, even while nothing changes; 0 for no heartbeats.",
 )
 HEARTBEAT_QUERY = Property(
     "heartbeat.action.query", optional(text()), None, "An SQL statement that runs on the database at each heartbeat."
@@ -178,13 +178,14 @@ MIRROR_DIRECTORY = Property(
     "rowtide.mirror.directory",
     optional(text()),
     None,
-    "A directory that rowtide mirror writes. What the server has purged is read from there.",
+    "A directory that rowtide mirror writes. The part of the binlog that the server has purged is read from there.",
 )
 MIRROR_READ = Property(
     "rowtide.mirror.read",
     choice(MirrorRead),
     MirrorRead.PURGED,
-    "What is read from the mirror: what the server has purged, or always everything, to spare the server.",
+    "What is read from the mirror: only the part of the binlog that the server has purged, or always everything, which "
+    "reduces the load on the server.",
 )
 ACTIVITY_MONITOR = Property(
     "internal.offset.activity.monitor.interval.ms",

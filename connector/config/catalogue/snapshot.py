@@ -241,7 +241,7 @@ NEW_TABLES = Property(
     "rowtide.snapshot.new.tables",
     optional(choice(NewTables)),
     None,
-    "What becomes of the rows of a table that enters the captured tables later: incremental (an incremental snapshot "
+    "What happens to the rows of a table that enters the captured tables later: incremental (an incremental snapshot "
     "reads them), or none.",
     default_text="incremental, or none if `snapshot.mode` reads no rows",
 )

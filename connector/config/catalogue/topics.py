@@ -7,7 +7,7 @@ TITLE = "Topics, signals, notifications"
 
 _TOPIC = r"[a-zA-Z0-9_.\-]+"
 _TOPIC_RULE = "may only contain ASCII letters, digits, '.', '_' and '-'"
-_WATERMARKS = "nothing is tried again: a chunk whose watermarks cannot be written is read by positions in the binlog"
+_WATERMARKS = "nothing is retried: a chunk whose watermarks cannot be written is read by positions in the binlog"
 
 STRATEGIES = (
     "DefaultTopicNamingStrategy",
@@ -99,7 +99,7 @@ SIGNAL_RETRIES = Property(
     "signal.emit.failure.max.retries",
     integer(-1),
     0,
-    "Retries of writing watermarks.",
+    "The number of retries of writing watermarks.",
     Status.WITHOUT_EFFECT,
     _WATERMARKS,
 )

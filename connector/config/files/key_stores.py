@@ -62,7 +62,7 @@ def read_key_store(content: bytes, password: str | None, key_password: str | Non
         return _java_store(content, password, key_password or password)
     if kind == "PKCS12":
         return _pkcs12_store(content, password)
-    raise ValueError(f"it is of the kind {kind}. Convert it: keytool -importkeystore -deststoretype PKCS12 …")
+    raise ValueError(f"its type is {kind}. Convert it: keytool -importkeystore -deststoretype PKCS12 …")
 
 
 def pem(label: str, der: bytes) -> str:
@@ -75,7 +75,7 @@ def _java_store(content: bytes, password: str | None, key_password: str | None) 
     if password is not None:
         wanted = hashlib.sha1(_utf16(password) + b"Mighty Aphrodite" + body).digest()
         if not hmac.compare_digest(wanted, checksum):
-            raise ValueError("its password is another one, or it is damaged")
+            raise ValueError("its password is wrong, or the file is damaged")
     try:
         return _entries(_Reader(body), key_password)
     except (struct.error, UnicodeDecodeError):
@@ -144,7 +144,7 @@ def _unprotected(protected: bytes, password: str) -> bytes:
         stream += digest
     key = bytes(one ^ other for one, other in zip(encrypted, stream, strict=False))
     if not hmac.compare_digest(hashlib.sha1(secret + key).digest(), check):
-        raise ValueError("its key has another password")
+        raise ValueError("its key has a different password")
     return key
 
 

@@ -17,7 +17,7 @@ class DatabusConfig:
         zookeeper_root: the root of the nodes.
         dump_node: the node of the descriptions of dumps.
         alive_node: the node of the running server.
-        alive_timeout_s: how long a server of the original counts as alive after its last sign of life.
+        alive_timeout_s: how long an original databus server counts as alive after its last sign of life.
     """
 
     topic: str | None

@@ -270,7 +270,7 @@ def _cloud_events(settings: _Settings) -> CloudEventsConverterConfig:
         within = settings.within("avro.", given.of(ConverterClass.AVRO))
         avro = _avro(within)
         if avro.ids is not SchemaIds.PREFIX:
-            within.problem(given.ids, "cannot be used in a CloudEvent: its data have no headers. Leave it out")
+            within.problem(given.ids, "cannot be used in a CloudEvent: its data have no headers. Remove it")
     source, fields = _metadata(settings)
     return CloudEventsConverterConfig(
         serializer,

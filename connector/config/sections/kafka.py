@@ -189,7 +189,8 @@ def _large_records_config(reader: PropertyReader) -> LargeRecordsConfig:
     elif url and "://" in url and re.search(r"[\s?#]|://[^/]*@", url):  # each record has it
         reader.problem(
             connect.CLAIM_CHECK_URL.name,
-            "must not have spaces, a query or credentials, because each record that points to a value has it. Give "
+            "must not have spaces, a query or credentials, because each record that points to a value contains it. "
+            "Give "
             "credentials in the environment, as fsspec's package for such URLs documents it",
         )
     converter = reader[converters.VALUE.converter]

@@ -167,7 +167,7 @@ class PropertyReader:
         elif self._ignores:
             self.warnings.append(f"{name} is skipped (rowtide.ignore.unsupported): {message}")
         else:
-            self.problem(name, f"{message}. All records are the same without it: --ignore-unsupported leaves it out")
+            self.problem(name, f"{message}. All records are the same without it: --ignore-unsupported skips it")
 
     def _check_other_names(self) -> None:
         named = tuple(

@@ -58,7 +58,7 @@ def partition_gone(error: KafkaError, topic: str) -> TopicReplaced | None:
     """The error if the client itself chose a partition that does not exist any more."""
     if error.code() != _K._UNKNOWN_PARTITION:  # noqa: SLF001 - librdkafka's code
         return None
-    return TopicReplaced(topic, "was created again with fewer partitions")
+    return TopicReplaced(topic, "was re-created with fewer partitions")
 
 
 def is_retriable(error: KafkaError) -> bool:

@@ -147,5 +147,5 @@ class KafkaOffsetStore:
             kind = OffsetStoreUnavailable if failure.retriable else OffsetStoreError
             raise kind(
                 f"cannot write the source offset to topic {self.topic!r}: {failure}. The previous offset stays "
-                "valid: after a restart the changes since then are sent again"
+                "valid: after a restart, the changes since then are sent again"
             ) from failure

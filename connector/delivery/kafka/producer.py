@@ -236,7 +236,7 @@ class RecordProducer:
         start, waiting = self._clock(), len(self.client)
         self.serve()
         while len(self.client) >= waiting > 0:
-            self._pause(self._clock() - start, "there was no room to send on")
+            self._pause(self._clock() - start, "there was no space for more messages")
             self.serve()
 
     def _pause(self, waited: float, state: str) -> None:

@@ -26,7 +26,9 @@ from rowtide.connector.kafka_producer.wire.messages.cluster import FindCoordinat
 
 log = logging.getLogger(__name__)
 
-_SLOW = f"makes record batches in {implementation.NAME}, which is slower: install rowtide where a C compiler is"
+_SLOW = (
+    f"makes record batches in {implementation.NAME}, which is slower: install rowtide on a machine with a C compiler"
+)
 """What the native producer does without compiled code."""
 
 

@@ -22,10 +22,10 @@ class Refusal(enum.Enum):
 
     TOO_LARGE = (
         "Allow larger messages with producer.override.max.request.size and on the topic with max.message.bytes (on the "
-        "brokers message.max.bytes), leave columns out with column.exclude.list, or set rowtide.large.records. If "
+        "brokers message.max.bytes), exclude columns with column.exclude.list, or set rowtide.large.records. If "
         "messages are too large only together, set producer.override.batch.size below the topic's limit"
     )
-    NO_TOPIC = "The topic was deleted, or topic.creation.enable=false and nobody created it: create it"
+    NO_TOPIC = "The topic was deleted, or it does not exist and topic.creation.enable=false: create it"
     DENIED = "Grant the connector's Kafka user WRITE on the topic"
     INVALID = (
         "Brokers refuse messages whose time is too far from theirs (message.timestamp.after.max.ms and "
@@ -73,7 +73,7 @@ def access_denied(text: str, transactional_id: str = "") -> AccessDenied:
 
 def producer_failed(text: str) -> ProducerFailed:
     """The error for a producer that cannot be used any more."""
-    return ProducerFailed(f"{text}. The producer cannot be used any more; a restart resumes from the stored offset")
+    return ProducerFailed(f"{text}. The producer can no longer be used; a restart resumes from the stored offset")
 
 
 def severity(error: DeliveryError) -> int:

@@ -48,7 +48,7 @@ class HttpSink:
         self, url: str, headers: Mapping[str, str] | None = None, *, batch_size: int = 500, timeout: float = 30.0
     ) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise ValueError(f"{url!r} is no http or https URL")
+            raise ValueError(f"{url!r} is not an http or https URL")
         self._url = url
         self._headers = {"Content-Type": "application/x-ndjson", **(headers or {})}
         self._batch_size = batch_size
@@ -95,7 +95,7 @@ class HttpSink:
             except (URLError, HTTPException, OSError) as error:
                 reason = str(getattr(error, "reason", None) or error)
             self.problem = f"{self._place()} does not take records: {reason}"
-            log.warning("%s; next try in %.1f s", self.problem, pause)
+            log.warning("%s; retrying in %.1f s", self.problem, pause)
             self._closed.wait(pause)
             wait = min(wait * 2, _LONGEST_RETRY_S)
 

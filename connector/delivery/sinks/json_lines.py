@@ -42,7 +42,7 @@ def write_all(stream: BinaryIO, data: bytes | memoryview) -> None:
     while rest:
         taken = stream.write(rest)
         if taken is None:
-            raise BlockingIOError(errno.EAGAIN, "the stream does not wait for its reader; make it blocking")
+            raise BlockingIOError(errno.EAGAIN, "the stream is non-blocking; make it blocking")
         rest = rest[taken:]
 
 
@@ -69,7 +69,7 @@ class StreamSink:
             write_all(self._stream, b"".join(map(json_line, records)))
             self._stream.flush()
         except BrokenPipeError as error:
-            raise DeliveryError("nobody reads standard output any more") from error
+            raise DeliveryError("standard output was closed by its reader") from error
 
     def flush(self) -> None:
         """Every write is flushed already."""
@@ -104,7 +104,7 @@ class FileSink:
         except OSError as error:
             raise DeliveryError(
                 f"no records can be written to {directory}: {error.strerror}. Name a directory that this user can "
-                "write to, or one that can be made"
+                "write to, or one that can be created"
             ) from error
 
     def write(self, records: Sequence[Record]) -> None:

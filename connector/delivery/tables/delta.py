@@ -384,7 +384,8 @@ class DeltaStore:
             self._steps.append(Step(TableId(OWN, f"{_NEW}{self._made}"), table))
         elif not _is_ours(folder):
             raise DeliveryError(
-                f"{folder} is not a table of Delta Lake that this sink has made (its description is not {OURS!r}): it "
+                f"{folder} is not a table of Delta Lake that this sink has created (its description is not {OURS!r}): "
+                "it "
                 "is not replaced. Rename it, or use another directory"
             )
         self._new_version(table, schema, _PROPERTIES)
@@ -553,7 +554,8 @@ class DeltaStore:
         entries = opened.history(newer)
         if len(entries) < newer:
             raise DeliveryError(
-                f"table {table}: the log in {folder} was cleaned after version {version}, so what was written before a "
+                f"table {table}: the log in {folder} was truncated after version {version}, so what was written before "
+                "a "
                 f"crash cannot be undone. {_WAY_OUT}"
             )
         opened.restore(

@@ -266,8 +266,8 @@ class DuckDbStore:
         )
         if clash:
             raise DeliveryError(
-                f"table {table}: {self.path} has a table {clash[0][0]} in this schema, and DuckDB's names do not "
-                "distinguish case. Exclude one of them (table.exclude.list)"
+                f"table {table}: {self.path} has a table {clash[0][0]} in this schema, and names in DuckDB are not "
+                "case-sensitive. Exclude one of them (table.exclude.list)"
             )
         listed = ", ".join(f"{name(column.name)} {duckdb_type(column)}" for column in columns)
         self._execute(f"CREATE TABLE {quoted(table)} ({listed})")
@@ -287,7 +287,7 @@ class DuckDbStore:
             )
             if comment != [(OURS,)]:
                 raise DeliveryError(
-                    f"{self.path} has a table {table} that this sink has not made (its comment is not {OURS!r}): it "
+                    f"{self.path} has a table {table} that this sink has not created (its comment is not {OURS!r}): it "
                     "is not replaced. Rename it, or use another file"
                 )
             self._execute(f"DROP TABLE {quoted(table)}")

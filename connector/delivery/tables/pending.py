@@ -100,7 +100,8 @@ class Pending:
     def _count(self, change: Change, before: Image | None, after: Image | None) -> None:
         if change.op == "r":
             raise DeliveryError(
-                f"table {self._name} has no primary key: a snapshot on demand would double its rows. Delete the tables "
+                f"table {self._name} has no primary key: a snapshot on demand would duplicate its rows. Delete the "
+                "tables "
                 "and the schema history to take a new snapshot of everything, or give the table a primary key"
             )
         for image, number in ((before, -1), (after, 1)):
@@ -135,12 +136,13 @@ class Pending:
         pairs = zip(self.key_places, key, strict=True)
         if any(place in self._days and isinstance(value, str) for place, value in pairs):
             raise DeliveryError(
-                f"table {self._name} has a key with a date that no calendar has, such as 0000-00-00: its rows cannot "
-                "be told apart. Exclude the table (table.exclude.list), or correct the date in the source"
+                f"table {self._name} has a key with a date that is not in the calendar, such as 0000-00-00: its rows "
+                "cannot "
+                "be distinguished. Exclude the table (table.exclude.list), or correct the date in the source"
             )
 
     def _incomplete(self) -> DeliveryError:
         return DeliveryError(
-            f"table {self._name}: the binlog leaves out columns that are needed to find or to write the row. Set "
+            f"table {self._name}: the binlog omits columns that are needed to find or to write the row. Set "
             "binlog_row_image=FULL in the source, and take a new snapshot"
         )

@@ -69,7 +69,7 @@ class TableSink(SynchronousSink):
             if self._store.may_pass(error):
                 raise SinkUnavailable(f"the tables in {self._path} cannot be written: {shown(error)}") from error
             raise DeliveryError(
-                f"the tables in {self._path} refuse a change: {shown(error)}. {self._way_out}"
+                f"the tables in {self._path} reject a change: {shown(error)}. {self._way_out}"
             ) from error
         finally:
             self._discard()
@@ -188,7 +188,7 @@ class TableSink(SynchronousSink):
             columns = [pending.columns[place] for place in places]
             if self._store.update(table, columns, keys, rows) != len(rows):
                 raise DeliveryError(
-                    f"table {table}: the binlog leaves out columns of a row that {self._path} does not have. Set "
+                    f"table {table}: the binlog omits columns of a row that {self._path} does not have. Set "
                     f"binlog_row_image=FULL in the source, and {self._anew}"
                 )
 
@@ -315,7 +315,7 @@ class TableSink(SynchronousSink):
             return
         differing = sorted({one for one, _ in found.items() ^ expected.items()})
         raise DeliveryError(
-            f"table {table} in {self._path} has other columns than the source at this position: "
+            f"table {table} in {self._path} has different columns from the source at this position: "
             f"{', '.join(differing)}. The captured columns were changed, or statements are missing in the schema "
             f"history. {self._way_out}"
         )

@@ -34,7 +34,7 @@ def put(memory: bytearray | memoryview, data: bytes) -> int:
     """
     size = len(data)
     if size > len(memory):
-        raise BufferError(f"the memory has {len(memory)} bytes, {size} are needed")
+        raise BufferError(f"the memory has {len(memory)} bytes, but {size} are needed")
     memory[:size] = data
     return size
 

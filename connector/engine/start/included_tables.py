@@ -125,7 +125,7 @@ def set_include_list(
     try:
         found = IncludedTables(signal.id, Patterns.parse(text).sources, _sources(configured))
     except InvalidPatternError as error:
-        raise SignalError(f"{_LIST!r} has an item that is no regular expression: {error}") from error
+        raise SignalError(f"{_LIST!r} has an item that is not a regular expression: {error}") from error
     known = IncludedTables.from_carried(context.progress.carried)
     now = known.include if known is not None else _sources(configured)
     if now == found.include:

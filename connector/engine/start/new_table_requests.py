@@ -108,7 +108,7 @@ class NewTableRequests:
                 found.append(table)
             else:
                 log.warning(
-                    "%s has got a captured name, and its structure is not known here: the next start reads its rows",
+                    "%s now has a captured name, and its structure is not known: the next start reads its rows",
                     table,
                 )
         self._known.update(entered)
@@ -136,7 +136,7 @@ class NewTableRequests:
             yield from written_structure(self._settings, pipeline, table, found.statement, self._clock())
         except SchemaHistoryError as error:
             problem = error.message(literals=self._settings.show_values)
-            log.error("the new table %s is not captured, its structure cannot be parsed: %s", table, problem)  # noqa: TRY400
+            log.error("the new table %s is not captured, because its structure cannot be parsed: %s", table, problem)  # noqa: TRY400
             return
         self.hidden.discard((table.database, table.table))
         log.info("table %s is captured from %s:%d on", table, progress.file, progress.end)

@@ -124,14 +124,14 @@ def _wanted(tables: Sequence[TableId]) -> Finding:
 
 
 def _refused(table: TableId, obstacle: str) -> Finding:
-    message = f"{table}: new among the captured tables, but the rows that it has are not read: {obstacle}; {_GUIDE}"
+    message = f"{table}: new among the captured tables, but its existing rows are not read: {obstacle}; {_GUIDE}"
     return Finding(Severity.WARNING, properties.NEW_TABLES.name, message)
 
 
 def _not_read(tables: Sequence[TableId]) -> Finding:
     message = (
-        f"{_names(tables)}: new among the captured tables, and the rows that they have are not read, only their "
-        f"changes are. Set {properties.NEW_TABLES.name}=incremental to read them, or send an execute-snapshot signal; "
+        f"{_names(tables)}: new among the captured tables, but only their changes are read, not their existing rows. "
+        f"Set {properties.NEW_TABLES.name}=incremental to read them, or send an execute-snapshot signal; "
         f"{_GUIDE}"
     )
     return Finding(Severity.WARNING, properties.NEW_TABLES.name, message)

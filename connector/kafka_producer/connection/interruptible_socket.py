@@ -261,5 +261,5 @@ class InterruptibleSocket:
 def _reason(error: OSError) -> str:
     reason = getattr(error, "reason", None) or ""  # OpenSSL's name, such as TLSV13_ALERT_CERTIFICATE_REQUIRED
     if isinstance(error, ssl.SSLError) and _CERTIFICATE_ALERT.search(reason):
-        return f"it requires a certificate of the client, or refuses it: see ssl.keystore.location ({reason})"
+        return f"it requires a client certificate, or refuses the one it got: see ssl.keystore.location ({reason})"
     return error.strerror or str(error)

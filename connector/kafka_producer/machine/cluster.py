@@ -1,6 +1,6 @@
 """Ids, partitions and leaders of topics, and when to look them up. Pure.
 
-A topic that was seen with one id is never sent to under another one: its earlier records are gone.
+A topic that was seen with one id is never sent to under another one: its earlier records are lost.
 """
 
 from collections.abc import Collection
@@ -186,7 +186,7 @@ class Cluster:
         if not self._unknown(known, found, needed):
             known.missing_since = None
         elif self._missing(known, now):
-            return Failure(TopicReplaced(topic, "was created again with fewer partitions"), abortable=True)
+            return Failure(TopicReplaced(topic, "was re-created with fewer partitions"), abortable=True)
         known.stale = bool(known.leaderless & needed) or not needed <= found.partitions.keys()
         return None
 

@@ -149,7 +149,8 @@ class FrameReader:
             size = _LENGTH.unpack(self._buffer)[0]
             if not _LENGTH.size <= size <= self._limit:
                 raise MalformedAnswer(
-                    f"an answer of {size} bytes is announced, the limit (receive.message.max.bytes) is {self._limit}"
+                    f"an answer of {size} bytes is announced, but the limit (receive.message.max.bytes) is "
+                    f"{self._limit}"
                 )
             self._size, self._filled, self._buffer = size, 0, bytearray(min(size, _FIRST_BUFFER))
             return None

@@ -126,7 +126,7 @@ INT8, INT16, INT32, INT64, BOOL = (number(f">{letter}") for letter in "bhiq?")
 
 def _write_uuid(writer: Writer, value: bytes) -> None:
     if len(value) != 16:
-        raise NotEncodable(f"{len(value)} bytes are no UUID, which has 16")
+        raise NotEncodable(f"{len(value)} bytes are not a UUID, which has 16")
     writer.add(value)
 
 

@@ -36,8 +36,8 @@ _UNKNOWN_WAY_OUT = (
     "to leave such rows out"
 )
 _WRONG_WAY_OUT = (
-    "Restart with snapshot.mode=recovery if no structure has changed since this place, else once with "
-    "snapshot.mode=always for a new snapshot. Or set inconsistent.schema.handling.mode=warn to leave such rows out"
+    "Restart with snapshot.mode=recovery if no structure has changed since this position, otherwise once with "
+    "snapshot.mode=always for a new snapshot. Or set inconsistent.schema.handling.mode=warn to skip such rows"
 )
 
 
@@ -123,7 +123,7 @@ class Structures:
                     logging.WARNING if found else self._unknown_level,
                     "the structure of %s %s and is taken from %s; %s (at %s:%d)",
                     repair.table.id, f"did not fit its rows ({wrong})" if found else "is not known here", source,
-                    "the table was changed without a trace in the binlog" if found else "the schema history lacks it",
+                    "the table was changed without an event in the binlog" if found else "the schema history lacks it",
                     position.file, position.pos,
                 )  # fmt: skip
                 return self._recorded(repair, offset())
@@ -200,7 +200,7 @@ def _error(
         )
     out = (
         f"The row events have {structure_text(structure)}, the schema history {table_text(table)}. The table was "
-        "changed without a trace in the binlog (SET sql_log_bin=0?), or the schema history is incomplete."
+        "changed without an event in the binlog (SET sql_log_bin=0?), or the schema history is incomplete."
         f"{why} {way_out or _WRONG_WAY_OUT}"
     )
     if not structure.full:

@@ -46,7 +46,7 @@ def inner_packets(event: TransactionPayload) -> Iterator[bytes]:
                 raise RemoteProtocolError(f"TRANSACTION_PAYLOAD with an inner event of {size} bytes; 1 GiB is allowed")
             body = stream.read(size - HEADER_LENGTH)
             if len(body) != size - HEADER_LENGTH:
-                raise TruncatedEvent(f"TRANSACTION_PAYLOAD ends {size - HEADER_LENGTH - len(body)} bytes too early")
+                raise TruncatedEvent(f"TRANSACTION_PAYLOAD ends {size - HEADER_LENGTH - len(body)} bytes short")
             left -= size
             yield head + body
         if stream.read(1):
@@ -83,5 +83,5 @@ def decompress(data: bytes, pos: int, end: int) -> bytes:
     except zlib.error as error:
         raise RemoteProtocolError(f"compressed data cannot be decompressed: {error}") from None
     if len(result) != size or not stream.eof:
-        raise RemoteProtocolError(f"compressed data does not decompress to the {size} bytes that its head states")
+        raise RemoteProtocolError(f"compressed data does not decompress to the {size} bytes that its header states")
     return result

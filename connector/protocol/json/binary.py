@@ -147,7 +147,7 @@ def patched_json_text(data: bytes, diffs: bytes, style: JsonStyle = STREAM) -> s
         changed = apply_diffs(_tree(data, data[0], 1, _Space(len(data))), diffs, _value_tree)
         return _node_text(style, changed, _Space(len(data) + len(diffs)))
     except _DAMAGED as error:
-        raise RemoteProtocolError(f"a JSON value or its differences are damaged: {_reason(error)}") from None
+        raise RemoteProtocolError(f"a JSON value, or a difference in it, is damaged: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:

@@ -34,7 +34,7 @@ def stream_double(value: float) -> str:
         ValueError: it is infinite or not a number, which JSON lacks.
     """
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no number of JSON")
+        raise ValueError(f"{value} is not a JSON number")
     if 1e-3 <= abs(value) < 1e7 or value == 0:
         return repr(value)
     return format(Decimal(value), "f")
@@ -47,7 +47,7 @@ def server_double(value: float) -> str:
         ValueError: it is infinite or not a number, which JSON lacks.
     """
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no number of JSON")
+        raise ValueError(f"{value} is not a JSON number")
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     text = "".join(map(str, digits))
     point = len(text) + int(exponent)  # digits before the decimal point

@@ -61,7 +61,7 @@ class SemiSyncStream:
         """
         if payload[1] != _MAGIC or len(payload) < _EVENT + HEADER_LENGTH:
             raise RemoteProtocolError(
-                f"the server sent a packet that begins with {payload[:8].hex()}, which has no header of "
+                f"the server sent a packet that begins with {payload[:8].hex()}, which lacks the header of "
                 "semi-synchronous replication"
             )
         event = payload[_EVENT:]

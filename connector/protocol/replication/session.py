@@ -301,7 +301,7 @@ def _end(payload: bytes, kind: Received) -> ProtocolError:
         return _error(payload)
     if kind is Received.END:
         return StreamEnded("the server ended the replication stream")
-    return RemoteProtocolError(f"the server sent a packet that begins with {payload[:8].hex()}, which is no event")
+    return RemoteProtocolError(f"the server sent a packet that begins with {payload[:8].hex()}, which is not an event")
 
 
 def _query(statement: str) -> bytes:

@@ -239,8 +239,8 @@ def conversion_failure(settings: PipelineSettings, record: RecordColumn, table: 
     subject = f"{table}column {record.column.name} ({record.column.column_type})"
     if key:
         way_out = (
-            "The column is part of the key, where any other value would stand for another row: message.key.columns "
-            "chooses other columns"
+            "The column is part of the key, where any other value would identify another row: set "
+            "message.key.columns to other columns"
         )
     else:
         way_out = f"{_SETTING}=warn publishes null or a default instead (of BOOL: true)"

@@ -159,11 +159,15 @@ class BlockingSnapshots:
             opened = self._opened = self._view.enter_context(self._reader.open(request))
             self._end = self._reader.position(opened)
             if not has_passed(self._end, position, connector):
-                raise SnapshotError("the server has not executed what the stream has read: a replica that is behind?")
+                raise SnapshotError(
+                    "the server has not executed everything that the stream has read: is it a replica that lags?"
+                )
             if not self._awaited.is_passed(self._end, position):
                 return None
         if not is_same(position, self._end, connector) and not self._opened.view.single_tables:
-            raise SnapshotError("the stream has other transactions than the server on which the tables are read")
+            raise SnapshotError(
+                "the transactions of the stream differ from those of the server from which the tables are read"
+            )
         return self._opened
 
     def _taken(
@@ -172,7 +176,7 @@ class BlockingSnapshots:
         """Read the rows. Signals that arrive while they are read are carried out, and may end the snapshot."""
         assert self._captured is not None
         progress, event = pipeline.progress, StreamEvent.of(pipeline.progress)
-        log.info("the stream stands still for the blocking snapshot of %s", _names(opened))
+        log.info("the stream is paused for the blocking snapshot of %s", _names(opened))
         outputs = self._reader.outputs(opened, request, at, event, self._captured, self._notifications)
         complete = False
         try:
@@ -200,7 +204,7 @@ class BlockingSnapshots:
             self._reader.interrupted(opened)
             yield from self._given_up(request, _reason(error), at)
         else:
-            log.info("the blocking snapshot of %s is complete, the stream continues", _names(opened))
+            log.info("the blocking snapshot of %s is complete; the stream continues", _names(opened))
             self._notifier.keep(_AGGREGATE, "COMPLETED", {"data_collections": _names(opened)}, request.signal_id)
             self._begin_next()
 
@@ -215,7 +219,7 @@ class BlockingSnapshots:
 
     def _given_up(self, request: BlockingRequest, reason: str, at: SourceOffset) -> Iterator[Output]:
         log.error(
-            "the blocking snapshot of %s, which signal %r demands, is NOT complete: %s. Correct the cause, and send "
+            "the blocking snapshot of %s, which signal %r requested, is NOT complete: %s. Correct the cause, and send "
             "the signal again", ", ".join(request.collections), request.signal_id, reason,
         )  # fmt: skip
         self._carry(self._current.without_first())
@@ -228,7 +232,7 @@ class BlockingSnapshots:
     def _try_later(self, reason: str) -> None:
         """Take the snapshot again from its beginning."""
         if self._stopped():
-            log.info("the blocking snapshot is interrupted; the next start takes it again from the beginning")
+            log.info("the blocking snapshot was interrupted; the next start takes it again from the beginning")
         else:
             log.warning("the blocking snapshot begins again: %s", reason)
         self._close_view()

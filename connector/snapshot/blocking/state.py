@@ -76,7 +76,7 @@ class BlockingState:
         state = replace(self, requests=(*self.requests, made))
         if (size := len(state.stored().encode())) > _MAX_STORED:
             raise SignalError(
-                f"the blocking snapshots that wait need {size} bytes in each stored position, and only {_MAX_STORED} "
+                f"the waiting blocking snapshots need {size} bytes in each stored position, and only {_MAX_STORED} "
                 "are possible. Send the signal again when they are completed, or name its tables with fewer expressions"
             )
         return state

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 BLOCKING = "BLOCKING"
 _COMMITS_WAIT = (
-    "commits on the server wait for rowtide (rowtide.semi.sync), and would hang while the stream stands still. Send an "
+    "commits on the server wait for rowtide (rowtide.semi.sync), and would hang while the stream is paused. Send an "
     "incremental snapshot instead; or add another semi-synchronous replica, or switch semi-synchronous replication off "
     "on the server for that time (SET GLOBAL rpl_semi_sync_source_enabled = OFF, or rpl_semi_sync_master_enabled)"
 )

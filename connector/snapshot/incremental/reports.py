@@ -89,11 +89,12 @@ class Reports:
         yield from self._notifier.notify(aggregate, "IN_PROGRESS", data, offset, signal_id=table.signal_id)
 
     def read_in_vain(self, name: str, attempts: Attempts, reason: str) -> None:
-        """A chunk of a table has to be read again; reported if that happens over and over."""
+        """A chunk of a table has to be read again; reported if this happens repeatedly."""
         if not attempts.to_report:
             return
         problem = (
-            f"table {name} makes no progress: its last chunk was read {attempts.in_vain} times in vain, as {reason}"
+            f"table {name} makes no progress: its last chunk was read {attempts.in_vain} times without success, "
+            f"because {reason}"
         )
         log.warning("%s", problem)
         if self._progress is not None:

@@ -12,16 +12,16 @@ _COMPARED = 5000
 
 
 ALTERED_TOO_OFTEN = (
-    "its structure has changed each time before the stream had passed the chunk. The snapshot continues when no "
-    "statement alters the table for longer than the stream is behind the server"
+    "its structure changed each time before the stream had passed the chunk. The snapshot continues when no "
+    "statement alters the table for longer than the stream lags behind the server"
 )
 _CHANGED_TOO_OFTEN = (
-    "rows of the chunk have changed each time in the moment in which it was read, and which of its rows are older "
-    "cannot be told. It is tried on; fewer changes of these rows help, and binlog_row_image=FULL if sessions set less"
+    "rows of the chunk changed each time while it was read, so it is not known which of its rows are older. rowtide "
+    "keeps trying; fewer changes of these rows help, and so does binlog_row_image=FULL if sessions set less"
 )
 _NOT_HELD = "; so does rowtide.semi.sync.acknowledge=received, with which the stream can wait while the chunk is read"
 _NOT_VISIBLE = ", unless the server has rpl_semi_sync_master_wait_point=AFTER_SYNC"
-"""With it, MariaDB shows a change to nobody before it is acknowledged."""
+"""With it, MariaDB shows a change to no session before it is acknowledged."""
 
 
 def changed_too_often(*, holds: bool, mariadb: bool) -> str:

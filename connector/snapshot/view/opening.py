@@ -147,7 +147,7 @@ def _open(
                 tables = _ordered(other, scope.row_tables(view.tables), config)
             return OpenSnapshot(view, (session, *others) if view.shared else (session,), statements, tables)
         except (TablesChanged, TableGone) as change:
-            log.info("tables changed while the snapshot started, it starts again: %s", change)
+            log.info("tables changed while the snapshot started; it starts again: %s", change)
             reason = str(change)
             consistent_view.release(session)
             session.execute(f"DO SLEEP({_VIEW_WAIT_S})")

@@ -68,11 +68,11 @@ def _addresses(host: str, port: int, waiting: Callable[[socket.socket], None]) -
         poll.register(ours, select.POLLIN)
         poll.poll()
     if not found.done():
-        raise ConnectionAbortedError("the look-up of its name was interrupted")
+        raise ConnectionAbortedError("resolving its name was interrupted")
     try:
         return found.result()
     except UnicodeError as error:  # a part of the name is empty, or longer than 63 characters
-        raise OSError(f"{host} is no host name: {error}") from error
+        raise OSError(f"{host} is not a host name: {error}") from error
 
 
 def _await(sock: socket.socket, timeout: float) -> None:

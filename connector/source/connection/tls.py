@@ -61,9 +61,9 @@ def pinned_key(path: str) -> bytes:
     try:
         key = load_pem_public_key(content)
     except ValueError as error:
-        raise TlsError(name, f"{path} holds no public key as PEM: {error}") from None
+        raise TlsError(name, f"{path} holds no public key in PEM format: {error}") from None
     if not isinstance(key, RSAPublicKey):
-        raise TlsError(name, f"{path} holds a key of another kind than RSA")
+        raise TlsError(name, f"{path} holds a key that is not an RSA key")
     return content
 
 

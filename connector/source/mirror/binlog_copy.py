@@ -155,7 +155,7 @@ class BinlogCopy:
         if self._verify:
             raise self._other("it sends nothing there")
         if not is_next(at.file, name):
-            raise MirrorError(f"the server sends {name} after {at.file}: binlog files between them are missing")
+            raise MirrorError(f"the server sends {name} after {at.file}: the binlog files in between are missing")
         self._file, self._end, self._last = name, 0, b""
         return NextFile(name, at.complete)
 

@@ -288,7 +288,7 @@ def usable(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise MirrorError(
             f"the mirror {folder} cannot be written: {error.strerror or error}{_WAYS_OUT.get(error.errno or 0, '')}. "
-            "What is in its files is whole: it resumes there at its next start"
+            "The data in its files is complete: the next start resumes there"
         ) from error
 
 

@@ -27,7 +27,7 @@ def start_file(start: str, config: DatabaseConfig, *, mariadb: bool) -> StartFil
             gtids = parse_gtids(start)
         except ValueError:
             raise MirrorError(
-                f"the server has no binlog file {start} ({known}), and it is no GTID set (--start)"
+                f"the server has no binlog file {start} ({known}), and it is not a GTID set (--start)"
             ) from None
         found = file_of_gtids(ServerFiles(config, files, mariadb=mariadb), gtids)
         if found is None:

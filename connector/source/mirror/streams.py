@@ -33,8 +33,8 @@ class ChangeOvers:
         if not self._reads_mirror:
             at = start.gtids or f"{start.file}:{start.pos}"
             log.info(
-                "the server has purged the binlog at %s. What follows is read from the mirror %s, as far as the server "
-                "lacks it",
+                "the server has purged the binlog at %s. What follows is read from the mirror %s, until the server "
+                "has it again",
                 at,
                 self._mirror,
             )

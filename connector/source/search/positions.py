@@ -287,7 +287,7 @@ def one_gtid(text: str) -> GtidSet | MariadbGtid:
         gtids = GtidSet.parse(text)
     intervals = [interval for _, _, found in gtids.items() for interval in found]
     if len(intervals) != 1 or intervals[0][1] - intervals[0][0] != 1:
-        raise ValueError(f"not one GTID: {text!r}. Give a set with --gtids")
+        raise ValueError(f"not a single GTID: {text!r}. Use --gtids for a set")
     return gtids
 
 

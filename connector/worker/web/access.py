@@ -93,7 +93,7 @@ class Access:
         user = self._user(host, headers)
         if user.role < needed:
             has, need = user.role.name.lower(), needed.name.lower()
-            raise Refused(403, f"{user.name} has the role {has}, and this needs {need}", user.name)
+            raise Refused(403, f"{user.name} has the role {has}, but this needs {need}", user.name)
         return user
 
     def _user(self, host: str, headers: Mapping[str, str]) -> User:
@@ -102,7 +102,7 @@ class Access:
         if not self._local:
             raise Refused(403, f"the web server can be reached from other machines: {_SET}")
         if "Origin" in headers or not is_loopback(host):  # a page of another site, in a browser on this machine
-            raise Refused(403, f"only programs on this machine may do this; for others {_SET}")
+            raise Refused(403, f"only programs on this machine may do this. For other machines, {_SET}")
         return User("local", Role.EDIT)
 
     def _logged_in(self, host: str, headers: Mapping[str, str]) -> User:
@@ -119,7 +119,7 @@ class Access:
             raise Refused(401, f"log in with {ways}")
         # A browser that has logged in sends the password with the requests of pages of other sites, too.
         if "Origin" in headers and _host(headers["Origin"]) != host:
-            raise Refused(403, "a page of another site may not send this", found.name)
+            raise Refused(403, "pages of other sites may not send this request", found.name)
         return found
 
 

@@ -37,9 +37,9 @@ class ChangingFiles(Generic[T]):
             self._versions = versions
             try:
                 self._content = self._read()
-                log.info("%s has changed, and the web server uses it", self._paths[0])
+                log.info("%s has changed; the web server now uses the new content", self._paths[0])
             except ConfigurationError as error:
-                log.error("%s has changed and is wrong, so %s: %s", self._paths[0], self._former, error)  # noqa: TRY400 - no traceback for users' mistakes
+                log.error("%s has changed, but is invalid, so %s: %s", self._paths[0], self._former, error)  # noqa: TRY400 - no traceback for users' mistakes
         return self._content
 
     def _stats(self) -> list[tuple[int, int, int] | None]:

@@ -94,7 +94,7 @@ async def limited(request: web.Request, handler: Handler) -> web.StreamResponse:
         async with asyncio.timeout(_SILENT_S):
             await request.read()
     except TimeoutError:
-        return error(HTTPStatus.REQUEST_TIMEOUT, f"the body did not come within {_SILENT_S} s")
+        return error(HTTPStatus.REQUEST_TIMEOUT, f"the body did not arrive within {_SILENT_S} s")
     response = await handler(request)
     try:
         async with asyncio.timeout(_SILENT_S):

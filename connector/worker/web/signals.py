@@ -47,7 +47,7 @@ def signal_routes(connectors: Mapping[str, Signalled], access: Access) -> list[w
         try:
             fields = json.loads(await request.text())
         except (ValueError, RecursionError) as problem:
-            return error(400, f"the body is no JSON: {problem}")
+            return error(400, f"the body is not JSON: {problem}")
         if not isinstance(fields, dict):
             return error(400, 'the body must be a JSON object: {"id": ..., "type": ..., "data": {...}}')
         try:

@@ -93,7 +93,7 @@ class ZooKeeperStorage:
         except ValueError as error:
             raise OffsetError(
                 f"ZooKeeper's {path} is damaged: {error}. Restore it, or delete it: reading then begins at "
-                "canal.instance.master.* of instance.properties, or at the present"
+                "canal.instance.master.* of instance.properties, or at the end of the binlog"
             ) from None
 
     def _wanted(self, stored: StoredClients) -> dict[str, bytes]:

@@ -72,7 +72,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         else:
             raise ValueError(f"field {number} has the unknown wire type {kind}")
         if size > end - at:
-            raise ValueError(f"field {number} has {size} bytes, of which {end - at} are there")
+            raise ValueError(f"field {number} needs {size} bytes, but has only {end - at}")
         yield number, message[at : at + size]
         at += size
 

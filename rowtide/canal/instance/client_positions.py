@@ -254,7 +254,7 @@ class ClientPositions:
             self._storage.forget_history()
         except OSError as error:
             raise OffsetError(
-                f"the schema history, which lacks what Canal has read, cannot be left: {error}"
+                f"the schema history, which lacks what Canal has read, cannot be discarded: {error}"
             ) from error
         self._changed = True  # only once
 
@@ -269,7 +269,7 @@ def _behind(position: CanalPosition) -> Resumption:
     if position.pos < _FIRST_POS and not position.gtid:
         log.warning(
             "Canal has stored position %d of %s, which does not exist: reading begins with that file, and its changes "
-            "come again. With MariaDB 11.4 and later, set binlog_legacy_event_pos=1 while Canal reads",
+            "are repeated. With MariaDB 11.4 and later, set binlog_legacy_event_pos=1 while Canal reads",
             position.pos,
             position.file,
         )

@@ -133,7 +133,7 @@ class KafkaInstance(BaseInstance):
         sink = TransactionalSink(producer, offsets)
         sink.open()  # fences an older instance: only now is the stored offset final
         if self._positions.moved(CLIENT_ID):
-            log.warning("destination %s: reading resumes at meta.dat, which Canal has written since", self._name)
+            log.warning("destination %s: reading resumes from meta.dat, which Canal has updated since", self._name)
         elif (stored := offsets.load()) is not None and (found is None or _is_behind(stored, found.offset)):
             found = Resumption(stored) if stored.snapshot is None else None
         return sink, CommitPolicy(by_poll=True), found
@@ -184,7 +184,7 @@ class KafkaInstance(BaseInstance):
             return
         failure = delivery.failure
         if not delivery.stop(_DRAIN_S):
-            log.warning("destination %s: messages that Kafka has not acknowledged are sent again later", self._name)
+            log.warning("destination %s: messages that Kafka has not acknowledged will be sent again later", self._name)
         self._write_positions()
         if isinstance(failure, DeliveryError):
             raise DeliveryError(_in_canals_terms(str(failure))) from failure

@@ -180,7 +180,7 @@ class Reading:
                 self._error = str(error)
                 trace = None if isinstance(error, _EXPECTED) else error
                 name = self._settings.destination
-                log.error("%s: %s; retry in %.0f s", name, error, wait, exc_info=trace)  # noqa: TRY400
+                log.error("%s: %s; retrying in %.0f s", name, error, wait, exc_info=trace)  # noqa: TRY400
                 self._stop.wait(wait)
                 wait = min(2 * wait, _LONGEST_WAIT_S)
 
@@ -225,7 +225,7 @@ class Reading:
         """Put the rows of all tables into the outlet; until all are acknowledged, a restart begins again."""
         name = self._settings.destination
         if self._outlet.snapshot_begins(self._stop):
-            log.warning("destination %s: the initial snapshot was not read to its end; it begins again", name)
+            log.warning("destination %s: the initial snapshot was not completed; it starts over", name)
         if self._stop.is_set():
             raise StoreClosed("the instance stops")
         snapshot = EntrySnapshot(source, self._outlet.sink)

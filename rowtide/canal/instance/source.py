@@ -168,9 +168,10 @@ def located(source: Source, resumption: Resumption) -> Resumption:
                 log.warning("Canal has stored %s:%d, which is a position in %s", done.file, done.pos, file)
             return replace(resumption, offset=offset, done=replace(done, file=file))
     raise OffsetError(
-        f"the stored position {done.file}:{done.pos} (meta.dat, or the cursor in ZooKeeper) is that of no event "
-        "there: it is of another server, or damaged. Set it to an event before, such as position 4, "
-        "the first one of the file; changes then come again"
+        f"the stored position {done.file}:{done.pos} (meta.dat, or the cursor in ZooKeeper) is not the "
+        "position of an event there: it is from another server, or damaged. Set it to an earlier event, such as "
+        "position 4, "
+        "the first one of the file; changes are then repeated"
     )
 
 

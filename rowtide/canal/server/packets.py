@@ -263,7 +263,7 @@ def request(kind: PacketType, body: bytes) -> Request:
         case PacketType.CLIENTROLLBACK:
             return Rollback(destination, client, found.integer(3))
         case _:
-            raise ValueError(f"{kind.name} is no request for a destination")
+            raise ValueError(f"{kind.name} is not a request for a destination")
 
 
 def handshake(seed: bytes) -> bytes:

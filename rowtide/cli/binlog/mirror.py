@@ -45,7 +45,7 @@ class SizeText(click.ParamType):
     metavar="DIR",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="The directory of the files. It is created if it is missing; a mirror that is there is resumed.",
+    help="The directory of the files. It is created if it is missing; an existing mirror is resumed.",
 )
 @click.option(
     "--start",
@@ -60,14 +60,14 @@ class SizeText(click.ParamType):
     type=click.Choice(["always", "interval", "file"]),
     default="interval",
     show_default=True,
-    help="When data is written through to the disk (fsync): after each piece that arrives, each second, or at the end "
-    "of each file. It matters if the machine crashes; after a crash of the process nothing is missing.",
+    help="When data is flushed to the disk (fsync): after each piece that arrives, each second, or at the end "
+    "of each file. It matters only if the machine crashes; after a crash of the process, nothing is missing.",
 )
 @click.option("--keep-size", metavar="SIZE", type=SizeText(), help="Delete the oldest files beyond this size: 500G.")
 @click.option(
     "--keep-days", metavar="DAYS", type=click.FloatRange(min=0), help="Delete files whose last event is older."
 )
-@click.option("--once", is_flag=True, help="End at what is the end of the server's binlog at the start.")
+@click.option("--once", is_flag=True, help="Stop at the position that is the end of the server's binlog at the start.")
 @click.option(
     "--server-id",
     type=click.IntRange(1, 2**32 - 1),

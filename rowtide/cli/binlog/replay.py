@@ -86,7 +86,7 @@ class OffsetText(click.ParamType):
     type=click.Choice(["-", "kafka"]),
     default="-",
     show_default=True,
-    help="-: one JSON object (topic, key, value, headers) a line on standard output; kafka: the Kafka of CONFIG.",
+    help="-: one JSON object (topic, key, value, headers) per line on standard output; kafka: the Kafka of CONFIG.",
 )
 @click.option(
     "--format",
@@ -166,7 +166,7 @@ def _mirror(configuration: Configuration) -> Path:
         raise click.UsageError(f"--binlog is missing, and {name} is not set in CONFIG")
     folder = Path(mirror.directory)
     if not folder.is_dir():
-        raise click.ClickException(f"{name}={folder} is no directory")
+        raise click.ClickException(f"{name}={folder} is not a directory")
     return folder
 
 

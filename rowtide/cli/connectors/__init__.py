@@ -93,7 +93,8 @@ def from_mirror_option(function: F) -> F:
         "--from-mirror",
         metavar="DIR",
         type=click.Path(exists=True, file_okay=False),
-        help="Read what the server has purged from this mirror (rowtide mirror).  [default: rowtide.mirror.directory "
+        help="Read the part of the binlog that the server has purged from this mirror (rowtide mirror).  [default: "
+        "rowtide.mirror.directory "
         "of CONFIG]",
     )(function)
 
@@ -110,8 +111,8 @@ def ignore_unsupported_option(function: F) -> F:
     return click.option(
         "--ignore-unsupported",
         is_flag=True,
-        help="Leave out properties of Debezium that rowtide does not support, where all records stay the same, and "
-        "list them.",
+        help="Skip properties of Debezium that rowtide does not support, if all records stay the same without them, "
+        "and list them.",
     )(function)
 
 

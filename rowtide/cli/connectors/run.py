@@ -100,7 +100,7 @@ def run(
 
     def read_again() -> Found:
         if gone := [folder for folder in folders if not Path(folder).is_dir()]:
-            raise ConfigurationError([(folder, "is no directory any more") for folder in gone])
+            raise ConfigurationError([(folder, "is no longer a directory") for folder in gone])
         try:
             twice, files = given_twice(connectors), connector_files(config, connectors)
         except OSError as error:

@@ -130,7 +130,7 @@ def _parsed(data: str) -> dict[str, Any]:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise click.BadParameter(f"it is no JSON: {error}", param_hint="--data") from None
+        raise click.BadParameter(f"it is not JSON: {error}", param_hint="--data") from None
     if not isinstance(found, dict):
         raise click.BadParameter("it must be a JSON object", param_hint="--data")
     return found

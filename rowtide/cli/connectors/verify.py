@@ -38,7 +38,7 @@ class _Interval(click.ParamType):
         """Parse it."""
         match = re.fullmatch(r"([1-9]\d{0,6})([smhd])", str(value))
         if match is None:
-            self.fail(f"{value!r} is no time: write 30m, 6h or 1d", param, ctx)
+            self.fail(f"{value!r} is not a time: write 30m, 6h or 1d", param, ctx)
         seconds = int(match[1]) * _UNITS[match[2]]
         if seconds > _LONGEST:
             self.fail(f"{value} is more than a year", param, ctx)
@@ -96,14 +96,14 @@ class _Interval(click.ParamType):
 )
 @worker_options
 @click.option("--table", "tables", metavar="DATABASE.TABLE", multiple=True, help="Only this table; repeat it for more.")
-@click.option("--where", metavar="SQL", default="", help="Only rows of the source that fulfil this condition.")
+@click.option("--where", metavar="SQL", default="", help="Only rows of the source that match this condition.")
 @click.option("--columns", metavar="A,B", default="", help="Only these columns, besides the key.")
 @click.option(
     "--sample",
     metavar="PERCENT",
     type=click.FloatRange(0, 100, min_open=True),
     default=100.0,
-    help="Only this part of each table, in chunks chosen at random.",
+    help="Compare only this part of each table, in randomly chosen chunks.",
 )
 @click.option(
     "--timeout",
@@ -140,9 +140,10 @@ class _Interval(click.ParamType):
     "--resume",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False, writable=True),
-    help="Keep the rows of unfinished tables in this directory: a run that was killed continues with its chunk.",
+    help="Keep the rows of unfinished tables in this directory, so that a run continues with the chunk at which the "
+    "previous one was killed.",
 )
-@click.option("--every", metavar="TIME", type=_Interval(), help="Verify again and again, each time such as 6h.")
+@click.option("--every", metavar="TIME", type=_Interval(), help="Verify repeatedly, at this interval, such as 6h.")
 @click.option("--proofs", metavar="FILE", help="With --every: the file that keeps the last proof of each table.")
 @click.option(
     "--web-port", type=click.IntRange(0, 65535), help="With --every: serve /metrics and /health; 0 chooses a port."

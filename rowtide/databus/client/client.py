@@ -151,7 +151,7 @@ class Client:
                 try:
                     handler(event.event)
                 except HandlerInterrupted:
-                    log.info("%s: a handler has ended the run", event.header.position)
+                    log.info("%s: a handler has stopped the run", event.header.position)
                     raise
             self.ack(event)
 
@@ -175,7 +175,10 @@ class Client:
         if dump.ended:
             dump.close()
             if not dump.rows:
-                log.warning("topic %s: the dump has no rows: the tables are empty, or it is gone", self._settings.topic)
+                log.warning(
+                    "topic %s: the dump has no rows: the tables are empty, or the file no longer exists",
+                    self._settings.topic,
+                )
             log.info("topic %s: end of the dump, %d rows", self._settings.topic, dump.rows)
             self._behind_dump = replace(self._behind_dump, dump_end=dump.end)
             with self._saving:

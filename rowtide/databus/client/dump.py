@@ -57,9 +57,7 @@ class DumpReader:
         try:
             self._socket = socket.create_connection((host, port), _CONNECT_S)
         except OSError as error:
-            raise DumpError(
-                f"{self._name}: the server cannot be reached: {error}. See whether it is running"
-            ) from error
+            raise DumpError(f"{self._name}: the server cannot be reached: {error}. Check that it is running") from error
         try:
             self._socket.sendall(f"{file}\n".encode() + (END_REQUEST if end_marker else b""))
             line = self._line(_CONNECT_S)
@@ -124,7 +122,7 @@ class DumpReader:
     def _cut(self) -> DumpError:
         return DumpError(
             f"{self._name}: it ended without an end marker after {self.rows} rows: the connection was cut, the "
-            "file is gone, or the server is the original one (then set dump_end_marker=false). Start again"
+            "file was deleted, or the server is the original one (then set dump_end_marker=false). Start again"
         )
 
     def _line(self, timeout: float) -> bytes | None:

@@ -75,8 +75,8 @@ def load(path: Path) -> Progress | None:
     except tomllib.TOMLDecodeError:
         pass
     raise OffsetFileError(
-        f"the offset file {path} is damaged: it needs mastername, masterpos and offset, and has {text[:200]!r}. Put "
-        "back a copy of it; or remove it, and begin with firstload, or with mastername and masterpos"
+        f"the offset file {path} is damaged: it needs mastername, masterpos and offset, but has {text[:200]!r}. "
+        "Restore a copy of it, or remove it and begin with firstload, or with mastername and masterpos"
     )
 
 

@@ -148,7 +148,7 @@ class Registration:
             try:
                 self.poll()
             except Exception:  # whatever it is: the thread must go on
-                log.exception("ZooKeeper cannot be looked at")
+                log.exception("the state in ZooKeeper cannot be read")
             term = self.term
             if known is not None and term != known:
                 self._running.clear()
@@ -216,7 +216,7 @@ class Registration:
         if nodes is None:
             self._kept = None
         elif original:
-            log.warning("topic %s: a server of the original runs: %s", self._nodes.topic, self._text(alive))
+            log.warning("topic %s: an original databus server runs: %s", self._nodes.topic, self._text(alive))
             self._candidate.release()
         elif self._kept is None or self._kept[0] != nodes.term or self._clock() >= self._kept[1]:
             self._keep_alive(nodes, alive)
@@ -230,7 +230,7 @@ class Registration:
         now = self._clock()
         if self._seen is None or self._seen[0] != alive.content:
             if self._seen is None:
-                log.info("topic %s: there is a server of the original: %s", self._nodes.topic, self._text(alive))
+                log.info("topic %s: there is an original databus server: %s", self._nodes.topic, self._text(alive))
             self._seen = alive.content, now
         return now < self._seen[1] + self._alive_timeout_s
 

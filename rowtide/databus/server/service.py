@@ -35,7 +35,7 @@ class DumpSettings:
         port: the port; 0 for a free one (``monitorport``).
         advertised_host: the address at which clients reach this server; ``""`` for that in the network of ZooKeeper.
         interval_s: how long a dump is announced, in seconds; ``None`` for ever (``dumpclock``).
-        alive_timeout_s: how long a server of the original counts as alive after its last keep-alive
+        alive_timeout_s: how long an original databus server counts as alive after its last keep-alive
             (``masteralive_timeout``).
     """
 

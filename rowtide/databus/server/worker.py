@@ -96,8 +96,8 @@ class DatabusServer(Service):
             address = await asyncio.to_thread(self._dumps.start, self._reading, self._ended)
         except OSError as error:
             raise ConnectorError(
-                f"dumps cannot be served at {settings.dump_address}:{settings.dump_port}, or there is no way to "
-                f"ZooKeeper: {error}. Check databus.monitorip, databus.monitorport and databus.zkpath"
+                f"dumps cannot be served at {settings.dump_address}:{settings.dump_port}, or ZooKeeper cannot be "
+                f"reached: {error}. Check databus.monitorip, databus.monitorport and databus.zkpath"
             ) from error
         log.info("serving dumps at %s:%d; standing by until no other server runs", *address)
         self.add_future(self._begin())
@@ -126,8 +126,8 @@ class DatabusServer(Service):
     def _ended(self) -> None:
         if not self.should_stop:
             failure = ConnectorError(
-                "ZooKeeper has ended the session of this server, so another one may run. Start this one "
-                "again; it stands by then"
+                "ZooKeeper has ended the session of this server, so another one may run. Restart this "
+                "server; it then stands by"
             )
             self.loop.call_soon_threadsafe(self._give_up, failure)
 

@@ -123,7 +123,7 @@ def test_a_server_that_was_replaced_changes_nothing(
             acknowledged(begun(other, name, "10.0.0.2:11111"), 200)
         before = {path: canal.get(path)[0] for path in first.tree(paths.root)}
         positions.acknowledged(1001, place(300))
-        with pytest.raises(TermEndedError, match=f"destination {name}: this server does not run it any more"):
+        with pytest.raises(TermEndedError, match=f"destination {name}: this server no longer runs it"):
             positions.flush()
         with pytest.raises(TermEndedError):
             first.end()

@@ -148,7 +148,7 @@ def test_a_snapshot_that_was_not_read_to_its_end_begins_again(
     assert instance.stop()
     instance = started(folder)
     assert len(columns(read(instance, 30), "t")) == 30
-    assert "was not read to its end; it begins again" in caplog.text
+    assert "was not completed; it starts over" in caplog.text
     assert instance.stop()
 
 

@@ -71,8 +71,8 @@ def test_fields_are_read_as_written(fields: dict[int, int | bytes]) -> None:
         (b"\x08" + b"\xff" * 10, "more than 10 bytes"),
         (b"\x00\x00", "number 0"),
         (b"\x0b", "unknown wire type 3"),
-        (b"\x0a\x05abc", "field 1 has 5 bytes, of which 3 are there"),
-        (b"\x0d\x00", "field 1 has 4 bytes, of which 1 are there"),
+        (b"\x0a\x05abc", "field 1 needs 5 bytes, but has only 3"),
+        (b"\x0d\x00", "field 1 needs 4 bytes, but has only 1"),
     ],
 )
 def test_what_is_no_message(message: bytes, problem: str) -> None:

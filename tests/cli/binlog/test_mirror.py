@@ -136,7 +136,7 @@ def test_what_ends_a_part_of_a_mirror_ends_it_with_1(tmp_path: Path, monkeypatch
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     result = CliRunner().invoke(main, ["mirror", str(config), "--to", str(tmp_path / "m")])
     assert result.exit_code == 1
-    assert "there is no memory left" in result.output
+    assert "no memory is left" in result.output
 
 
 def test_an_error_of_the_disk_is_not_one_of_the_web_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,7 @@ def test_the_binlog_is_that_of_the_mirror_if_no_other_is_given(tmp_path: Path) -
     assert len(found.stdout.splitlines()) == len(given.stdout.splitlines()) > 0
     assert "--binlog is missing, and rowtide.mirror.directory is not set" in run(configured(tmp_path)).output
     missing = run(configured(tmp_path, **{"rowtide.mirror.directory": str(tmp_path / "no")}))
-    assert f"rowtide.mirror.directory={tmp_path / 'no'} is no directory" in missing.output
+    assert f"rowtide.mirror.directory={tmp_path / 'no'} is not a directory" in missing.output
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_a_directory_has_a_connector_in_each_file(tmp_path: Path, monkeypatch: p
             files.read()
 
     folder.rename(tmp_path / "elsewhere")
-    with pytest.raises(ConfigurationError, match="is no directory any more"):
+    with pytest.raises(ConfigurationError, match="is no longer a directory"):
         files.read()
 
 

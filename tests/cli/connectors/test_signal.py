@@ -98,7 +98,7 @@ def test_no_result_in_time_is_an_error(run: Callable[..., Result]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--data", "{"], "it is no JSON"),
+        (["--data", "{"], "it is not JSON"),
         (["--data", "5"], "it must be a JSON object"),
         (["--channel", "source"], "the channel source needs signal.data.collection"),
         (["--channel", "kafka"], "the channel kafka needs kafka in signal.enabled.channels"),

@@ -29,10 +29,10 @@ TABLES = (TableFact("shop", "signals", _COLUMNS), TableFact("my.db", "signals", 
     [
         ("shop.signals", None),
         ("`my.db`.signals", None),
-        ("my.db.signals", "table my.db.signals does not exist, so nobody reads its signals: write `my.db`.signals"),
-        ("Shop.SIGNALS", "table Shop.SIGNALS does not exist, so nobody reads its signals: write shop.signals"),
+        ("my.db.signals", "table my.db.signals does not exist, so its signals are not read: write `my.db`.signals"),
+        ("Shop.SIGNALS", "table Shop.SIGNALS does not exist, so its signals are not read: write shop.signals"),
         ("shop.two", "table shop.two has 0 columns: a signal needs the columns id, type and data"),
-        ("shop.none", "table shop.none does not exist, so nobody can insert a signal. Create it"),
+        ("shop.none", "table shop.none does not exist, so no signal can be inserted. Create it"),
     ],
 )
 def test_the_signal_table(configured: Configured, collection: str, message: str | None) -> None:
@@ -65,7 +65,7 @@ def test_a_sink_that_nobody_serves(configured: Configured) -> None:
         assert list(sink_findings(configured({"rowtide.sink": url}))) == []
     (finding,) = sink_findings(configured({"rowtide.sink": url}))
     assert (finding.severity, finding.subject) == (Severity.WARNING, "rowtide.sink")
-    assert "nobody answers at 127.0.0.1:" in finding.message
+    assert "nothing answers at 127.0.0.1:" in finding.message
     assert list(sink_findings(configured())) == []
 
 

@@ -143,7 +143,7 @@ def test_acknowledging_twice_or_an_older_one_changes_nothing() -> None:
 
 def test_what_was_not_given_out_cannot_be_acknowledged() -> None:
     ring = filled(batch(0, 1, 1))
-    with pytest.raises(ValueError, match="only -1 is given out"):
+    with pytest.raises(ValueError, match="only -1 was handed out"):
         ring.ack(0)
 
 

@@ -83,7 +83,7 @@ NO_ARRAY = BY_JAVA.replace(b"uq\0~\0\2", b"qq\0~\0\2")
 def test_a_damaged_file_is_named(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "offsets.dat"
     path.write_bytes(data)
-    with pytest.raises(OffsetStoreError, match=f"{path} is no offset file of Kafka Connect"):
+    with pytest.raises(OffsetStoreError, match=f"{path} is not an offset file of Kafka Connect"):
         FileOffsetStore(path, "x", "p").load()
 
 

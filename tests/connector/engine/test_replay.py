@@ -76,7 +76,7 @@ def test_a_start_that_is_no_set_is_refused() -> None:
 def test_a_start_that_is_not_there_is_refused() -> None:
     start = Case(MYSQL).start
     assert start is not None
-    with pytest.raises(OffsetError, match=r"the start is in binlog\.000099, and the files are binlog\.000001 to"):
+    with pytest.raises(OffsetError, match=r"the start is in binlog\.000099, but the files are binlog\.000001 to"):
         batches(MYSQL, SourceOffset("binlog.000099", 4))
     with pytest.raises(OffsetError, match=f"{start.file}:{start.pos + 1} is inside an event, which begins at"):
         batches(MYSQL, SourceOffset(start.file, start.pos + 1))

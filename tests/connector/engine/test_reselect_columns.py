@@ -95,9 +95,9 @@ def test_only_chosen_columns_are_read_again(database: Database) -> None:
 @pytest.mark.parametrize(
     ("ddl", "reason"),
     [
-        ("DELETE FROM t", "1 of 1 rows do not exist any more"),
+        ("DELETE FROM t", "1 of 1 rows no longer exist"),
         ("DROP TABLE t", "doesn't exist"),
-        ("ALTER TABLE t MODIFY a VARCHAR(9)", "column a has another type now, or was dropped"),
+        ("ALTER TABLE t MODIFY a VARCHAR(9)", "column a now has another type, or was dropped"),
         ("ALTER TABLE t DROP PRIMARY KEY", "it has no primary key"),
     ],
 )
@@ -170,7 +170,7 @@ def test_one_column_or_row_that_cannot_be_read_does_not_affect_others(
     database.execute("SET SESSION sql_log_bin = 0", "UPDATE t SET a = 9")
     properties = {"message.key.columns": rf"{database.name}\.t:k", "again.reselect.use.event.key": "true"}
     assert [one["after"]["a"] for one in records(database, properties)] == [None, 2, None, 9, 5]
-    assert "2 of 4 rows have a key that another row can have, too; column b has another type now" in caplog.text
+    assert "2 of 4 rows have a key that another row can also have; column b now has another type" in caplog.text
 
 
 def test_types_that_only_the_statement_has_are_read_again(database: Database) -> None:

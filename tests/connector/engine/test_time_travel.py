@@ -105,10 +105,10 @@ def test_points_that_are_not_there(tmp_path: Path) -> None:
     first, last = str(one.position.gtid), str(changes[-1].position.gtid)
     unknown = "3e11fa47-71ca-11e1-9e33-c80aa9429562:23"
     for points, message in (
-        ((last, first), "is before the start .* exchange the two"),
+        ((last, first), "is before the start .* swap them"),
         ((unknown, None), f"the start {unknown} is not in the files"),
         ((None, unknown), f"the end {unknown} is not in the files"),
-        (("binlog.000099:4", None), r"the start is in binlog\.000099, and the files are"),
+        (("binlog.000099:4", None), r"the start is in binlog\.000099, but the files are"),
         (("binlog.000001:99999999", None), "is after the end of the file"),
         (("yesterday", None), "the start 'yesterday' is not a GTID, a GTID set or a position such as"),
     ):

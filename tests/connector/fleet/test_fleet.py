@@ -107,7 +107,7 @@ def test_secrets_are_shown_as_asterisks_and_stay_as_they_are(
 def test_offsets_stay_once_a_connector_shall_run(run: Callable[[Callable[[Fleet], Awaitable[None]]], None]) -> None:
     async def use(fleet: Fleet) -> None:
         await fleet.put("shop", CONNECTOR)
-        with pytest.raises(BadRequest, match="shop is not stopped any more"):
+        with pytest.raises(BadRequest, match="shop is no longer stopped"):
             await Member(fleet, "shop").alter_offsets(None)
 
     run(use)

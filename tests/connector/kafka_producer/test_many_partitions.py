@@ -105,7 +105,7 @@ def test_incomplete_batches_count_as_memory() -> None:
     for number in range(80):
         broker.producer.send([message(number % PARTITIONS, 1000)])
     more = [message(number % PARTITIONS, 1000) for number in range(10_000)]
-    with pytest.raises(ProducerInterrupted, match="there was no room to send on"):
+    with pytest.raises(ProducerInterrupted, match="there was no space for more messages"):
         broker.producer.send(more)
     assert broker.producer.waiting <= 102
 

@@ -108,7 +108,7 @@ def test_tls_with_the_stores_of_java(listeners: Listeners, trust: dict[str, str]
     while not anonymous.problem:
         assert not anonymous.drain(0.1)
     anonymous.close()
-    assert "requires a certificate of the client, or refuses it: see ssl.keystore.location" in anonymous.problem
+    assert "requires a client certificate, or refuses the one it got: see ssl.keystore.location" in anonymous.problem
 
 
 @pytest.mark.servers

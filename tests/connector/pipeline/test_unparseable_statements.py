@@ -80,7 +80,7 @@ def test_a_statement_that_names_no_captured_table_is_passed_over(
     assert known == [name for name in ("d.a", "d.b", "e.a") if name != forgotten]
     wanted = [] if forgotten is None else [f"DROP TABLE IF EXISTS {'.'.join(f'`{p}`' for p in forgotten.split('.'))}"]
     assert entries == wanted
-    assert "passed over: " in caplog.text
+    assert "skipped: " in caplog.text
     assert "names no captured table" in caplog.text
 
 

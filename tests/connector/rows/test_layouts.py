@@ -214,7 +214,7 @@ def test_damaged_values_are_refused_without_showing_them() -> None:
         decoded(column_layout(stored, 20), ColumnDecoding("text"), b"\x08\x81\x06secret")
     assert "secret" not in str(caught.value)
     for stated in (5, 7):
-        with pytest.raises(ValueError, match=f"does not have the {stated} bytes that its head states"):
+        with pytest.raises(ValueError, match=f"does not have the {stated} bytes that its header states"):
             layouts.uncompressed(bytes((0x81, stated)) + zlib.compress(b"secret"))
     assert layouts.uncompressed(b"\x81\x06" + zlib.compress(b"secret")) == b"secret"
     for decode, size in ((layouts.inet4_text, 4), (layouts.inet6_text, 16)):

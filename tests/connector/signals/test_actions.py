@@ -76,7 +76,7 @@ def test_log_writes_the_message_with_the_position(caplog: pytest.LogCaptureFixtu
     assert f"here {position}, not {{}}" in caplog.messages
     connector.send("log")
     assert connector.error == "'message' is missing in the data"
-    assert any("signal '1' of type log, which came by channel file" in message for message in caplog.messages)
+    assert any("signal '1' of type log, received through channel file" in message for message in caplog.messages)
 
 
 def test_a_position_takes_effect_at_the_next_start() -> None:
@@ -200,7 +200,7 @@ def test_a_gtid_set_takes_effect_at_the_next_start() -> None:
         ({"binlog_filename": "b.000001", "binlog_position": 2**32}, "'binlog_position' 4.29e+09 is beyond 4 GiB"),
         ({"binlog_filename": "b.000001", "binlog_position": "4"}, "'binlog_position' must be a whole number"),
         ({"binlog_filename": "b.000001", "binlog_position": True}, "'binlog_position' must be a whole number"),
-        ({"gtid_set": "no set"}, "'gtid_set' is no GTID set"),
+        ({"gtid_set": "no set"}, "'gtid_set' is not a GTID set"),
         ({"gtid_set": ""}, "'gtid_set' is empty"),
     ],
 )
@@ -217,7 +217,7 @@ def test_a_table_change_without_a_type_of_its_column_is_refused() -> None:
     change = {"type": "ALTER", "id": '"shop"."t"', "table": table}
     connector = Connector()
     connector.send("schema-changes", database="shop", schema="", changes=[change])
-    assert connector.error.startswith("an item of 'changes' is no table change")
+    assert connector.error.startswith("an item of 'changes' is not a table change")
 
 
 def test_users_add_actions_and_replace_built_in_ones() -> None:

@@ -43,7 +43,7 @@ def test_lines_are_signals_and_are_removed(tmp_path: Path) -> None:
     path.chmod(0o664)
     received = list(file.poll())
     assert ids(received)[:2] == ["1", "2"]
-    assert ids(received)[2].startswith("a signal is no JSON")
+    assert ids(received)[2].startswith("a signal is not JSON")
     assert path.read_text() == ""
     assert path.stat().st_mode & 0o777 == 0o664
     assert len(taken(path)) == 1, "kept until the effects are stored"

@@ -116,7 +116,7 @@ def test_a_channel_waits_while_the_inbox_is_full(monkeypatch: pytest.MonkeyPatch
     thread.start()
     while not signalling.inbox.is_full:
         channel.done.wait(0.001)
-    with pytest.raises(SignalError, match="too many signals wait"):
+    with pytest.raises(SignalError, match="too many signals are waiting"):
         signalling.send({"type": "log"}, "http")
     assert not channel.done.is_set()
     assert signalling.inbox._received.popleft().position == 0

@@ -120,7 +120,7 @@ def test_wrong_signals_are_answered_by_notifications() -> None:
     assert {(one["aggregate_type"], one["type"]) for one in notified} == {("Signal", "FAILED")}
     errors = {one["id"]: one["additional_data"]["error"] for one in notified}
     assert {name: text.split(":")[0].split(" (")[0] for name, text in errors.items()} == {
-        "s-bad1": "data is no JSON",
+        "s-bad1": "data is not JSON",
         "s-bad2": "'data-collections' is missing in the data",
         "s-bad3": "'data-collections' is missing in the data",
         "s-bad4": "'type' in the data must be incremental or blocking, not 'unknown'",

@@ -25,11 +25,11 @@ def test_a_message() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (("1", "log", "no json"), "data is no JSON"),
+        (("1", "log", "no json"), "data is not JSON"),
         (("1", "log", "[]"), "data must be a JSON object"),
         (("1", "log", 5), "must be text"),
         ((1, "log", None), "all of them text"),
-        (("1", "log", '{"a":' * 100_000), "data is no JSON"),
+        (("1", "log", '{"a":' * 100_000), "data is not JSON"),
     ],
 )
 def test_a_wrong_row_is_named(columns: tuple[object, object, object], message: str) -> None:
@@ -41,13 +41,13 @@ def test_a_wrong_row_is_named(columns: tuple[object, object, object], message: s
 @pytest.mark.parametrize(
     ("text", "message", "known"),
     [
-        ("no json", "a signal is no JSON", ("", "")),
+        ("no json", "a signal is not JSON", ("", "")),
         ("5", "a signal must be a JSON object", ("", "")),
         ('{"id":5}', "the id of a signal must be a string", ("", "")),
         ('{"id":"a"}', "the type of signal 'a' is missing", ("a", "")),
         ('{"id":"a","type":""}', "the type of signal 'a' must be a string", ("a", "")),
         ('{"id":"a","type":"log","data":5}', "the data of signal 'a' must be a JSON object", ("a", "log")),
-        ('{"id":"a","type":"log","data":"x"}', "data is no JSON", ("a", "log")),
+        ('{"id":"a","type":"log","data":"x"}', "data is not JSON", ("a", "log")),
         ('{"id":"\\ud800","type":"log"}', "a signal has a character that is not valid in Unicode", ("", "")),
         ('{"id":"a","type":"log","data":"{\\"message\\":\\"\\\\ud800\\"}"}', "data has a character", ("a", "log")),
     ],

@@ -38,7 +38,7 @@ def test_conditions_and_surrogate_key() -> None:
         ({}, "'data-collections' is missing"),
         ({"data_collections": []}, "'data-collections' is missing"),
         ({"data_collections": "db.a"}, "must be a list of strings"),
-        ({"data_collections": ["db.("]}, "no regular expression"),
+        ({"data_collections": ["db.("]}, "not a regular expression"),
         ({"data_collections": [r"db.(\w+)+!"] * 100}, "too long"),
         (
             {

@@ -131,7 +131,7 @@ def test_a_packet_that_is_no_event_breaks_the_stream(packet: bytes) -> None:
 
     with FakeMySQL(serve) as server:
         stream = BinlogStream(configured(server, database_ssl_mode="disabled"), SourceOffset("b.1", 4), mariadb=False)
-        with pytest.raises(StreamBroken, match=f"begins with {packet[:8].hex()}, which is no event"):
+        with pytest.raises(StreamBroken, match=f"begins with {packet[:8].hex()}, which is not an event"):
             next(stream.events())
 
 
@@ -301,7 +301,7 @@ def test_a_connection_that_is_not_accepted(unresponsive: int) -> None:
 
 @pytest.mark.parametrize("name", ["db..example.com", f"{'x' * 64}.example.com"])
 def test_a_name_that_no_host_can_have(name: str) -> None:
-    with pytest.raises(DatabaseUnreachableError, match=rf"cannot be reached: .*{name} is no host name"):
+    with pytest.raises(DatabaseUnreachableError, match=rf"cannot be reached: .*{name} is not a host name"):
         log_in(from_properties(PROPERTIES | {"database.hostname": name}).database)
 
 

@@ -156,8 +156,8 @@ def test_with_a_pinned_key_only_its_owner_can_read_the_password(
     ("write", "problem"),
     [
         (lambda _file: None, "cannot be read: No such file or directory"),
-        (lambda file: file.write_text("no key"), "holds no public key as PEM"),
-        (lambda file: file.write_bytes(pem(ec.generate_private_key(ec.SECP256R1()))), "of another kind than RSA"),
+        (lambda file: file.write_text("no key"), "holds no public key in PEM format"),
+        (lambda file: file.write_bytes(pem(ec.generate_private_key(ec.SECP256R1()))), "that is not an RSA key"),
     ],
 )
 def test_a_file_without_a_key_is_named(tmp_path: Path, write: Callable[[Path], object], problem: str) -> None:

@@ -191,10 +191,10 @@ def test_tables_that_are_not_read_are_named_at_each_start(mysql_db: Database, ka
     connector.captures("a", "added", "keyless")
     connector.config.properties["rowtide.snapshot.new.tables"] = "none"
     for _ in range(2):
-        assert f"{mysql_db.name}.added, {mysql_db.name}.keyless: {NEW}, and the rows" in connector.run_once()
+        assert f"{mysql_db.name}.added, {mysql_db.name}.keyless: {NEW}, but only their" in connector.run_once()
     del connector.config.properties["rowtide.snapshot.new.tables"]
     with Worker(connector.config).wait_for_log(f"{READ} 2 rows of table {mysql_db.name}.added") as worker:
-        worker.wait_for_log(f"{mysql_db.name}.keyless: {NEW}, but the rows that it has are not read: it has no primary")
+        worker.wait_for_log(f"{mysql_db.name}.keyless: {NEW}, but its existing rows are not read: it has no primary")
         data = {"data-collections": [f"{mysql_db.name}.keyless"], "surrogate-key": "id"}
         body = json.dumps({"type": "execute-snapshot", "data": data})
         assert worker.send("POST", f"/connectors/{connector.config.name}/signals", body)[0] < 300
@@ -255,7 +255,7 @@ def test_a_table_gets_a_captured_name_by_a_rename(database: Database, kafka: Kaf
             unread = [f"{database.name}.orders_log", f"{database.name}.orders"]
             eventually(lambda: worker.health()["unread_tables"] == unread, "/health names them")
             worker.kill()
-            missing = f"{database.name}.orders_log: {NEW}, but the rows that it has are not read: it has no primary key"
+            missing = f"{database.name}.orders_log: {NEW}, but its existing rows are not read: it has no primary key"
             assert missing in worker.log
             with Worker(connector.config).wait_for_log("continues after its last chunk") as next_one:
                 log = next_one.wait_for_log(f"{READ} ").wait_for_log("rows of table").stop()

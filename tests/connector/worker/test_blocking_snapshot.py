@@ -59,7 +59,7 @@ def test_a_killed_worker_begins_again(table: Refilled) -> None:
                 table.chunk_read(worker)
                 worker.kill()
         with Worker(table.config).wait_for_log("begins again") as worker:
-            worker.wait_for_log("is complete, the stream continues")
+            worker.wait_for_log("is complete; the stream continues")
             worker.stop()
     with Worker(table.config).streaming() as worker:
         add(table, ROWS)

@@ -146,7 +146,7 @@ def test_data_topics_are_created_again_and_nothing_after_is_missing(
         eventually(lambda: topics.partitions(config.topic("transaction")), "transaction metadata")
     assert task.failure is None
     assert "was deleted" in caplog.text
-    assert "its earlier records are gone; the connector starts again from its stored position" in caplog.text
+    assert "its earlier records are lost; the connector starts again from its stored position" in caplog.text
     if created_by == "the connector":
         found = topics.admin.describe(topic)
         assert found is not None

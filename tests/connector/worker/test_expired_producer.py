@@ -21,7 +21,7 @@ pytestmark = pytest.mark.servers
 
 EXPIRATION_S = 2
 MOST = 20
-AGAIN = "1 batches are sent again in 0.1 s"
+AGAIN = "1 batches will be sent again in 0.1 s"
 
 
 @pytest.fixture(scope="module")

@@ -87,4 +87,4 @@ def test_a_reader_of_standard_output_that_goes_away_ends_the_worker(mysql_db: Da
         finally:
             if worker.poll() is None:
                 os.kill(worker.pid, signal.SIGKILL)
-        assert b"nobody reads standard output any more" in worker.stderr.read()
+        assert b"standard output was closed by its reader" in worker.stderr.read()

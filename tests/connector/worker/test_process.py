@@ -77,7 +77,7 @@ TOO_MANY = OSError(errno.EMFILE, "Too many open files")
 REASONS = [
     (TOO_MANY, "too many files are open in this process"),
     (OSError(errno.ENOSPC, "No space left on device", "/var/x"), "/var/x: no space is left on the disk"),
-    (MemoryError(), "there is no memory left"),
+    (MemoryError(), "no memory is left"),
     (RuntimeError("can't start new thread"), "no thread can be started"),
     (DeliveryError("Kafka refuses it"), "Kafka refuses it"),
 ]
@@ -116,7 +116,7 @@ def test_a_thread_that_fails_ends_the_process_with_1(
     monkeypatch.setattr(ConnectorTask, "start", start)
     before = threading.excepthook
     assert exit_code(worker) == 1
-    assert "there is no memory left" in (shown := capfd.readouterr().err)
+    assert "no memory is left" in (shown := capfd.readouterr().err)
     assert "in the thread w/topics" in shown
     assert threading.excepthook is before
 

@@ -85,7 +85,7 @@ def test_a_signal_of_any_channel_is_done_once(
     failed = failures()
     assert {name for name in failed if name.startswith("2-")} == {f"2-{channel}" for channel in CHANNELS}
     assert [data["error"].split(" (")[0] for data in failed.values() if data["signal_type"] == ""] == [
-        "a signal is no JSON"
+        "a signal is not JSON"
     ]
 
     with Worker(config).streaming() as worker:

@@ -78,4 +78,4 @@ def test_a_snapshot_of_a_signal(mysql_db: Database, configured: Configured, kind
         assert worker.send("POST", f"/connectors/{config.name}/signals", body)[0] < 300
         log = stopped(worker, mysql_db, SILENT)
     assert " WARN" not in log
-    assert ("the blocking snapshot is interrupted" in log) == (kind == "blocking")
+    assert ("the blocking snapshot was interrupted" in log) == (kind == "blocking")

@@ -147,7 +147,7 @@ def test_another_server_takes_over_and_the_first_announces_nothing_more(cluster:
         first.poll()
         assert (first.term, second.term is None) == (None, False)
         second.announce(DumpDescriptor("of-second", AT, 7), term(second))
-        with pytest.raises(ZooKeeperError, match="this server does not run it any more"):
+        with pytest.raises(ZooKeeperError, match="this server no longer runs it"):
             first.announce(DumpDescriptor("of-first", AT, 3), before)
         found = cluster.found()
         assert (found.dump.file, found.port) == ("of-second", 2)
@@ -374,5 +374,5 @@ def test_a_dump_that_fails_is_repeated(
         until(lambda: server.dump() is not None)
         dumping.stop()
         assert cluster.found().dump.offset == 2
-    assert "no dump is made: table shop.items is gone; retry in" in caplog.text
+    assert "no dump is made: table shop.items is gone; retrying in" in caplog.text
     assert len(list(tmp_path.iterdir())) == 1

@@ -213,8 +213,8 @@ def test_long_lists_take_a_time_in_proportion() -> None:
     [
         ("message A { B b = 1; }", "refers to B, which it does not define"),
         ("message A { A a = 1; }", "contains itself"),
-        ("message A { string b = 1", "ends too early"),
-        ("message A string b = 1;", "'string' where '{' should stand"),
+        ("message A { string b = 1", "ends unexpectedly"),
+        ("message A string b = 1;", "'string' where '{' is expected"),
         ("enum A { B = 0; }", r"has no message \[0\]"),
     ],
 )

@@ -95,7 +95,7 @@ def test_records_can_have_different_headers() -> None:
     [
         ("op.x,n", HEADERS, "field 'op' has type string: a header cannot become a field in it"),
         ("h,op", HEADERS, "field 'op' has type string, its header int64"),
-        ("h,n", (Header("h", None, None),), "header 'h' is null, and has no type for a field"),
+        ("h,n", (Header("h", None, None),), "header 'h' is null, and so has no type for a field"),
     ],
 )
 def test_a_header_that_cannot_become_a_field(fields: str, headers: tuple[Header, ...], message: str) -> None:
@@ -146,12 +146,12 @@ def test_a_geometry_becomes_extended_and_back(order: str) -> None:
     assert reformatted(point, 4326) == extended
     assert reformatted(extended, 4326) == reformatted(extended, 4326, "ewkb") == point
     assert reformatted(point, 4326, "ewkb") == reformatted(point, None) == point
-    with pytest.raises(TransformError, match="ends too early"):
+    with pytest.raises(TransformError, match="ends unexpectedly"):
         reformatted(b"\x01\x01", 4326)
 
 
 @pytest.mark.parametrize(
-    ("wkb", "message"), [("01010000", "ends too early, after 4"), ("0108000000", "8 is not a type")]
+    ("wkb", "message"), [("01010000", "ends unexpectedly, after 4"), ("0108000000", "8 is not a type")]
 )
 def test_bytes_that_are_not_a_geometry(wkb: str, message: str) -> None:
     value = {"g": {"wkb": bytes.fromhex(wkb), "srid": 4326}}

@@ -84,7 +84,7 @@ def test_an_error_of_a_record_names_the_transform_the_topic_and_the_field() -> N
 
 @pytest.mark.parametrize("text", ["''", "'a b'", "'.'", "'x' + 'y' if topic == '' else topic + '/'"])
 def test_a_text_that_is_no_name_of_a_topic_is_an_error(text: str) -> None:
-    with pytest.raises(TransformError, match=r"topic\.expression: gave a text that is no name of a topic"):
+    with pytest.raises(TransformError, match=r"topic\.expression: gave a text that is not a valid topic name"):
         chain("ContentBasedRouter", topic_expression=text).records(CREATED)
 
 

@@ -53,7 +53,7 @@ def test_lost_records_are_an_error(bounds: dict[int, tuple[int, int]], done: dic
 def test_offsets_of_another_topic_with_the_same_name_are_an_error() -> None:
     for stored, found in ((None, None), (None, "a"), ("a", None), ("a", "a")):
         require_topic("t", stored, found)
-    with pytest.raises(OffsetsLostError, match=r"topic t was deleted and made again: its id is b, .* \(--restart\)"):
+    with pytest.raises(OffsetsLostError, match=r"topic t was deleted and re-created: its id is b, .* \(--restart\)"):
         require_topic("t", "a", "b")
 
 
@@ -67,7 +67,7 @@ def test_another_record_at_a_stored_offset_is_an_error() -> None:
         LastRecord.of(7, 1000, None, b"v"),
     )
     for other in others:
-        with pytest.raises(OffsetsLostError, match=r"made again: partition 0 has another .* 7\..*\(--restart\)"):
+        with pytest.raises(OffsetsLostError, match=r"re-created: partition 0 has another .* 7\..*\(--restart\)"):
             require_records("t", {0: last}, {0: other})
 
 

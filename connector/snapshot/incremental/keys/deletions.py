@@ -58,7 +58,9 @@ def misdirection(table: SnapshotTable, rows: Sequence[bytes], topics: Iterable[s
 
     own, *others = [sent(row, table.topic) for row in rows]
     if any(one != own for one in others):
-        return "the transforms make the topic, partition or key of its records of other columns than those of its key"
+        return (
+            "the transforms derive the topic, partition or key of its records from columns other than those of its key"
+        )
     keys = [(topic, key) for topic, _, key in own]
     for topic in topics:
         if any((routed, key) in keys for routed, _, key in sent(rows[0], topic)):

@@ -86,7 +86,7 @@ class RequestedKeys:
             payload = key_row(structure.columns, literals)
             (decoded,) = row_keys.of_rows([keys_reader.row(payload)])
             if (found := tuple(value_text(value)[1:] for value in decoded)) != texts:  # type: ignore[attr-defined]
-                raise ValueError(f"{list(texts)} is not how a key is written here: write {list(found)}")
+                raise ValueError(f"{list(texts)} is not the form of a key here: write {list(found)}")
             if misdirected is None:
                 variants = [key_row(structure.columns, literals, variant) for variant in range(_VARIANTS)]
                 misdirected = self._is_misdirected(variants, topics)

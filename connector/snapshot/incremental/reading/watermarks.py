@@ -85,8 +85,9 @@ def await_position(
         if time.monotonic() > limit:
             at = position.gtids or f"{position.file}:{position.pos}"
             raise SnapshotError(
-                f"the server has not executed what the stream has read, up to {at}, for {timeout_s:.0f} s. Let "
-                "database.hostname name one server, not several of which some are behind"
+                f"the server has not executed everything that the stream has read, up to {at}, for {timeout_s:.0f} s. "
+                "Let "
+                "database.hostname name one server, not several servers of which some lag"
             )
         time.sleep(_POLL_S)
 

@@ -82,7 +82,7 @@ class Dumping:
                     return
                 expected = ConnectorError, DatabaseUnreachableError, DatabusError, ZooKeeperError, OSError
                 trace = None if isinstance(error, expected) else error
-                log.error("no dump is made: %s; retry in %.0f s", error, wait, exc_info=trace)  # noqa: TRY400
+                log.error("no dump is made: %s; retrying in %.0f s", error, wait, exc_info=trace)  # noqa: TRY400
                 self._stop.wait(wait)
                 wait = min(2 * wait, _LONGEST_WAIT_S)
 
@@ -148,7 +148,7 @@ class Dumping:
 
     def _check_runs(self, term: int) -> None:
         if self._stop.is_set() or self._registration.term != term:
-            raise TermEndedError("this server does not run any more")
+            raise TermEndedError("this server no longer runs")
 
     def _made(self, term: int) -> None:
         self._term = term

@@ -101,7 +101,7 @@ ERRORS: list[tuple[errors.KafkaProducerError, type[DeliveryError], str]] = [
     (errors.AccessDenied("denied"), AccessDenied, "denied. Check the credentials.*transactional id 'shop'"),
     (errors.ProducerFenced("fenced"), ProducerFenced, "fenced. Another instance .* transactional.id 'shop'"),
     (errors.BrokerNotSupported("too old"), DeliveryError, "too old. Set rowtide.producer=librdkafka"),
-    (errors.ProducerFailed("failed"), ProducerFailed, "failed. The producer cannot be used any more"),
+    (errors.ProducerFailed("failed"), ProducerFailed, "failed. The producer can no longer be used"),
     (errors.BrokerUnavailable("away"), BrokerUnavailable, "away"),
     (errors.TransactionAborted("aborted"), TransactionAborted, "aborted"),
     (errors.ProducerInterrupted("stopped"), DeliveryInterrupted, "stopped"),

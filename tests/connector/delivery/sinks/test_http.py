@@ -123,5 +123,5 @@ def test_a_server_that_is_away_is_tried_until_the_sink_is_closed() -> None:
 
 
 def test_only_http_is_taken() -> None:
-    with pytest.raises(ValueError, match="no http or https URL"):
+    with pytest.raises(ValueError, match="not an http or https URL"):
         HttpSink("file:///etc/passwd")

@@ -156,7 +156,7 @@ def test_a_log_that_others_have_cleaned_is_named(source: Source, monkeypatch: py
     source.change("u", "t", (1, "y"), (1, "z"))
     crash(monkeypatch, source, 1)
     clean(source)
-    with pytest.raises(DeliveryError, match=r"shop\.t: the log in .* was cleaned after version \d+, so what was"):
+    with pytest.raises(DeliveryError, match=r"shop\.t: the log in .* was truncated after version \d+, so what was"):
         recover(source)
 
 
@@ -291,7 +291,7 @@ def test_a_table_of_somebody_else_is_not_replaced(source: Source) -> None:
     folder = source.folder("shop", "t")
     deltalake.DeltaTable.create(folder, deltalake.Schema([deltalake.Field("mine", "long")]))
     source.run("CREATE TABLE t (id INT)")
-    with pytest.raises(DeliveryError, match=f"{folder} is not a table of Delta Lake that this sink has made"):
+    with pytest.raises(DeliveryError, match=f"{folder} is not a table of Delta Lake that this sink has created"):
         source.commit()
     source.run("CREATE TABLE u (id INT)")
     source.commit()

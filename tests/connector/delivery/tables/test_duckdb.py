@@ -30,7 +30,7 @@ def test_a_table_of_somebody_else_is_not_replaced(source: Source) -> None:
     source.query("CREATE SCHEMA shop")
     source.query("CREATE TABLE shop.t AS SELECT 1 AS mine")
     source.run("CREATE TABLE t (id INT)")
-    with pytest.raises(DeliveryError, match=r"has a table shop\.t that this sink has not made"):
+    with pytest.raises(DeliveryError, match=r"has a table shop\.t that this sink has not created"):
         source.commit()
     assert source.rows() == [(1,)]
 
@@ -101,7 +101,7 @@ def test_a_change_that_the_file_refuses_is_not_tried_again(source: Source) -> No
     with duckdb.connect(source.path) as connection:
         connection.execute("CREATE TABLE shop.other (x INT)")
     source.run("RENAME TABLE t TO other")
-    with pytest.raises(DeliveryError, match=r"refuse a change: Catalog Error: .*Nothing is lost") as refused:
+    with pytest.raises(DeliveryError, match=r"reject a change: Catalog Error: .*Nothing is lost") as refused:
         source.commit()
     assert not isinstance(refused.value, SinkUnavailable)
 

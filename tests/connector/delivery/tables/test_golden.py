@@ -37,7 +37,7 @@ STOPS = {
     "ddl-and-filters": "the server has set the values of the new column g",
     "ddl-only-captured": "DROP PARTITION has moved or removed rows",
     "ddl-stream": r"column b has changed from varchar\(20\) to text",
-    "fails-session-row-image-noblob": "the binlog leaves out columns that are needed",
+    "fails-session-row-image-noblob": "the binlog omits columns that are needed",
     "fails-statement-format": "binlog_format STATEMENT or MIXED",
     "filters-by-name": "f1.other, which is not captured, was renamed to it",
     "mariadb-ddl": "the server has set the values of the new column c",
@@ -47,7 +47,7 @@ STOPS = {
     "nulls-beside-defaults": "the server has set the values of the new column j",
     "session-row-format-changes": "binlog_format STATEMENT or MIXED",
     "snapshot-no-data": "nd.gone, which is not captured, was renamed to it",
-    "temporal-connect": "a key with a date that no calendar has",
+    "temporal-connect": "a key with a date that is not in the calendar",
     "topics-that-clash": "would both be written to topic",
 }
 """Why the connector stops, if it does: what the binlog does not have is never guessed."""

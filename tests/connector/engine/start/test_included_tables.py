@@ -166,7 +166,7 @@ def test_a_list_that_is_already_there_changes_nothing() -> None:
         ({}, {}, "is missing"),
         ({"table_include_list": " "}, {}, "is missing"),
         ({"table_include_list": ["d.a"]}, {}, "must be a string"),
-        ({"table_include_list": "d.("}, {}, "no regular expression"),
+        ({"table_include_list": "d.("}, {}, "not a regular expression"),
         ({"table_include_list": "d.a"}, {"table_exclude_list": "d.b"}, "table.exclude.list"),
     ],
 )

@@ -155,7 +155,7 @@ def test_a_structure_that_cannot_be_parsed_keeps_the_table_hidden(caplog: pytest
     run = Run(0, later(4, "CREATE TABLE `x` (`id` strange)"))
     assert run.run() == []
     assert run.work.hidden == {("d", "x")}
-    assert "d.x is not captured, its structure cannot be parsed" in caplog.text
+    assert "d.x is not captured, because its structure cannot be parsed" in caplog.text
 
 
 def test_positions_of_another_server_keep_the_table_hidden(caplog: pytest.LogCaptureFixture) -> None:
@@ -212,10 +212,10 @@ def test_a_table_that_is_renamed_while_it_waits_is_requested_by_its_new_name(*, 
         (
             "id INT",
             None,
-            "d.x: new among the captured tables, but the rows that it has are not read: it has no primary",
+            "d.x: new among the captured tables, but its existing rows are not read: it has no primary",
         ),
-        ("id INT PRIMARY KEY", "none", "d.x: new among the captured tables, and the rows that they have are not read"),
-        (None, None, "d.x has got a captured name, and its structure is not known here: the next start reads its rows"),
+        ("id INT PRIMARY KEY", "none", "d.x: new among the captured tables, but only their changes are read"),
+        (None, None, "d.x now has a captured name, and its structure is not known: the next start reads its rows"),
     ],
 )
 def test_a_table_with_a_captured_name_that_is_not_read(

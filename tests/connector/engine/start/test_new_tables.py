@@ -99,7 +99,7 @@ def test_new_tables_are_read() -> None:
 def test_none_leaves_the_rows_and_says_so_at_each_start() -> None:
     wanted, left, (finding,) = planned(config("d.*", rowtide_snapshot_new_tables="none"))
     assert (wanted, left) == ([], ["a", "b"])
-    assert finding.startswith("WARNING d.a, d.b: new among the captured tables, and the rows that they have are not")
+    assert finding.startswith("WARNING d.a, d.b: new among the captured tables, but only their changes are read")
 
 
 def test_a_mode_that_reads_no_rows_reads_none_of_new_tables() -> None:

@@ -18,5 +18,5 @@ def test_a_code_that_is_not_known() -> None:
 
 
 def test_the_text_of_an_error() -> None:
-    text = "NOT_LEADER_OR_FOLLOWER (6): the broker does not lead the partition any more"
+    text = "NOT_LEADER_OR_FOLLOWER (6): the broker no longer leads the partition"
     assert code_text(ErrorCode.NOT_LEADER_OR_FOLLOWER) == text

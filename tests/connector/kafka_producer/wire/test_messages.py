@@ -132,7 +132,7 @@ def test_a_number_that_does_not_fit() -> None:
 
 def test_a_topic_id_that_is_none() -> None:
     request = MetadataRequest(topics=(MetadataTopicName(name="orders", topic_id=b"short"),))
-    with pytest.raises(NotEncodable, match=r"MetadataTopicName\.topic_id: 5 bytes are no UUID"):
+    with pytest.raises(NotEncodable, match=r"MetadataTopicName\.topic_id: 5 bytes are not a UUID"):
         written(codec(MetadataRequest, 12, flexible=True), request)
 
 

@@ -78,7 +78,7 @@ def test_the_structure_is_taken_from_the_server(known: str | None, caplog: pytes
     ]
     assert now.asked == [(TableId("d", "t"), PLACE)]
     assert "is taken from the server's SHOW CREATE TABLE" in caplog.text
-    assert ("the table was changed without a trace" if known else "the schema history lacks it") in caplog.text
+    assert ("the table was changed without an event" if known else "the schema history lacks it") in caplog.text
     assert "(at binlog.000007:400)" in caplog.text
     assert checked() == (table, [])  # and is what is known from then on
     changes = [json.loads(text)["tableChanges"][0]["type"] for text in texts]
@@ -134,9 +134,10 @@ def test_the_error_names_both_structures_and_the_way_out() -> None:
     assert str(caught.value) == (
         "table d.t differs from its structure in the schema history: column b may be NULL. The row events have (LONG "
         "NOT NULL, VARCHAR(20)), the schema history (id int NOT NULL, b varchar(20) NOT NULL). The table was changed "
-        "without a trace in the binlog (SET sql_log_bin=0?), or the schema history is incomplete. Restart with "
-        "snapshot.mode=recovery if no structure has changed since this place, else once with snapshot.mode=always for "
-        "a new snapshot. Or set inconsistent.schema.handling.mode=warn to leave such rows out. With "
+        "without an event in the binlog (SET sql_log_bin=0?), or the schema history is incomplete. Restart with "
+        "snapshot.mode=recovery if no structure has changed since this position, otherwise once with "
+        "snapshot.mode=always for "
+        "a new snapshot. Or set inconsistent.schema.handling.mode=warn to skip such rows. With "
         "binlog_row_metadata=FULL on the server, the structure could be taken from the row events"
     )
     with pytest.raises(ColumnCountMismatch, match="2 columns, the schema history has 1"):

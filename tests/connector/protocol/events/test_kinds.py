@@ -265,7 +265,7 @@ HUGE = event(16, bytes(8), checksum=False)[:9] + b"\xff\xff\xff\xff" + bytes(14)
             "inner event of 3221225472 bytes; ",
         ),
         (payload_body(event(16, bytes(8), checksum=False), 26), "inner event of 27 bytes where 26 are left"),
-        (payload_body(event(16, bytes(8), checksum=False)[:-1], 27), "ends 1 bytes too early"),
+        (payload_body(event(16, bytes(8), checksum=False)[:-1], 27), "ends 1 bytes short"),
         (payload_body(event(16, bytes(8), checksum=False) + b"x", 27), "longer than the 27 bytes"),
         (payload_body(event(99, b"", checksum=False), 19), "unknown event type 99"),
         (b"\x03\x09\xfe" + (1 << 40).to_bytes(8, "little") + b"\x00" + HUGE, "an inner event of 4294967295 bytes"),

@@ -79,7 +79,7 @@ def test_values_that_overlap_are_refused(style: JsonStyle) -> None:
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
 @pytest.mark.parametrize("style", [STREAM, SERVER])
 def test_a_double_that_json_lacks_is_refused(value: float, style: JsonStyle) -> None:
-    with pytest.raises(RemoteProtocolError, match="is no number of JSON"):
+    with pytest.raises(RemoteProtocolError, match="is not a JSON number"):
         json_text(b"\x0b" + struct.pack("<d", value), style)
 
 

@@ -91,7 +91,7 @@ def test_a_heartbeat_behind_transactions_that_are_not_sent_is_acknowledged_once(
 
 @pytest.mark.parametrize("payload", [b"\x00" + event(EventType.XID, 100, bytes(8)), b"\x00\xef\x01" + bytes(18)])
 def test_a_packet_without_the_header_is_refused(payload: bytes) -> None:
-    with pytest.raises(RemoteProtocolError, match="no header of semi-synchronous replication"):
+    with pytest.raises(RemoteProtocolError, match="lacks the header of semi-synchronous replication"):
         SemiSyncStream().event(payload)
 
 

@@ -91,7 +91,7 @@ def test_a_blocking_snapshot_makes_no_commit_hang(
         database.server.execute(f"SET GLOBAL rpl_semi_sync_{side}_enabled = ON")
         database.execute("INSERT INTO t VALUES (3)")
         assert "FAILED" in types("refused")
-        assert "would hang while the stream stands still. Send an incremental snapshot" in worker.log
+        assert "would hang while the stream is paused. Send an incremental snapshot" in worker.log
         database.execute("INSERT INTO t VALUES (4)")
         database.server.execute(f"SET GLOBAL rpl_semi_sync_{side}_enabled = OFF")
         assert types("taken")[-1] == "COMPLETED"

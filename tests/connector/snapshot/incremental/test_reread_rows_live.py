@@ -162,8 +162,8 @@ def test_keys_that_cannot_name_rows_are_refused(mysql_db: Database) -> None:
         for table, columns, keys, reason in (
             ("t", ["id"], [["1"]], "each key must have a value of id, at"),
             ("t", ["id", "at"], [["1 OR 1", "2024-01-01T00:00:00"]], "'1 OR 1' is not a value of id"),
-            ("t", ["id", "at"], [["1", "2024-01-01"]], "is not a value of at|is not how a key is written"),
-            ("t", ["id", "at"], [["01", "2024-01-01T00:00:00"]], "is not how a key is written here: write"),
+            ("t", ["id", "at"], [["1", "2024-01-01"]], "is not a value of at|is not the form of a key"),
+            ("t", ["id", "at"], [["01", "2024-01-01T00:00:00"]], "is not the form of a key here: write"),
             ("keyless", ["id"], [["1"]], "no primary key"),
             ("floats", ["f"], [["1"]], "cannot be looked up"),
             ("absent", ["f"], [["1"]], "is not captured"),

@@ -105,7 +105,9 @@ def test_a_file_between_is_not_left_out() -> None:
     files = golden_binlogs("gtid-off")
     names = list(files)
     apart = {name: files[name] for name in names if name != names[1]}
-    with pytest.raises(MirrorError, match=rf"sends {names[2]} after {names[0]}: binlog files between them are missing"):
+    with pytest.raises(
+        MirrorError, match=rf"sends {names[2]} after {names[0]}: the binlog files in between are missing"
+    ):
         copied(apart, CopyPosition(names[0]))
 
 
@@ -113,7 +115,7 @@ def test_events_between_are_not_left_out() -> None:
     files = golden_binlogs(CASES[0])
     name = next(iter(files))
     packets = list(dumped(files, name, 4))
-    with pytest.raises(MirrorError, match=r"that begins \d+ bytes later: events between them are missing"):
+    with pytest.raises(MirrorError, match=r"that begins \d+ bytes later: the events in between are missing"):
         list(BinlogCopy(CopyPosition(name)).receive(packets[:5] + packets[7:]))
 
 

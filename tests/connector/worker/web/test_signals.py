@@ -59,7 +59,7 @@ def test_a_signal_is_taken() -> None:
 def test_a_wrong_signal_is_answered() -> None:
     connector = Connector()
     for body, message in (
-        ("no json", "the body is no JSON: Expecting value: line 1 column 1 (char 0)"),
+        ("no json", "the body is not JSON: Expecting value: line 1 column 1 (char 0)"),
         ("5", 'the body must be a JSON object: {"id": ..., "type": ..., "data": {...}}'),
         ('{"id":"a"}', "the type of signal 'a' is missing"),
     ):

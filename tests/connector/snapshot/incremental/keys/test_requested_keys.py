@@ -76,12 +76,12 @@ def test_a_row_is_deleted_if_its_record_depends_on_its_key_only(properties: Mapp
 @pytest.mark.parametrize(
     ("properties", "reason"),
     [
-        (transform(UNWRAP, KAFKA + "ValueToKey", fields="n") | REWRITE, "of other columns than those of its key"),
+        (transform(UNWRAP, KAFKA + "ValueToKey", fields="n") | REWRITE, "from columns other than those of its key"),
         (
             transform(
                 DEBEZIUM + "partitions.PartitionRouting", partition_payload_fields="change.txt", partition_topic_num="2"
             ),
-            "of other columns than those of its key",
+            "from columns other than those of its key",
         ),
         (transform(KAFKA + "RegexRouter", **ROUTED), "rows of topic shop.d.t2 with the same keys"),
         (
