@@ -3,7 +3,7 @@
 from rowtide.connector.config.catalogue.property import Flavor
 from rowtide.connector.config.errors import ConfigurationError, Problem
 from rowtide.connector.config.kafka.clients import ClientSettings
-from rowtide.connector.config.load import from_properties, load, load_invalid, read_properties
+from rowtide.connector.config.load import from_properties, load, load_invalid, read_properties, read_written_properties
 from rowtide.connector.config.model import Configuration
 from rowtide.connector.config.secret import Secret
 
@@ -18,4 +18,5 @@ __all__ = [
     "load",
     "load_invalid",
     "read_properties",
+    "read_written_properties",
 ]

@@ -71,6 +71,16 @@ def read_properties(
     return resolved, tuple(Problem(*problem) for problem in problems)
 
 
+def read_written_properties(paths: Paths, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Read the properties of files and the environment as they are written, with references.
+
+    Raises:
+        ConfigurationError: a file cannot be read, or has a syntax error.
+    """
+    written, _, _, _ = _resolved(_files(paths).properties, environ)
+    return written
+
+
 def from_properties(
     properties: Mapping[str, str], environ: Mapping[str, str] | None = None, not_required: Collection[str] = ()
 ) -> Configuration:

@@ -38,6 +38,7 @@ from rowtide.connector.fleet.settings import LABELS, FleetSettings, connector_co
 from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_records, topic_record
 from rowtide.connector.fleet.topic_log import TopicLog
 from rowtide.connector.kafka_producer.batches.partitions import murmur2
+from rowtide.connector.worker.changed_secrets import watch
 from rowtide.connector.worker.connectors import Failure, with_share
 from rowtide.connector.worker.failures import CONTEST_S, StopTimeoutError, describe, is_taken_over
 from rowtide.connector.worker.lease import Lease
@@ -477,6 +478,20 @@ class Fleet(Service):
                 read = 0 if now.reader is None else now.reader.received_bytes
                 run.meter.sample(read + (0 if now.delivery is None else now.delivery.bytes), time.monotonic())
                 run.movable = now.ready and not now.takes_snapshot
+
+    @Service.task
+    async def _watch_secrets(self) -> None:
+        """Restart connectors whose secrets have changed in their files."""
+        defaults = self.settings.properties
+        await watch(
+            self,
+            lambda: {name: (run, {**defaults, **run.connector.properties}) for name, run in self._runs.items()},
+            self._renew_secrets,
+        )
+
+    async def _renew_secrets(self, name: str) -> None:
+        self._restarts.add(name)
+        self._changed.set()
 
     @Service.task
     async def _balance(self) -> None:

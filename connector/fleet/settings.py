@@ -13,6 +13,7 @@ from rowtide.connector.config import (
     catalogue,
     from_properties,
     read_properties,
+    read_written_properties,
 )
 from rowtide.connector.config.catalogue import connect, connection
 from rowtide.connector.config.catalogue.kinds import integer, long, names, optional, text
@@ -119,7 +120,8 @@ class FleetSettings:
     """The settings of a fleet's worker.
 
     Attributes:
-        properties: all properties of the worker, as written: those of connectors are their defaults.
+        properties: all properties of the worker, as written: those of connectors are their defaults. A connector
+            resolves their references at its start.
         group: ``group.id``, which names the fleet.
         config_topic: ``config.storage.topic``.
         status_topic: ``status.storage.topic``.
@@ -200,7 +202,7 @@ def fleet_settings(paths: Paths, environ: Mapping[str, str] = os.environ) -> Fle
     compacted = {"cleanup.policy": "compact"}
     shared = TopicSettings(own[FLEET_PARTITIONS.name], own[CONFIG_REPLICAS.name], compacted)
     found = FleetSettings(
-        properties=properties,
+        properties=read_written_properties(paths, environ),
         group=group,
         config_topic=own[CONFIG_TOPIC.name],
         status_topic=own[STATUS_TOPIC.name],

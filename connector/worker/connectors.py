@@ -7,6 +7,7 @@ so, and the others are not disturbed.
 import asyncio
 import functools
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,6 +19,7 @@ from rowtide.connector.config import Configuration, ConfigurationError, Problem,
 from rowtide.connector.config.kafka.producer_settings import DEFAULTS
 from rowtide.connector.delivery.event_store import DEFAULT_MAX_BYTES
 from rowtide.connector.records.settings import MessageForm
+from rowtide.connector.worker.changed_secrets import watch
 from rowtide.connector.worker.reload import Changes, ConfigurationFiles, changes
 from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.standby import Standby, lock_of
@@ -215,6 +217,30 @@ class Connectors(Service):
         )
         if self.services and all(service.ended for service in self.services.values()):
             self.on_end()
+
+    @Service.task
+    async def _watch_secrets(self) -> None:
+        """Restart connectors whose secrets have changed in their files."""
+        await watch(
+            self,
+            lambda: {name: (one.config, one.config.properties) for name, one in self.services.items()},
+            self._renew_secrets,
+        )
+
+    async def _renew_secrets(self, name: str) -> None:
+        async with self._reloading:
+            service = self.services.get(name)
+            if service is None:  # its file is gone
+                return
+            files = {} if self.files is None else {one: file for file, one in self.files.running.items()}
+            try:
+                config = await asyncio.to_thread(from_properties, service.config.properties, os.environ)
+                if name in files:
+                    await self._change(files[name], config)
+                else:
+                    await service.reconfigure(with_share(config, len(self.services)))
+            except (ConfigurationError, StillStopping) as error:
+                log.warning("connector %s: %s", name, error)
 
     async def _reread(self, name: str) -> bool:
         """Read the configuration of a connector again; returns whether it was restarted because that has changed.

@@ -271,7 +271,7 @@ def test_without_gtids_a_locked_row_is_waited_for(
         processor.apply(given)
         commit.join()
         assert [one.value["after"]["a"] for one in given] == [20, 11, 40, None]
-        assert "1 of 4 rows do not exist any more" in caplog.text
+        assert "1 of 4 rows no longer exist" in caplog.text
         cursor.execute("BEGIN")
         cursor.execute("DELETE FROM t WHERE id = 1")
         given = [change(ROW, after={"id": n, "a": None}, key=("id",), topic=f"live.{database.name}.t") for n in (2, 1)]

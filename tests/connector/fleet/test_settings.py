@@ -178,3 +178,19 @@ def test_a_validation_runs_no_command_of_a_request() -> None:
     given = {"rowtide.database.password.source": "command:true"}
     (problem,) = problems_of(CONNECTOR | given, build)
     assert problem.property == "rowtide.database.password.source"
+
+
+def test_references_in_the_file_of_a_worker_are_resolved_at_the_start_of_a_connector(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("password=one\nschemas=false\n")
+    references = {
+        "database.password": f"${{file:{secrets}:password}}",
+        "value.converter.schemas.enable": f"${{file:{secrets}:schemas}}",
+    }
+    worker = settings(tmp_path, **references)
+    own = {name: text for name, text in CONNECTOR.items() if name != "database.password"}
+    secrets.write_text("password=two\nschemas=true\n")
+    config = connector_configuration(worker, "shop", own, {})
+    assert config.database.password.reveal() == "two"
+    assert config.database.renewal is not None
+    assert config.properties["database.password"] == references["database.password"]

@@ -1,0 +1,64 @@
+"""Edge: notices that secrets have changed in their files, which connectors have read at their start."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+
+from mode import Service
+
+from rowtide.connector.config.catalogue.connection import PASSWORD, USER
+from rowtide.connector.config.files.config_providers import names_files, resolve
+from rowtide.connector.config.files.files import providers
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 10.0
+_RENEWED = frozenset({USER.name, PASSWORD.name})
+"""Read at each log-in, without a restart."""
+
+Running = Mapping[str, tuple[object, Mapping[str, str]]]
+"""Connectors by name: something that is another one after each start, and the properties as written."""
+
+
+def values_in_files(written: Mapping[str, str]) -> dict[str, str] | None:
+    """The values that a connector reads from files at its start, by property; ``None`` if one cannot be read now.
+
+    Args:
+        written: the properties, with references.
+    """
+    named = {name: text for name, text in written.items() if name not in _RENEWED and names_files(text, written)}
+    definitions = {name: text for name, text in written.items() if name.startswith("config.providers")}
+    found, problems = resolve({**definitions, **named}, providers(os.environ))
+    return None if problems else {name: found[name] for name in named}
+
+
+async def watch(service: Service, running: Callable[[], Running], restart: Callable[[str], Awaitable[None]]) -> None:
+    """Restart connectors whose secrets have changed in their files, until a service stops.
+
+    A change counts when it is seen twice: a file may be in the middle of being written.
+
+    Args:
+        service: the service.
+        running: returns the connectors.
+        restart: restarts one, which reads the files again.
+    """
+    used: dict[str, tuple[object, dict[str, str] | None]] = {}
+    seen: dict[str, dict[str, str]] = {}
+    while not service.should_stop:
+        connectors = running()
+        for name, (start, written) in connectors.items():
+            now = await asyncio.to_thread(values_in_files, written)
+            if name not in used or used[name][0] is not start:
+                used[name] = start, now
+            elif now is not None and now != used[name][1]:
+                if seen.get(name) == now:
+                    changed = sorted(key for key in now if (used[name][1] or {}).get(key) != now[key])
+                    log.info("connector %s starts again: the files of %s have changed", name, ", ".join(changed))
+                    used[name] = start, now
+                    await restart(name)
+                seen[name] = now
+        for name in used.keys() - connectors.keys():
+            del used[name]
+            seen.pop(name, None)
+        await service.sleep(_LOOK_S)
