@@ -1,14 +1,17 @@
 """``rowtide mirror``: copies the binlog files of a server into a directory."""
 
 import contextlib
+import logging
 import re
 import signal
+import threading
 from pathlib import Path
 
 import click
 
+from rowtide.cli.binlog.runway import UNNEEDED, runway_of
 from rowtide.cli.connectors import config_argument, log_options, read_configuration
-from rowtide.connector.config import Flavor
+from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.source.mirror.folder import MirrorFolder, Retention
@@ -17,11 +20,15 @@ from rowtide.connector.source.mirror.start import start_file
 from rowtide.connector.worker import logs
 from rowtide.connector.worker.failures import describe, failed_threads
 
+log = logging.getLogger(__name__)
+
 _NEEDLESS = (connection.NAME, connection.TOPIC_PREFIX, connection.SERVER_ID, connect.BOOTSTRAP_SERVERS)
 _UNNEEDED = frozenset(entry.name for entry in (*_NEEDLESS, history.TOPIC, history.FILE_NAME))
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _DAY_S = 86_400
+_HOUR_S = 3600
+_LOOK_S = 60.0
 
 
 class SizeText(click.ParamType):
@@ -56,6 +63,13 @@ class SizeText(click.ParamType):
     "with the first transaction that is not in a GTID set.",
 )
 @click.option(
+    "--below-runway",
+    metavar="HOURS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Wait, and begin a new mirror when the server keeps the binlog that the connector of CONFIG needs for less "
+    "than HOURS (rowtide runway). Its first file is then the one of the connector's stored position.",
+)
+@click.option(
     "--sync",
     type=click.Choice(["always", "interval", "file"]),
     default="interval",
@@ -84,6 +98,7 @@ def mirror(
     *,
     folder: Path,
     start: str,
+    below_runway: float | None,
     sync: str,
     keep_size: int | None,
     keep_days: float | None,
@@ -101,7 +116,8 @@ def mirror(
 
     A mirror that is stopped or killed resumes after its last whole event. It refuses a server that is not the
     mirrored one, and a server that has purged what follows. rowtide replay, rowtide position and rowtide run
-    (--from-mirror) read from the directory, also while the mirror runs.
+    (--from-mirror) read from the directory, also while the mirror runs. With --below-runway, the server is asked each
+    minute; the web server starts with the mirror.
 
     The exit code is 0 after SIGTERM or Ctrl-C, or with --once at the end, and 1 after an error.
 
@@ -109,21 +125,31 @@ def mirror(
     Examples:
       rowtide mirror shop.properties --to /archive/shop --keep-days 30
       rowtide mirror shop.properties --to /archive/shop --once --start binlog.000042
+      rowtide mirror shop.properties --to /archive/shop --below-runway 24
     """  # noqa: D301 - Click's mark of a paragraph
     logs.set_up(log_level, as_json=log_format == "json")
-    configuration = read_configuration(config, _UNNEEDED)
+    configuration = read_configuration(config, _UNNEEDED if below_runway is None else UNNEEDED)
     mariadb = configuration.flavor is Flavor.MARIADB
     database = as_mirror(configuration.database, str(folder.resolve()), server_id)
-    settings = MirrorSettings(
-        start_file(start, database, mariadb=mariadb),
-        sync,
-        Retention(keep_size, None if keep_days is None else keep_days * _DAY_S),
-        once=once,
-    )
     failures: list[BaseException] = []
+    stopped = threading.Event()
+    stops = [stopped.set]
+    for received in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(received, lambda *_: [stop() for stop in stops])
     try:
         with MirrorFolder(folder) as opened, contextlib.ExitStack() as parts:
+            if below_runway is not None and not opened.size()[0]:
+                start = _file_with_short_runway(configuration, below_runway, stopped) or start
+            settings = MirrorSettings(
+                start_file(start, database, mariadb=mariadb),
+                sync,
+                Retention(keep_size, None if keep_days is None else keep_days * _DAY_S),
+                once=once,
+            )
             running = Mirror(database, opened, settings, mariadb=mariadb)
+            stops.append(running.stop)
+            if stopped.is_set():
+                return
 
             def failed(error: BaseException) -> None:
                 failures.append(error)
@@ -132,13 +158,34 @@ def mirror(
             parts.enter_context(failed_threads(failed))
             if web_port is not None:
                 _serve(parts, running, web_bind, web_port)
-            for received in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(received, lambda *_: running.stop())
             running.run()
     except ConnectorError as error:
         raise click.ClickException(str(error)) from None
     if failures:
         raise click.ClickException(describe(failures[0]))
+
+
+def _file_with_short_runway(configuration: Configuration, hours: float, stopped: threading.Event) -> str | None:
+    """Wait until the server keeps the file of the stored position for a few hours only, and return its name.
+
+    Returns:
+        ``None`` if the mirror is stopped before that.
+    """
+    told = ""
+    while not stopped.is_set():
+        try:
+            offset, found = runway_of(configuration)
+            if found.seconds is not None and found.seconds < hours * _HOUR_S:
+                log.info("%s: the mirror begins with it", found.text)
+                return offset.file
+            state, text = "known", f"the mirror begins below {hours:g} hours: {found.text}"
+        except ConnectorError as error:
+            state = text = f"the mirror waits, and it is not known how long the server keeps its binlog: {error}"
+        if state != told:
+            log.info("%s", text)
+            told = state
+        stopped.wait(_LOOK_S)
+    return None
 
 
 def _serve(parts: contextlib.ExitStack, running: Mirror, host: str, port: int) -> None:

@@ -11,13 +11,14 @@ from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.binlog_runway import RunwayQuery
+from rowtide.connector.source.binlog_runway import RetentionUnknown, Runway, RunwayQuery
 from rowtide.connector.source.search.positions import utc
 from rowtide.connector.source.session import Session
 from rowtide.connector.worker.status import runway_fields
 
 _NEEDLESS = (connection.SERVER_ID, connect.BOOTSTRAP_SERVERS, history.TOPIC, history.FILE_NAME)
-_UNNEEDED = frozenset(entry.name for entry in _NEEDLESS)
+UNNEEDED = frozenset(entry.name for entry in _NEEDLESS)
+"""The properties that a connector must have, and its runway does not depend on."""
 _SHORT = 3
 
 
@@ -40,15 +41,10 @@ def runway(config: tuple[str, ...], *, as_json: bool) -> None:
     Example:
       rowtide runway shop.properties
     """  # noqa: D301 - Click's mark of a paragraph
-    configuration = read_configuration(config, _UNNEEDED)
     try:
-        offset = _stored(configuration)
-        with Session(configuration.database, mariadb=configuration.flavor is Flavor.MARIADB) as session:
-            found = RunwayQuery(configuration).ask(session.client, offset)
+        offset, found = runway_of(read_configuration(config, UNNEEDED))
     except ConnectorError as error:
         raise click.ClickException(str(error)) from None
-    except pymysql.MySQLError as error:
-        raise click.ClickException(f"the server refuses a query: {error.args[-1]}") from None
     until = None if found.seconds is None else utc(round(time.time() + found.seconds) * 1_000_000)
     if as_json:
         fields = {"stored": offset.to_map(), **runway_fields(found), "until": until}
@@ -62,16 +58,24 @@ def runway(config: tuple[str, ...], *, as_json: bool) -> None:
         raise SystemExit(_SHORT)
 
 
-def _stored(configuration: Configuration) -> SourceOffset:
-    """The stored position.
+class NoPositionStored(ConnectorError):
+    """The connector has not stored a position yet."""
+
+
+def runway_of(configuration: Configuration) -> tuple[SourceOffset, Runway]:
+    """Return the stored position of a connector, and how long the server keeps the binlog file that it needs.
 
     Raises:
-        OffsetStoreError: it cannot be read.
-        click.ClickException: there is none.
+        NoPositionStored: there is none.
+        ConnectorError: the position cannot be read, or the server does not answer, or its answer is not known.
     """
     from rowtide.connector.engine.wiring import offset_store  # noqa: PLC0415 - needs the Kafka client
 
     offset = offset_store(configuration).load()
     if offset is None:
-        raise click.ClickException("no position is stored yet: the connector needs no binlog file before its start")
-    return offset
+        raise NoPositionStored("no position is stored yet: the connector needs no binlog file before its start")
+    try:
+        with Session(configuration.database, mariadb=configuration.flavor is Flavor.MARIADB) as session:
+            return offset, RunwayQuery(configuration).ask(session.client, offset)
+    except pymysql.MySQLError as error:
+        raise RetentionUnknown(f"the server refuses a query: {error.args[-1]}") from None
