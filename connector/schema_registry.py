@@ -1,4 +1,4 @@
-"""Edge: the schema registry of converters, through Confluent's API, which Apicurio and Karapace have as well.
+"""The schema registry of converters, through Confluent's API, which Apicurio and Karapace have as well.
 
 The client is the one of confluent-kafka. This module adds time limits, certificates that are given as text, and errors
 that name the subject, the version, the field and the way out.
@@ -38,7 +38,7 @@ _NO_REGISTRY = AssertionError, AttributeError, KeyError, TypeError, json.JSONDec
 """What the client raises for an answer that is not one of a registry."""
 _AWAY = frozenset({408, 429, 500, 502, 503, 504})
 _MOST_KNOWN = 10_000
-"""Schemas that are not requested again: heartbeats and snapshots make their converters' functions anew."""
+"""Schemas that are not requested again: heartbeats and snapshots make their converters' functions again."""
 _MAX_TEXT = 2000
 """Characters of a schema in a message."""
 

@@ -1,4 +1,4 @@
-"""Edge: the base of TCP servers, whose connections are coroutines."""
+"""The base of TCP servers, whose connections are coroutines."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ class Address(NamedTuple):
 
 
 class TcpServer(ABC):
-    """A TCP server in an event loop. Each connection is a task, so a client that is slow or silent holds up nobody.
+    """A TCP server in an event loop. Each connection is a task, so a slow or silent client delays no other client.
 
     The number of connections is limited: to half of the files that the process may open, without those that it needs
     itself. Of too many connections, the oldest one is closed that is not admitted; if all are, the new one is refused.

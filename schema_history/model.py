@@ -285,7 +285,7 @@ class Table:
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """Names of the columns that tell rows apart: the primary key, or else a unique key of NOT NULL columns.
+        """Names of the columns that distinguish rows: the primary key, or else a unique key of NOT NULL columns.
 
         ``()`` without one. Debezium's ``primary_key`` may have a unique key that is nullable, or was dropped.
         """

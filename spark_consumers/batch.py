@@ -394,7 +394,7 @@ class TableBatch:
     def _truncation_after(self, batch: Batch) -> Truncation | None:
         """Return the TRUNCATE that later batches regard, too, if this one has none.
 
-        All partitions have passed it at the end of the run after the one that has read it. It is not kept for ever:
+        All partitions have passed it at the end of the run after the one that has read it. It is not kept forever:
         binlog positions are not comparable after a failover to another server.
         """
         limit = self.settings.max_records

@@ -147,7 +147,7 @@ class TableFilter:
         tables: ``table.include.list`` and ``table.exclude.list``, for ``db.table``.
         ignore_builtin: exclude the server's own databases (``table.ignore.builtin``).
         always: tables captured regardless of the lists (``signal.data.collection``), as (database, table).
-        helpers: the names of helper tables of online schema changes, which :class:`CapturedNames` leaves out.
+        helpers: the names of helper tables of online schema changes, which :class:`CapturedNames` omits.
     """
 
     databases: Selection = EVERYTHING
@@ -198,7 +198,7 @@ class CapturedNames:
         return self._tables.captures(database, table) and self.helped(database, table) is None
 
     def helped(self, database: str, table: str) -> str | None:
-        """The table that is changed with the help of this one; ``None`` if this is no helper table."""
+        """The table that is changed with the help of this one; ``None`` if this is not a helper table."""
         include = self._tables.tables.include
         listed = include is not None and include.lists(f"{database}.{table}")
         if listed or (database, table) in self._tables.always:

@@ -42,12 +42,12 @@ class HelperNames:
         return ",".join(self.items) or NONE
 
     def table_of(self, database: str, name: str, exists: Exists) -> str | None:
-        """The table next to it that a helper table belongs to; ``None`` if it is no helper table.
+        """The table next to it that a helper table belongs to; ``None`` if it is not a helper table.
 
         Args:
             database: its database.
             name: its name.
-            exists: tells which tables there are. Without the other table, a table is no helper, whatever its name is.
+            exists: says which tables exist. Without the other table, a table is not a helper, whatever its name.
         """
         for pattern in self.patterns:
             found = pattern.fullmatch(name)

@@ -3,7 +3,7 @@
 A transaction ends when its coordinator writes a marker into each of its partitions. A broker that starts, and does not
 know the leader of a partition yet, takes the partition for deleted and leaves the marker out ("Couldn't find leader
 endpoint for partitions", seen with Kafka 4.3.1 in both versions of transactions). Then the transaction has ended for
-its coordinator, and is open in the partition for ever: consumers with ``read_committed`` wait after its first record.
+its coordinator, and is open in the partition forever: consumers with ``read_committed`` wait after its first record.
 """
 
 from collections.abc import Iterator, Mapping

@@ -57,7 +57,7 @@ class TopicWatch:
     """Compares topics with what they were at the last look.
 
     Args:
-        identify: looks up topics; leaves out those that do not exist.
+        identify: looks up topics; omits those that do not exist.
     """
 
     def __init__(self, identify: Callable[[Sequence[str]], Mapping[str, TopicIdentity]]) -> None:

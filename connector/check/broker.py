@@ -1,4 +1,4 @@
-"""Edge: checks that Kafka can be reached by each client."""
+"""Checks that Kafka can be reached by each client."""
 
 import socket
 from collections.abc import Iterator, Mapping

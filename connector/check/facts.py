@@ -114,7 +114,7 @@ class ServerFacts:
         variables: those of :data:`VARIABLES` that the server has, by name in lower case.
         grants: the rows of ``SHOW GRANTS``.
         do_databases: the databases that the server's binlog is limited to (``binlog-do-db``).
-        ignored_databases: the databases that its binlog leaves out (``binlog-ignore-db``).
+        ignored_databases: the databases that its binlog omits (``binlog-ignore-db``).
         replicas: the connected replicas; ``None`` if the account may not list them.
         is_replica: whether the server is a replica itself; ``None`` if the account may not query that.
         unreadable_status: the reason why the account cannot read the binlog's position; ``None`` if it can.

@@ -23,7 +23,7 @@ class Finding(NamedTuple):
         severity: error, warning or remark.
         subject: the property or server variable concerned.
         message: what is wrong, or may go wrong, and how to fix it; never a secret.
-        retriable: whether the error may pass without a change of the configuration: a server is away.
+        retriable: whether the error may pass without a change of the configuration: a server is unavailable.
         tolerated: whether the worker starts in spite of the error, because it may be intended.
         planned: whether it is about a statement that is not executed (``rowtide check --ddl``).
     """
@@ -40,11 +40,11 @@ class Finding(NamedTuple):
 
 
 class CheckFailedError(ConnectorError):
-    """The database or Kafka does not meet the connector's requirements, or is away.
+    """The database or Kafka does not meet the connector's requirements, or is unavailable.
 
     Attributes:
         findings: all of them, errors first.
-        retriable: whether all errors may pass: the database or Kafka is away, and nothing else is wrong.
+        retriable: whether all errors may pass: the database or Kafka is unavailable, and nothing else is wrong.
     """
 
     def __init__(self, findings: Iterable[Finding]) -> None:

@@ -1,4 +1,4 @@
-"""Edge: checks what the account may do in Kafka, without producing: rights on topics, and transactions."""
+"""Checks what the account may do in Kafka, without producing: rights on topics, and transactions."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping

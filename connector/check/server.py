@@ -1,4 +1,4 @@
-"""Edge: queries the facts about a server, and the privileges of the account."""
+"""Queries the facts about a server, and the privileges of the account."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""Rules about the channels of signals: a signal that nobody reads is lost without a word; pure."""
+"""Rules about the channels of signals: a signal that is not read is lost silently; pure."""
 
 import re
 from collections.abc import Iterator, Mapping

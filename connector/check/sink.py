@@ -1,4 +1,4 @@
-"""Edge: checks that somebody listens where an HTTP sink posts the records."""
+"""Checks that a server listens where an HTTP sink posts the records."""
 
 import socket
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _TIMEOUT_S = 5.0
 
 
 def sink_findings(config: Configuration) -> Iterator[Finding]:
-    """Yield a finding if nobody answers at the address of an HTTP sink. Nothing is posted."""
+    """Yield a finding if no server answers at the address of an HTTP sink. Nothing is posted."""
     url = urlsplit(config.delivery.sink)
     if url.scheme not in ("http", "https") or url.hostname is None:
         return

@@ -1,4 +1,4 @@
-"""Edge: checks that topics in Kafka meet the connector's requirements, and looks up those of the captured tables."""
+"""Checks that topics in Kafka meet the connector's requirements, and looks up those of the captured tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -44,7 +44,7 @@ class BatchRing(Generic[Stored]):
         max_bytes: the maximum number of bytes of keys and values, taken or not.
 
     Raises:
-        ValueError: a limit is not positive, or ``slots`` is no power of two.
+        ValueError: a limit is not positive, or ``slots`` is not a power of two.
     """
 
     def __init__(self, slots: int, max_events: int, max_bytes: int) -> None:

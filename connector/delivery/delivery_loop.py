@@ -38,7 +38,7 @@ _UNACKNOWLEDGED_WAIT_S = 0.01
 _REPORTED_WAIT_S = 0.05
 """The same if the sink says when there is something to do, and the room is not needed."""
 _AWAITED_WAIT_S = 0.001
-"""The same while somebody waits for the acknowledgements, such as a commit on the server."""
+"""The same while a caller waits for the acknowledgements, such as a commit on the server."""
 _FIRST_RETRY_S = 0.1
 _LONGEST_RETRY_S = 10.0
 _INTERRUPT_S = 30.0
@@ -294,7 +294,7 @@ class Delivery:
     def _send_all(self, batches: Sequence[Batch]) -> None:
         """Send batches. If the sink cannot write now, the offset after those before them is stored.
 
-        Else each new start would write the same ones again, for example until a disk is full once more.
+        Else each new start would write the same ones again, for example until a disk is full again.
         """
         try:
             self._sink.send(batches)

@@ -51,7 +51,7 @@ class FileOffsetStore:
         """The stored offset, ``None`` if there is none.
 
         Raises:
-            OffsetStoreError: the file cannot be read, or what is stored is no offset.
+            OffsetStoreError: the file cannot be read, or what is stored is not an offset.
         """
         for key, value in self._read().items():
             if is_offset_key(key, self._name, self._prefix) and value is not None:

@@ -135,7 +135,7 @@ def _number(given: dict[str, bytes | None], header: str, missing: int, damaged: 
         damaged: the number instead of a text that is none.
 
     Raises:
-        ValueError: the text is no number, and ``damaged`` is not given.
+        ValueError: the text is not a number, and ``damaged`` is not given.
     """
     text = letters.text_of(given, header)
     if not text:

@@ -196,7 +196,7 @@ class Engine:
                 batch = self._take(size)
                 if batch is not None:
                     return batch
-            except KeyboardInterrupt:  # nobody has what was taken, so a later batch must not acknowledge it
+            except KeyboardInterrupt:  # no caller has what was taken, so a later batch must not acknowledge it
                 self.rollback()
                 raise
             if ended and (self._store is None or not self._store.unread):
@@ -301,7 +301,7 @@ class Engine:
         while True:
             await asyncio.to_thread(self._wait, _TICK_S)
             ended = self.ended
-            batch = self._next(timeout=0)  # not in the thread: after a cancellation nobody would have its batch
+            batch = self._next(timeout=0)  # not in the thread: after a cancellation, its batch would be lost
             if batch is not None:
                 yield batch
             elif ended:
@@ -363,7 +363,7 @@ class Engine:
 
         Raises:
             EngineError: the engine was closed.
-            SignalError: it is no signal. What its action refuses is logged, and is in :attr:`notifications`.
+            SignalError: it is not a signal. What its action refuses is logged, and is in :attr:`notifications`.
         """
         self._require_open()
         plain = dict(data) if isinstance(data, Mapping) else data

@@ -1,4 +1,4 @@
-"""Edge: classes for the rows of the captured tables, as the server has them now."""
+"""Classes for the rows of the captured tables, as the server has them now."""
 
 import os
 from contextlib import closing

@@ -38,7 +38,7 @@ GRACEFUL = 0.9
 _LOOK_S = 0.1
 """How often a stop looks whether there is anything left to wait for."""
 _GOOD_S = 60.0
-"""After a run of this length the pauses begin anew."""
+"""After a run of this length the pauses start over."""
 
 
 class ConnectorTask:
@@ -170,7 +170,7 @@ class ConnectorTask:
         failure: BaseException | None
         try:
             failure = self._runs()
-        except BaseException as error:  # noqa: BLE001 - whatever it is: nobody would notice that the thread has ended
+        except BaseException as error:  # noqa: BLE001 - whatever it is: otherwise the thread would end unnoticed
             failure = error
         self.failure = failure
         self._error = self._error if failure is None else str(failure)

@@ -1,6 +1,6 @@
 """Ends a run when a topic that it relies on is deleted or created again. An edge: it looks in a thread, and waits.
 
-Records that were in a deleted topic are gone, and Kafka's clients do not report it: a broker may create the topic anew,
+Records of a deleted topic are lost, and Kafka's clients do not report it: a broker may create the topic again,
 and librdkafka may continue sending to the former leader of a partition. A new run creates missing topics with their
 settings, stores the position again, and sends what follows the stored position. A schema history cannot be created
 anew: without it, a later start could not decode rows.
@@ -129,7 +129,7 @@ class TopicGuard:
         self._stop.set()
 
     def explain(self) -> BaseException | None:
-        """Look once more, because delivery has failed: the reason may be a deleted topic. Returns ``failure``."""
+        """Look again, because delivery has failed: the reason may be a deleted topic. Returns ``failure``."""
         with contextlib.suppress(TopicError):
             for _ in range(LOOKS_UNTIL_DELETED):
                 if self._topics.missing or self._history_topics.missing:
@@ -145,7 +145,7 @@ class TopicGuard:
                     self._transactions.look([*_named(self._offsets), *self._some_data()])
             except TopicError as failure:  # delivery reports it if it needs Kafka
                 log.debug("the topics cannot be looked up: %s", failure)
-            except Exception as failure:  # noqa: BLE001 - whatever it is: nobody would notice that the thread has ended
+            except Exception as failure:  # noqa: BLE001 - whatever it is: otherwise the thread would end unnoticed
                 self.failure = failure
             if self.failure is not None and not self._stop.is_set():
                 self._on_failure(self.failure)

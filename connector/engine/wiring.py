@@ -66,7 +66,7 @@ _AWAITED_S = 0.2
 _LOOK_S = 5.0
 """How long one look at the topics may take."""
 _QUERY_S = 15.0
-"""How long somebody who looks up a structure waits for Kafka."""
+"""How long a look-up of a structure waits for Kafka."""
 
 
 class TopicAdmins:

@@ -1,4 +1,4 @@
-"""Edge: the Faust app of a fleet's worker: its consumer group is the fleet, its agent takes signals.
+"""The Faust app of a fleet's worker: its consumer group is the fleet, its agent takes signals.
 
 The agent's topics are shared by the workers: one by all of them, and one for each label by those that have it. The
 group gives each partition to one of them, and with it the connectors of that partition. Faust's sticky assignor moves
@@ -34,7 +34,7 @@ from rowtide.schema_history.store.topic_writer import TopicWriteError
 
 log = logging.getLogger(__name__)
 
-# They report a broker that is away ten times a second, and each rebalance. The connectors report it once.
+# They report an unavailable broker ten times a second, and each rebalance. The connectors report it once.
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 logging.getLogger("aiokafka.consumer.group_coordinator").setLevel(logging.ERROR)
 

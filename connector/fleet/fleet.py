@@ -1,4 +1,4 @@
-"""Edge: the connectors of a fleet that belong to this worker. It starts, stops and restarts them one by one."""
+"""The connectors of a fleet that belong to this worker. It starts, stops and restarts them one by one."""
 
 import asyncio
 import contextlib
@@ -275,7 +275,7 @@ class Fleet(Service):
             value: the signal as JSON; see ``ConnectorService.signal``.
 
         Raises:
-            SignalError: it is no signal, no worker has the connector's label, or this one does not run it now.
+            SignalError: it is not a signal, no worker has the connector's label, or this one does not run it now.
         """
         topic = self.settings.shared_topic(self._label(name))
         if name not in self.configurations.connectors or self.owns(name):

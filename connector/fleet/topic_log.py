@@ -1,4 +1,4 @@
-"""Edge: reads the fleet's topics from their first record, follows them, and writes to them."""
+"""Reads the fleet's topics from their first record, follows them, and writes to them."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""Edge: looks up the topics and the consumer group of a fleet; creates the topics that do not exist."""
+"""Looks up the topics and the consumer group of a fleet; creates the topics that do not exist."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""Edge: the connections to the brokers, each with a thread that sends one request at a time."""
+"""The connections to the brokers, each with a thread that sends one request at a time."""
 
 import ssl
 import threading
@@ -137,7 +137,7 @@ class _BrokerThread(threading.Thread):
                 result: Result = self._send(outgoing)
             except Interrupted:
                 break
-            except Exception as error:  # noqa: BLE001 - without a result, the request would be in flight for ever
+            except Exception as error:  # noqa: BLE001 - without a result, the request would be in flight forever
                 self._disconnect()
                 result = error
             self._brokers.finished(outgoing, result)

@@ -8,7 +8,7 @@ KafkaProducerError
 ├── AccessDenied          authentication or authorization failed
 ├── ProducerFenced        another producer with the same transactional id has started
 ├── BrokerNotSupported    the broker and the producer have no version of an API in common
-├── ProducerFailed        this producer cannot be used any more; a new one may succeed
+├── ProducerFailed        this producer can no longer be used; a new one may succeed
 ├── BrokerUnavailable     Kafka did not respond in time
 ├── TransactionAborted    this transaction must be aborted; its records must be sent again
 └── ProducerInterrupted   another thread interrupted the producer
@@ -109,7 +109,7 @@ class BrokerNotSupported(KafkaProducerError):
 
 
 class ProducerFailed(KafkaProducerError):
-    """This producer cannot be used any more; a new one may succeed."""
+    """This producer can no longer be used; a new one may succeed."""
 
     rank = 1
 

@@ -152,7 +152,7 @@ class OpenBatches:
         return closed
 
     def _keep(self, topic: str, builder: RecordBatchBuilder) -> None:
-        """Use an empty builder again for its topic: its memory would have to be got from the system anew."""
+        """Use an empty builder again for its topic: its memory would have to be got from the system again."""
         self._spare.pop(topic, None)
         if len(self._spare) == _MOST_SPARE:
             del self._spare[next(iter(self._spare))]

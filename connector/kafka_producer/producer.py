@@ -1,4 +1,4 @@
-"""Edge: a Kafka producer that waits when its memory is full, and keeps its failure.
+"""A Kafka producer that waits when its memory is full, and keeps its failure.
 
 ::
 
@@ -294,7 +294,7 @@ class Producer:
             timeout: seconds; also after :meth:`interrupt`. ``None`` to wait for as long as it takes, until then.
 
         Raises:
-            KafkaProducerError: the producer cannot be used any more, the commit of the transaction was sent and may
+            KafkaProducerError: the producer can no longer be used, the commit of the transaction was sent and may
                 have succeeded, or ``interrupt`` was called.
         """
         self._open.drop()
@@ -372,7 +372,7 @@ class Producer:
             try:
                 self._failure = take(self._sender, outgoing, result, self._clock()) or self._failure
                 self._pump()
-            except Exception as error:  # the broker's thread must not end, or the caller would wait for ever
+            except Exception as error:  # the broker's thread must not end, or the caller would wait forever
                 log.exception("unexpected error in the Kafka producer")
                 self._failure = ProducerFailed(f"unexpected error in the Kafka producer: {error!r}")
             failed = self._failure is not None or self._sender.failure is not None

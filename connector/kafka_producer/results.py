@@ -26,7 +26,7 @@ def take(sender: Sender, outgoing: Outgoing, result: Result, now: float) -> Kafk
     """Give the result of a request to the state machine, and log lost ones.
 
     Returns:
-        Why the producer cannot be used any more, if the machine does not say so itself.
+        Why the producer can no longer be used, if the machine does not say so itself.
 
     Raises:
         Exception: the result is an unexpected error.

@@ -129,7 +129,7 @@ class CapturedTables:
         observer: is shown row events, and which tables change.
         cascades: what foreign keys do that is not logged, with ``rowtide.cascaded.changes=derive``.
         on_entered: called with a table that was not captured until a statement gave it another name. The swap of an
-            online schema change is no such statement: the stream has all rows of its helper table.
+            online schema change is not such a statement: the stream has all rows of its helper table.
     """
 
     def __init__(

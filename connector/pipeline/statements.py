@@ -53,7 +53,7 @@ _FILTERED = re.compile(
     r"xa|savepoint|release|grant|revoke|(?:analyze|optimize|repair)\b.*|flush relay logs|begin|commit|rollback"
     r"|(?:create|alter|drop|rename) (?:or replace )?(?:user|role|view|function|procedure|trigger).*"
 )
-"""Classes of statements that ``schema.history.internal.ddl.filter`` leaves out by default."""
+"""Classes of statements that ``schema.history.internal.ddl.filter`` skips by default."""
 _DROPS_DATABASE = re.compile(r"\s*(?:/\*.*?\*/\s*)*DROP\s+(?:DATABASE|SCHEMA)\b", re.IGNORECASE | re.DOTALL)
 _TO_SAVEPOINT = re.compile(rb"\s*ROLLBACK\s+(WORK\s+)?TO\b", re.IGNORECASE)
 """The binlog has it where a non-transactional table was changed; no filter of Debezium matches it."""

@@ -125,7 +125,7 @@ class Row(Mapping[str, Any]):
     ``datetime.date``, ``datetime.datetime`` (naive for DATETIME, in UTC for TIMESTAMP), ``datetime.timedelta`` (TIME),
     the parsed document (MySQL's JSON; MariaDB's is a ``str``), :class:`Geometry`, ``list[float]`` (VECTOR), ``None``
     for NULL. A date that Python's calendar lacks (``0000-00-00``, ``2024-02-00``) is the ``str`` that MySQL prints. A
-    column that the binlog leaves out is :data:`~rowtide.UNAVAILABLE`. The JSON document ``null`` is ``None``, too:
+    column that the binlog omits is :data:`~rowtide.UNAVAILABLE`. The JSON document ``null`` is ``None``, too:
     :meth:`json_text` tells it (``"null"``) from NULL (``None``).
     """
 

@@ -239,7 +239,7 @@ def _parsed(text: str | bytes, kind: type[T]) -> T:
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str | None:
-    """The text of a field, ``None`` if it is missing. Raises ``ValueError`` if it is no text, or cannot be sent."""
+    """The text of a field, ``None`` if it is missing. Raises ``ValueError`` if it is not text, or cannot be sent."""
     value = fields.get(name)
     if value is None:
         return None

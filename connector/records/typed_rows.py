@@ -138,7 +138,7 @@ def _plan(cls: Any) -> tuple[bool, tuple[_Field, ...]]:
 
 def _dataclass_fields(cls: Any) -> Iterator[_Field]:
     hints, known = _hints(cls), {field.name: field for field in dataclasses.fields(cls)}
-    for name, parameter in inspect.signature(cls).parameters.items():  # an InitVar is no field
+    for name, parameter in inspect.signature(cls).parameters.items():  # an InitVar is not a field
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         required = parameter.default is parameter.empty

@@ -19,7 +19,7 @@ class Unavailable:
 
 
 UNAVAILABLE: Final = Unavailable()
-"""The value of a column that the binlog leaves out (``binlog_row_image`` is NOBLOB or MINIMAL).
+"""The value of a column that the binlog omits (``binlog_row_image`` is NOBLOB or MINIMAL).
 
 It is not known: unchanged by an update, the default of the column in an INSERT with MINIMAL.
 """

@@ -1,6 +1,6 @@
 """The layout of column values in row images: for every binlog type, the Python source that decodes one value.
 
-TABLE_MAP states a column's type and metadata; the table's structure adds what the binlog leaves out, such as the sign,
+TABLE_MAP states a column's type and metadata; the table's structure adds what the binlog omits, such as the sign,
 the character set or the labels of an ENUM. The result is the canonical value of a kind
 (:mod:`rowtide.envelope.types.column_type`). This module only returns source lines, for
 :mod:`rowtide.connector.rows.row_compiler`.
@@ -119,7 +119,7 @@ class ColumnDecoding:
         unsigned: whether an integer is unsigned.
         text_decoder: decodes text in the column's character set; ``None`` for UTF-8.
         labels: the labels of an ENUM or SET.
-        pad: n of a BINARY(n), whose trailing zeros the binlog leaves out; 0 for other types.
+        pad: n of a BINARY(n), whose trailing zeros the binlog omits; 0 for other types.
         json_text: converts MySQL's binary JSON to text, and no bytes to ``None``.
     """
 

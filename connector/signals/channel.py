@@ -1,4 +1,4 @@
-"""Edge: polls the channels of signals, each in its own thread."""
+"""Polls the channels of signals, each in its own thread."""
 
 import logging
 import threading

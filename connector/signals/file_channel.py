@@ -1,8 +1,8 @@
-"""Edge: signals in a file (``signal.file``): one JSON object per line.
+"""Signals in a file (``signal.file``): one JSON object per line.
 
 The file is taken by giving it another name (``signals.txt.<time>.taken``) and putting an empty one in its place, so a
 line that is appended then is in one of the two. A taken file is deleted when all its signals are carried out, that is
-stored, and no writer has it open any more: one may have opened it before it was taken.
+stored, and no writer still has it open: one may have opened it before it was taken.
 """
 
 import contextlib
@@ -75,14 +75,14 @@ class FileChannel:
         """Nothing is open between two polls."""
 
     def _is_settled(self, taken: tuple[int, Path]) -> bool:
-        """Whether a taken file has been read to its end, and does not grow any more."""
+        """Whether a taken file has been read to its end, and no longer grows."""
         taken_at, path = taken
         return self._is_final(path) and (taken_at, path.stat().st_size) <= self._read
 
     def _is_final(self, path: Path) -> bool:
         """Whether no writer has a taken file open; new writers do not find it.
 
-        Linux gives a read lease only for a file that nobody has open for writing.
+        Linux gives a read lease only for a file that no process has open for writing.
         """
         descriptor = os.open(path, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Edge: signals in a Kafka topic (``signal.kafka.topic``): partition 0, records whose key is ``topic.prefix``."""
+"""Signals in a Kafka topic (``signal.kafka.topic``): partition 0, records whose key is ``topic.prefix``."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

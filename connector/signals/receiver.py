@@ -58,7 +58,7 @@ class SignalReceiver:
     def message(
         self, received: Signal | SignalError, channel: str, progress: Progress, at: SourceOffset
     ) -> list[Output]:
-        """Carry out a signal that is no row of the signal table, and return its outputs; only between transactions.
+        """Carry out a signal that is not a row of the signal table, and return its outputs; only between transactions.
 
         Args:
             received: the signal, or what is wrong with its message.

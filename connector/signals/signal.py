@@ -90,7 +90,7 @@ def from_columns(signal_id: object, kind: object, data: object, channel: str = "
         channel: the channel.
 
     Raises:
-        SignalError: a value is no text, or ``data`` is no JSON object; it names the signal as far as it can be read.
+        SignalError: a value is not text, or ``data`` is no JSON object; it names the signal as far as it can be read.
     """
     if not isinstance(signal_id, str) or not isinstance(kind, str):
         raise SignalError(
@@ -114,7 +114,7 @@ def from_message(text: str | bytes, channel: str, new_id: Callable[[], str]) -> 
         new_id: makes an id for a signal without one.
 
     Raises:
-        SignalError: it is no such message; it names the signal as far as it can be read.
+        SignalError: it is not such a message; it names the signal as far as it can be read.
     """
     fields = _json_object(text, "a signal")
     return from_fields(fields, channel, new_id)

@@ -71,7 +71,7 @@ class Signalling:
             Its id.
 
         Raises:
-            SignalError: it is no signal, or too many wait.
+            SignalError: it is not a signal, or too many wait.
         """
         signal = from_fields(fields, channel, new_signal_id)
         if self.inbox.is_full:

@@ -119,7 +119,7 @@ class StopRequest:
     Attributes:
         signal: the signal.
         type: the kind of snapshot.
-        collections: the tables to leave out from now on; without any, the whole snapshot stops.
+        collections: the tables to skip from now on; without any, the whole snapshot stops.
     """
 
     signal: Signal
@@ -157,7 +157,7 @@ def stop_request(signal: Signal) -> StopRequest:
 
 
 def snapshot_type(signal: Signal) -> SnapshotType:
-    """The ``type`` in the data, ``incremental`` by default. Raises ``SignalError`` if it is no type of snapshot."""
+    """The ``type`` in the data, ``incremental`` by default. Raises ``SignalError`` if it is not a type of snapshot."""
     kind = (signal.text("type") or "incremental").lower()
     if kind == "incremental":
         return "incremental"

@@ -41,7 +41,7 @@ class SnapshotsOnDemand(Protocol):
         ...
 
     def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
-        """Leave out tables, or abort the snapshot (``stop-snapshot``)."""
+        """Skip tables, or abort the snapshot (``stop-snapshot``)."""
         ...
 
     def pause(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
@@ -59,7 +59,7 @@ class SnapshotsOnDemand(Protocol):
             window_id: the row's id, as it was written: with ``-open`` or ``-close`` at its end.
             kind: ``open`` and ``close`` for an inserted ``snapshot-window-open`` and ``snapshot-window-close`` row;
                 ``open deleted`` if the open row was deleted, which closes the window of ``insert_delete``. Rows of
-                other windows come, too, such as those that somebody cleans up.
+                other windows come, too, such as those that are cleaned up.
         """
         ...
 

@@ -158,7 +158,7 @@ class RequestedSnapshots:
         return self._used_incremental().reread(request, at)
 
     def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
-        """Leave out tables, or abort the snapshot (``stop-snapshot``)."""
+        """Skip tables, or abort the snapshot (``stop-snapshot``)."""
         return (self._used_blocking() if request.type == "blocking" else self._used_incremental()).stop(request, at)
 
     def pause(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:

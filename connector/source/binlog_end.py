@@ -1,4 +1,4 @@
-"""Edge: how much of the server's binlog a reader has not read yet, and how long the server keeps what it needs."""
+"""How much of the server's binlog a reader has not read yet, and how long the server keeps what it needs."""
 
 import contextlib
 import threading

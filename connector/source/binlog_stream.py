@@ -1,4 +1,4 @@
-"""Edge: the replication stream, which registers as a replica and yields the bytes of events.
+"""The replication stream, which registers as a replica and yields the bytes of events.
 
 PyMySQL logs in; then a session of ``protocol.replication`` has the socket, which is read in large chunks. The server
 sends heartbeats, so a silent connection is a dead one.

@@ -1,4 +1,4 @@
-"""Edge: the current structure of a table, returned only if it is certainly the structure of older rows as well.
+"""The current structure of a table, returned only if it is certainly the structure of older rows as well.
 
 SHOW CREATE TABLE returns the current structure. It is also that of rows at an earlier binlog position if no statement
 between the two could have changed the table; these statements are read over a second connection. Statements that are

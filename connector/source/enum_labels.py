@@ -1,4 +1,4 @@
-"""Edge: reads labels of ENUM and SET with characters such as emoji, which SHOW CREATE TABLE shows as ``?``.
+"""Reads labels of ENUM and SET with characters such as emoji, which SHOW CREATE TABLE shows as ``?``.
 
 SHOW CREATE TABLE and information_schema write labels in three-byte UTF-8, but values are returned unchanged. So a
 temporary table, which no binlog has, gets one row for each value.

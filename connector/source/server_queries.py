@@ -1,4 +1,4 @@
-"""Edge: queries about the server, its databases, its tables and its binlog."""
+"""Queries about the server, its databases, its tables and its binlog."""
 
 import logging
 import re

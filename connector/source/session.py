@@ -1,4 +1,4 @@
-"""Edge: a connection for the queries of a snapshot, with settings that make results mean the same on every server."""
+"""A connection for the queries of a snapshot, with settings that make results mean the same on every server."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Edge: the connectors of one worker. Each runs in its own threads, and a failure of one does not stop the others.
+"""The connectors of one worker. Each runs in its own threads, and a failure of one does not stop the others.
 
 A worker whose connectors are in files can read these again: a connector starts, stops or starts again if its file says
 so, and the others are not disturbed.

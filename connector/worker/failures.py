@@ -1,4 +1,4 @@
-"""Edge: notices and reports a failure of the worker, once, on standard error; an unexpected one with its traceback."""
+"""Notices and reports a failure of the worker, once, on standard error; an unexpected one with its traceback."""
 
 import contextlib
 import errno

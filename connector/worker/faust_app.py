@@ -1,4 +1,4 @@
-"""Edge: the Faust app that runs connectors, with their threads, signals and web server.
+"""The Faust app that runs connectors, with their threads, signals and web server.
 
 ``rowtide run CONFIG`` and ``ROWTIDE_CONFIG=CONFIG faust -A rowtide.connector.worker worker`` start the same app. Faust
 provides the life cycle, signals and the web server. The connectors send their records themselves, because Faust's
@@ -43,7 +43,7 @@ def create_app(
         files: the files of the configurations, which SIGHUP and requests for a restart read again.
 
     Raises:
-        ConfigurationError: ``WEB_PORT`` of the environment is no port.
+        ConfigurationError: ``WEB_PORT`` of the environment is not a port.
     """
     web = web or WebSettings.choose()
     app = App(

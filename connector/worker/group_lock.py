@@ -1,4 +1,4 @@
-"""Edge: which of several copies of a connector may run it: the consumer that has the only partition of a topic.
+"""Which of several copies of a connector may run it: the consumer that has the only partition of a topic.
 
 All copies are members of one consumer group, and subscribe to the topic of the schema history. Kafka gives its
 partition to one of them, and leaves it there (cooperative-sticky) until that member leaves the group or its session

@@ -1,4 +1,4 @@
-"""Edge: notices that this process has not run for so long that another one may run its connectors."""
+"""Notices that this process has not run for so long that another one may run its connectors."""
 
 import logging
 import threading

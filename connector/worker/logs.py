@@ -1,4 +1,4 @@
-"""Edge: sets up the worker's log, on standard error or in a file."""
+"""Sets up the worker's log, on standard error or in a file."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Edge: returns memory that is no longer used to the operating system.
+"""Returns memory that is no longer used to the operating system.
 
 The C library keeps what a snapshot or a long backlog has used, 130 MB in arenas of several threads, though most of it
 is free.
@@ -27,7 +27,7 @@ class MemoryRelease(Service):
     has no ``malloc_trim``, the service does nothing.
 
     Args:
-        interval: seconds between two looks.
+        interval: seconds between two checks.
     """
 
     logger = logging.getLogger("mode.rowtide")
@@ -51,7 +51,7 @@ def resident() -> int:
     """Return the resident memory of this process in bytes; 0 if ``/proc`` is missing or cannot be read."""
     try:
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-    except OSError:  # such as one open file too many, which is no reason to end
+    except OSError:  # such as one open file too many, which is not a reason to end
         return 0
 
 

@@ -1,4 +1,4 @@
-"""Edge: shows and changes the stored position of a connector that is stopped, in Kafka Connect's form."""
+"""Shows and changes the stored position of a connector that is stopped, in Kafka Connect's form."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def alter_offsets(config: Configuration, changes: list[Any] | None) -> None:
         changes: as :func:`offsets_of` returns it, with ``None`` as the offset to delete it; ``None`` deletes all.
 
     Raises:
-        BadRequest: it is no position of this connector. Kafka Connect stores whatever it gets.
+        BadRequest: it is not a position of this connector. Kafka Connect stores whatever it gets.
         StoreUnavailable: it cannot be written.
     """
     offset = None if changes is None else _offset(config, changes)
@@ -49,5 +49,5 @@ def _offset(config: Configuration, changes: list[Any]) -> SourceOffset | None:
             try:
                 return SourceOffset.from_map(offset)
             except ValueError as error:
-                raise BadRequest(f"the offset is no position of a binlog: {error}") from None
+                raise BadRequest(f"the offset is not a position of a binlog: {error}") from None
     raise BadRequest(f"one offset is needed, with the partition {partition}: the connector has no other")

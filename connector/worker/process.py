@@ -1,4 +1,4 @@
-"""Edge: the process of a worker, with its signals, its log, its end and its exit code."""
+"""The process of a worker, with its signals, its log, its end and its exit code."""
 
 import asyncio
 import contextlib
@@ -127,7 +127,7 @@ class Worker(mode.Worker):
     def _give_up(self) -> NoReturn:
         """End the process: something hangs that cannot be interrupted, such as a thread of a library.
 
-        The exit code is 0 if that is no connector, because everything is delivered then.
+        The exit code is 0 if what hangs is not a connector, because everything is delivered then.
         """
         connectors = self.app.connectors
         late = {

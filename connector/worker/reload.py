@@ -1,4 +1,4 @@
-"""Edge: reads the configuration files of a worker again, and finds out what has changed in them."""
+"""Reads the configuration files of a worker again, and finds out what has changed in them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Edge: the service that runs one connector in Faust's life cycle, and can pause, resume and restart it."""
+"""The service that runs one connector in Faust's life cycle, and can pause, resume and restart it."""
 
 import asyncio
 import contextlib
@@ -105,7 +105,7 @@ class ConnectorService(Service):
             The id.
 
         Raises:
-            SignalError: it is no signal, or another process runs the connector.
+            SignalError: it is not a signal, or another process runs the connector.
         """
         if self._held == _STANDBY:
             raise SignalError(f"connector {self.config.name} stands by: send the signal to the process that runs it")

@@ -1,4 +1,4 @@
-"""Edge: lets a connector run while this process has its lock, with ``rowtide.standby``.
+"""Lets a connector run while this process has its lock, with ``rowtide.standby``.
 
 ::
 

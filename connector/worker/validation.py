@@ -1,4 +1,4 @@
-"""Edge: what is wrong with the configuration of a connector, as Kafka Connect's validation asks."""
+"""What is wrong with the configuration of a connector, as Kafka Connect's validation asks."""
 
 from collections.abc import Callable, Collection, Mapping
 

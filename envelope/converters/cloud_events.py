@@ -89,7 +89,7 @@ class CloudEventsConverter:
         return self._settings.json.json_format.replace_null_with_default
 
     def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
-        """Return the bytes of an event; ``None`` for a tombstone and a record that is no change of a row."""
+        """Return the bytes of an event; ``None`` for a tombstone and a record that is not a change of a row."""
         settings = self._settings
         schema, value = record.schema_of(side), record.content(side)
         if schema is None or value is None:

@@ -31,7 +31,7 @@ def check_record(record: object, given: ConnectRecord, checks: SchemaCache[Check
     if not isinstance(record, ConnectRecord):
         raise ValueError(f"a {type(record).__name__} instead of a ConnectRecord")  # noqa: TRY004 - not a bug of rowtide
     if not isinstance(record.topic, str) or not record.topic:
-        raise RejectedValue("a record whose topic is no text, or empty", repr(record.topic))
+        raise RejectedValue("a record whose topic is not text, or is empty", repr(record.topic))
     for name in ("partition", "timestamp"):
         number = getattr(record, name)
         if number is not None and (type(number) is not int or number < 0):

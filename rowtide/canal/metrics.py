@@ -1,4 +1,4 @@
-"""Edge: metrics of Canal's instances for Prometheus (``canal.metrics.pull.port``).
+"""Metrics of Canal's instances for Prometheus (``canal.metrics.pull.port``).
 
 Names that begin with ``canal_`` are Canal's, with its labels and units, so that its dashboards work; those that begin
 with ``rowtide_canal_`` are rowtide's own.
@@ -106,7 +106,7 @@ class MetricsServer(TcpServer):
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request."""
-        # It may be no request, or nobody reads the answer.
+        # It may be no request, or the client does not read the answer.
         with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             async with asyncio.timeout(_REQUEST_S):
                 await reader.readuntil(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Edge: ``rowtide canal``: the instances of a folder of Canal's, and the TCP server for their clients."""
+"""``rowtide canal``: the instances of a folder of Canal's, and the TCP server for their clients."""
 
 import asyncio
 import contextlib

@@ -1,8 +1,8 @@
-"""Edge: when this server begins and ends to run something, and for how long that is certain.
+"""When this server begins and ends to run something, and for how long that is certain.
 
 ::
 
-             nobody runs it (for WAIT_S, if another one did)
+             no server runs it (for WAIT_S, if another one did)
     standby ────────────────────────────────────────────────► running
        ▲                                                          │
        └──────────────────────────────────────────────────────────┘
@@ -49,21 +49,21 @@ class Candidate(Generic[N]):
         self._begin_term = begin
         self._clock = clock
         self._nodes: N | None = None
-        self._until = 0.0  # until when nobody else can run it, by the clock
+        self._until = 0.0  # until when no other server can run it, by the clock
         self._free_from = 0.0  # from when on this server may begin a term
         self._taken = False  # whether another server ran it at the last look
 
     @property
     def nodes(self) -> N | None:
-        """The nodes for the present term of this server; ``None`` if it is not certain that it has one."""
+        """The nodes for the current term of this server; ``None`` if it is not certain that it has one."""
         nodes = self._nodes
         return None if self._clock() >= self._until else nodes
 
     def look(self, *, may_begin: bool = True) -> None:
-        """See who runs it, and begin a term, or prolong the present one. To be called about once a second.
+        """See who runs it, and begin a term, or prolong the current one. To be called about once a second.
 
         Args:
-            may_begin: whether this server begins a term if nobody runs it.
+            may_begin: whether this server begins a term if no server runs it.
 
         Raises:
             ZooKeeperError: no answer.

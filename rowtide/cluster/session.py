@@ -1,4 +1,4 @@
-"""Edge: the session of a server with ZooKeeper. No request waits longer than a few seconds."""
+"""The session of a server with ZooKeeper. No request waits longer than a few seconds."""
 
 import logging
 import socket

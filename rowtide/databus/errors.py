@@ -14,7 +14,7 @@ class StartError(DatabusError):
 
 
 class OverflowOffset(StartError):
-    """The topic has no event with a position (``Overflow Offset``); the message tells the causes apart."""
+    """The topic has no event with a position (``Overflow Offset``); the message distinguishes the causes."""
 
 
 class UnreadableMessage(DatabusError):

@@ -1,4 +1,4 @@
-"""Edge: the nodes of databus in ZooKeeper."""
+"""The nodes of databus in ZooKeeper."""
 
 import logging
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Edge: mysql-replication's ``BinLogStreamReader``, which reads the stream with rowtide."""
+"""Mysql-replication's ``BinLogStreamReader``, which reads the stream with rowtide."""
 
 import logging
 import time

@@ -1,8 +1,8 @@
 """Tells differences from rows whose last record is older than a change of the table's structure.
 
 ``ALTER TABLE`` changes how the rows of a table look without a row event: FLOAT to DOUBLE, another character set, other
-labels of an ENUM, a column that is dropped and added again. The last record of a row that nobody has touched since then
-has its values in their old form. That is no fault of anybody, and proves nothing about the column either.
+labels of an ENUM, a column that is dropped and added again. The last record of a row that has not changed since then
+has its values in their old form. This is not a fault, and proves nothing about the column either.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -1,4 +1,4 @@
-"""Edge: finds out whether a connector has delivered all changes before a position of its source."""
+"""Finds out whether a connector has delivered all changes before a position of its source."""
 
 import re
 from collections.abc import Callable, Iterator

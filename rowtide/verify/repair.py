@@ -1,4 +1,4 @@
-"""Edge: repairs rows of topics: signals by which a running connector reads them again.
+"""Repairs rows of topics: signals by which a running connector reads them again.
 
 Only the connector can do it: its records stand in the order of the stream, so that none replaces a newer one.
 """
@@ -67,7 +67,7 @@ def exact_key(table: SourceTable, key: Key) -> Key | None:
     """Return the texts by which the row of a key can be looked up; ``None`` if there are none.
 
     Records without schemas have dates, times and bytes as numbers and strings, in Debezium's default forms. A text that
-    was taken for another form names a row that does not exist, and a record of deletion of it changes nothing.
+    was mistaken for another form names a row that does not exist, and a record of deletion of it changes nothing.
     """
     if table.hidden_key:
         return None

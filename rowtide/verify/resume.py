@@ -1,4 +1,4 @@
-"""Edge: keeps how far the source of a table was read, so that a run that was killed continues within the table.
+"""Keeps how far the source of a table was read, so that a run that was killed continues within the table.
 
 The rows that were read stay in a file. Each was the source's at a position after the one at which the first run began,
 so the proof of all of them holds at that position. Rows that were changed since then differ from the topic, and are
@@ -49,7 +49,7 @@ class Resume:
         folder: the directory of the files, one for each table.
         connector: the name of the connector.
         run: what the rows depend on besides the table: the configuration and the options.
-        longest_s: the age in seconds after which a reading begins anew; ``None`` for any age.
+        longest_s: the age in seconds after which a reading starts over; ``None`` for any age.
     """
 
     folder: Path
@@ -80,9 +80,9 @@ class Resume:
         )
 
     def reading(self, text: str, table: SourceTable, server: str) -> Reading | None:
-        """Return the reading of an earlier run; ``None`` if the table is to be read anew.
+        """Return the reading of an earlier run; ``None`` if the table is to be read again.
 
-        It is read anew after a change of its structure, of the server or of rowtide's version, and if it is too old.
+        It is read again after a change of its structure, of the server or of rowtide's version, and if it is too old.
 
         Raises:
             Undecided: it is damaged, or that of another connector, configuration or options.

@@ -1,4 +1,4 @@
-"""Edge: reads captured tables in chunks of their keys, and makes the records that the connector would send."""
+"""Reads captured tables in chunks of their keys, and makes the records that the connector would send."""
 
 import random
 import time
@@ -209,7 +209,7 @@ class Source:
             lower = upper
 
     def rows(self, table: SourceTable, where: str, more: str = "") -> Iterator[Rows]:
-        """Read the rows that fulfil two conditions."""
+        """Read the rows that match two conditions."""
         condition = f"({where})" + (f" AND ({more})" if more else "")
         return self.session.rows(table.id, table.form.query(condition), table.form.reader)
 

@@ -6,7 +6,7 @@
     table:   the version that has it        behind by these offsets
 
 Up to the stored offsets, the table must be what a consumer gets that applies the records one by one: every difference
-is a fault of the job, or a change by somebody else. Together with the comparison of source and topic this proves the
+is a fault of the job, or a change by another writer. Together with the comparison of source and topic this proves the
 table. What it merely has not read yet is not a difference, whatever the load.
 """
 
@@ -71,7 +71,7 @@ class StoredTable(Protocol):
         """Yield the values of columns; of the current versions if the table has all."""
 
     def is_replaced(self) -> bool:
-        """Whether it was written anew since it was opened."""
+        """Whether it was rewritten since it was opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class TableComparison:
                     "a table without a key, or of changes, can only be compared as a whole: omit --where and --sample"
                 )
         if stored.is_replaced():
-            raise Undecided(f"{stored.path} was written anew while it was read: run the command again")
+            raise Undecided(f"{stored.path} was rewritten while it was read: run the command again")
         if lacking and any(one.kind == "extra" for one in result.differences):
             result.differences = [one for one in result.differences if one.kind != "extra"]
             if not result.differences:
@@ -232,7 +232,7 @@ class TableComparison:
             if extent is None or extent.high < offset:
                 raise Undecided(
                     f"topic {topic} does not have offset {offset} of partition {partition}, which is stored with the "
-                    "table: it was made again, or the table is that of another cluster"
+                    "table: it was re-created, or the table is that of another cluster"
                 )
         self.result.behind = sum(one.high - batch.offsets.get(p, one.low) for p, one in extents.items())
         cut = next(((p, one.low) for p, one in extents.items() if p in batch.offsets and one.low), None)

@@ -1,4 +1,4 @@
-"""Edge: reads topics as records with their places, from the beginning and then what is added."""
+"""Reads topics as records with their places, from the beginning and then what is added."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Verifies tables, one after the other: reads the source, then the topic, and then the keys that differ once more.
+"""Verifies tables, one after the other: reads the source, then the topic, and then the keys that differ again.
 
 ::
 
@@ -150,7 +150,7 @@ class TableVerification:
 
     Attributes:
         result: the result so far.
-        source: the server, whose connection is made again after an error.
+        source: the server, whose connection is re-created after an error.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Edge: clients of Kafka's admin interface, shared by all that need the same settings at the same time.
+"""Clients of Kafka's admin interface, shared by all that need the same settings at the same time.
 
 A new client looks for its broker first, with a pause in between, and each has three or four threads.
 """

@@ -277,7 +277,7 @@ def recorded_table(entry: Mapping[str, Any]) -> RecordedTable:
     """An item of ``tableChanges``.
 
     Raises:
-        ValueError, KeyError, TypeError: it is no such item.
+        ValueError, KeyError, TypeError: it is not such an item.
     """
     kind, fields = ChangeKind(entry["type"]), entry.get("table")
     if fields is not None and not isinstance(json_object(fields, "table")["columns"], list):

@@ -25,7 +25,7 @@ class HistoryStoreError(SchemaHistoryError):
 
 
 class UnusableHistory(HistoryStoreError):
-    """The schema history cannot be used until somebody mends it, or a setting or a permission."""
+    """The schema history cannot be used until it, a setting or a permission is repaired."""
 
     retriable = False
 

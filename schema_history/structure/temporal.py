@@ -14,7 +14,7 @@ _DAY, _SECOND = 2, 5
 _GREATEST = 12, 31, 23, 59, 59
 """Month, day, hour, minute, second."""
 _MOST = 999_999
-"""A greater number is no part of a date."""
+"""A greater number is not part of a date."""
 _TIME = re.compile(
     r"([-+])?(?:(?P<days>\d*)\s+(?=\d.)(?P<h1>\d+)(?::(?P<m1>\d+)(?::(?P<s1>\d+))?)?"
     r"|(?P<h2>\d*)\s*:(?P<m2>\d+)(?::(?P<s2>\d+))?|(?P<number>\d+)\s*)(?:\.(?P<fraction>\d*))?\s*",

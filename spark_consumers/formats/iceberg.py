@@ -3,13 +3,13 @@
 Iceberg accepts two appends of the same rows, one after the other, from two runs: unlike Delta Lake, it has no identity
 of a writer that excludes the second one. A step therefore has two parts:
 
-1. Spark writes a *staged* snapshot (``spark.wap.id``). It is in the metadata, but no branch has it: nobody reads it.
+1. Spark writes a *staged* snapshot (``spark.wap.id``). It is in the metadata, but in no branch, so no reader sees it.
 2. One commit of the metadata makes it the table's snapshot, changes the columns if need be, and sets the property
    ``rowtide.commit``. It replaces exactly the metadata that was looked at: there, the property shows that the step is
    not in the table yet, and snapshot and columns are those that the staged one was made from. If they are not, both
-   parts are made again.
+   parts are repeated.
 
-After a crash before the second part, the step is made again, and ``expire_snapshots`` removes the staged snapshot and
+After a crash before the second part, the step is repeated, and ``expire_snapshots`` removes the staged snapshot and
 its files. After a later crash, the property shows that the step is done. Expiring snapshots does not remove the
 property. The snapshot's summary has the same text, to see which snapshot belongs to which batch.
 """

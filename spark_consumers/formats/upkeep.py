@@ -1,4 +1,4 @@
-"""Upkeep of tables by their format: small files are merged, and files and versions that nobody needs are removed.
+"""Upkeep of tables by their format: merges small files, and removes files and versions that are no longer needed.
 
 Every step is safe next to a stream that writes the table. Delta Lake and Iceberg refuse the later of two commits that
 change the same files: the stream repeats its write, and upkeep gives its own up.
@@ -182,7 +182,7 @@ class IcebergUpkeep(IcebergFormat):
     """Upkeep of Iceberg, by its procedures for Spark.
 
     A table is known by the property ``rowtide.commit``, which no procedure changes. A staged snapshot that expires
-    while a stream writes it is made again.
+    while a stream writes, it is repeated.
     """
 
     def optimize(self, path: str) -> Merged:
@@ -254,4 +254,4 @@ UPKEEP: Mapping[str, Callable[[SparkSession, Settings], KeptFormat]] = {
     "delta": DeltaUpkeep,
     "iceberg": IcebergUpkeep,
 }
-"""By the name that ``--format`` takes. A batch writes Parquet tables anew, and deletes the files from before."""
+"""By the name that ``--format`` takes. A batch rewrites Parquet tables, and deletes the old files."""

@@ -23,7 +23,7 @@ def parallel_collector(
 ) -> dict[str, str]:
     """Return the setting with which Java starts with its parallel collector.
 
-    For a batch job it takes less processor time than Java's default, G1, whose shorter pauses nobody would notice. Java
+    For a batch job it takes less processor time than Java's default, G1, whose shorter pauses are no benefit here. Java
     does not start with two collectors, so there is no setting if the user has chosen one, or may have.
 
     Args:

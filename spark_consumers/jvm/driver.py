@@ -55,7 +55,7 @@ def observe(frame: DataFrame, *metrics: Column) -> tuple[DataFrame, Callable[[],
     Returns:
         The frame to use, and a function that returns the metrics of its first query, which must have ended; ``None``
         if Spark has lost them. They arrive through a queue, which drops events when it is full:
-        ``Observation.get`` would then wait for ever.
+        ``Observation.get`` would then wait forever.
     """
     observation = Observation()
     used = frame.observe(observation, *metrics)

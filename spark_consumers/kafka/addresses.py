@@ -1,4 +1,4 @@
-"""Whether somebody listens at the addresses of Kafka, before Spark is started for nothing."""
+"""Whether brokers listen at the addresses of Kafka, before Spark is started for nothing."""
 
 import socket
 
@@ -14,7 +14,7 @@ def require_listener(servers: str) -> None:
         servers: ``bootstrap.servers``.
 
     Raises:
-        KafkaUnreachableError: nobody listens at any of the addresses.
+        KafkaUnreachableError: no broker listens at any of the addresses.
     """
     failures = []
     for server in filter(None, (part.strip() for part in servers.split(","))):

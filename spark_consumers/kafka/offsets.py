@@ -50,7 +50,7 @@ def require_topic(topic: str, stored: str | None, found: str | None) -> None:
     """Check that a topic is still the one whose offsets are stored: they would be valid for another one, too.
 
     Raises:
-        OffsetsLostError: the topic was deleted and made again.
+        OffsetsLostError: the topic was deleted and re-created.
     """
     if None not in (stored, found) and stored != found:
         raise OffsetsLostError(
@@ -61,7 +61,7 @@ def require_topic(topic: str, stored: str | None, found: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LastRecord:
-    """The last record that was read of a partition. It shows that a topic was made again where brokers have no ids.
+    """The last record that was read of a partition. It shows that a topic was re-created where brokers have no ids.
 
     Attributes:
         offset: of the record.
@@ -86,7 +86,7 @@ def require_records(topic: str, stored: Mapping[int, LastRecord], found: Mapping
     One that is missing proves nothing: Kafka deletes old records, and those of a key that has a newer one.
 
     Raises:
-        OffsetsLostError: another record has the offset: the topic was deleted and made again.
+        OffsetsLostError: another record has the offset: the topic was deleted and re-created.
     """
     for partition, now in found.items():
         if now != stored[partition]:

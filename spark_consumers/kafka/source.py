@@ -46,10 +46,10 @@ class RecordSource(Protocol):
         """Return the first available offset and the readable end of each partition, by topic."""
 
     def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
-        """Return the ids of topics, which differ when a topic is deleted and made again; not all sources have them."""
+        """Return the ids of topics, which differ when a topic is deleted and re-created; not all sources have them."""
 
     def last_records(self, topic: str, ranges: Ranges) -> Mapping[int, LastRecord]:
-        """Return the last record of each range that has one. Sources whose topics cannot be made again have none."""
+        """Return the last record of each range that has one. Sources whose topics cannot be re-created have none."""
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
         """Return the columns ``partition`` int, ``offset`` bigint, ``key`` and ``value`` binary."""
@@ -295,7 +295,7 @@ class FrameSource:
         return {}
 
     def last_records(self, topic: str, ranges: Ranges) -> Mapping[int, LastRecord]:
-        """Return none: a DataFrame is no topic that can be made again."""
+        """Return none: a DataFrame is not a topic that can be made again."""
         return {}
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Records of earlier batches that follow, in the binlog, records of the present one.
+"""Records of earlier batches that follow, in the binlog, records of the current one.
 
 A topic with several partitions can be read unevenly: a partition lags in Kafka, or ``--max-records`` ends a batch. The
 rows of a table do not show their position, so what an older record does to them is only known together with the newer
@@ -95,7 +95,7 @@ class Earlier:
 
 
 def level(read: Callable[[Ranges], DataFrame], ranges: Ranges, cut: Collection[int]) -> Ranges:
-    """Leave out partitions that would be read ahead of others: all that they have would be read again with each batch.
+    """Skip partitions that would be read ahead of others: all that they have would be read again with each batch.
 
     Args:
         read: reads ranges of offsets.
@@ -125,7 +125,7 @@ def places(
         read: reads ranges of offsets.
         ranges: to search.
         last: whether the last record is wanted.
-        where: SQL of a condition; by default the record is no tombstone.
+        where: SQL of a condition; by default the record is not a tombstone.
     """
     found: dict[int, _Place] = {}
     left, size = dict(ranges), _FIRST_WINDOW

@@ -114,7 +114,7 @@ class TopicAdmin:
     def look_up(self, topics: Sequence[str]) -> None:
         """Ask for topics, whether they exist or not; see ``auto_create``.
 
-        Many are looked up by one request. It creates none, so those that it does not find are asked for once more.
+        Many are looked up by one request. It creates none, so those that it does not find are asked for again.
 
         Raises:
             KafkaUnreachable: no broker answers.

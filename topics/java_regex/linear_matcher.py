@@ -42,7 +42,7 @@ class _Fork(_Step):
 
 
 class _Again(_Step):
-    """Repeat once more, but not after a repetition that has matched nothing: then continue with ``after``."""
+    """Repeat again, but not after a repetition that has matched nothing: then continue with ``after``."""
 
     __slots__ = ("after",)
 

@@ -135,7 +135,7 @@ class _Parser:
         self.flags = (self.flags | (set(on.lower()) - {"s"})) - (set(off) & set("im"))
 
     def piece(self, text: str, width: int = 1, literal: str | None = None) -> Piece:
-        """A piece with the present flags."""
+        """A piece with the current flags."""
         return Piece(self.flagged(text), width, literal)
 
     def flagged(self, text: str) -> str:

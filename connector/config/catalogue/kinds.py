@@ -28,7 +28,7 @@ class Kind(Generic[T]):
         label: the type's name in the reference.
         parse: parses a text; raises ``ValueError`` with a message that has neither the property's name nor the text.
         shown: whether an error may show the text.
-        join: writes the items of a list as one text; ``None`` if the property is no list.
+        join: writes the items of a list as one text; ``None`` if the property is not a list.
     """
 
     label: str

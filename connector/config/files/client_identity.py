@@ -1,4 +1,4 @@
-"""Edge: gives a TLS context a client's certificate and its private key, which OpenSSL reads from files only."""
+"""Gives a TLS context a client's certificate and its private key, which OpenSSL reads from files only."""
 
 import secrets
 import ssl
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def load_identity(context: ssl.SSLContext, key: "PrivateKeyTypes", certificates: str) -> None:
     """Set a key and its certificates.
 
-    In the file for OpenSSL the key is encrypted with a password that exists in memory only; nobody else may read the
+    In the file for OpenSSL the key is encrypted with a password that exists in memory only; no other user may read the
     file, and it is deleted immediately.
 
     Args:

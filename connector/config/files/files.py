@@ -1,4 +1,4 @@
-"""Edge: reads configuration files, and the files and variables that references name."""
+"""Reads configuration files, and the files and variables that references name."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

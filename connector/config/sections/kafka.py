@@ -209,7 +209,7 @@ _NEEDED = {
 
 
 def _dead_letters_config(reader: PropertyReader) -> DeadLettersConfig | None:
-    """The topic of dead letters; its records are kept for ever, and in order."""
+    """The topic of dead letters; its records are kept forever, and in order."""
     topic, name, sink = reader[connect.DEAD_LETTER_TOPIC], connect.DEAD_LETTER_TOPIC.name, reader[connect.SINK]
     if not topic:
         return None

@@ -1,6 +1,6 @@
 """Maps librdkafka's errors to the errors of delivery.
 
-librdkafka distinguishes fatal errors (the producer cannot be used any more), abortable ones (the transaction must be
+librdkafka distinguishes fatal errors (the producer can no longer be used), abortable ones (the transaction must be
 aborted) and retriable ones. A delivery report has a code only; this module decides which codes are permanent.
 """
 
@@ -55,7 +55,7 @@ def is_purged(error: KafkaError) -> bool:
 
 
 def partition_gone(error: KafkaError, topic: str) -> TopicReplaced | None:
-    """The error if the client itself chose a partition that does not exist any more."""
+    """The error if the client itself chose a partition that no longer exists."""
     if error.code() != _K._UNKNOWN_PARTITION:  # noqa: SLF001 - librdkafka's code
         return None
     return TopicReplaced(topic, "was re-created with fewer partitions")

@@ -72,7 +72,7 @@ def access_denied(text: str, transactional_id: str = "") -> AccessDenied:
 
 
 def producer_failed(text: str) -> ProducerFailed:
-    """The error for a producer that cannot be used any more."""
+    """The error for a producer that can no longer be used."""
     return ProducerFailed(f"{text}. The producer can no longer be used; a restart resumes from the stored offset")
 
 

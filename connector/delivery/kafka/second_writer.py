@@ -1,4 +1,4 @@
-"""Edge: watches the offsets topic for a second writer: another program that stores offsets for the same connector.
+"""Watches the offsets topic for a second writer: another program that stores offsets for the same connector.
 
 Two writers deliver every change twice, and the stored offset jumps between theirs. Kafka fences the older one only if
 both deliver exactly once with the same transactional id. Debezium, and rowtide with at-least-once delivery, are found

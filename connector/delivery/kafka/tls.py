@@ -1,4 +1,4 @@
-"""Edge: creates the TLS context for brokers from ``ssl.*``: PEM files and texts, and PKCS#12."""
+"""Creates the TLS context for brokers from ``ssl.*``: PEM files and texts, and PKCS#12."""
 
 import ssl
 from collections.abc import Callable

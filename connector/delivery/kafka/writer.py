@@ -1,4 +1,4 @@
-"""Edge: the process that wrote an offset record. rowtide names it in a header, which Kafka Connect does not read."""
+"""The process that wrote an offset record. rowtide names it in a header, which Kafka Connect does not read."""
 
 import json
 import os

@@ -205,7 +205,7 @@ class DuckDbStore:
             found = dict(self._execute(f"SELECT g.{_NUMBER}, count(*) FROM {joined} GROUP BY ALL"))
             self._execute(f"DELETE FROM {quoted(table)} AS t USING {given} AS g WHERE {same}")
         left = [max(found.get(number, 0) - count, 0) for number, count in enumerate(counts)]
-        if any(left):  # rows without a key are told apart by nothing (a column may have the name rowid)
+        if any(left):  # rows without a key cannot be distinguished (a column may have the name rowid)
             with self._given(table, columns, images, left) as given:
                 listed = ", ".join(name(column.name) for column in columns)
                 copies = f"SELECT {listed}, unnest(range({_COUNT})) FROM {given}"
@@ -329,7 +329,7 @@ def connect(path: Path) -> "duckdb.DuckDBPyConnection":
     """Open a file.
 
     Raises:
-        DeliveryError: it is open in another process, cannot be read or written, or is no file of DuckDB.
+        DeliveryError: it is open in another process, cannot be read or written, or is not a file of DuckDB.
     """
     try:
         return duckdb.connect(path)

@@ -1,4 +1,4 @@
-"""The position of a connector beside its tables."""
+"""The position of a connector with its tables."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -16,7 +16,7 @@ class TableOffsets(ABC):
         path: the file or the directory of the tables.
         name: the connector's name.
         prefix: its ``topic.prefix``.
-        history: the file of the schema history, which must not be older than the tables; ``None`` if it is no file.
+        history: the file of the schema history, which must not be older than the tables; ``None`` if it is not a file.
 
     Attributes:
         anew: what a user does to have a new snapshot of everything, as the end of an error.

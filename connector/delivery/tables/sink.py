@@ -177,7 +177,7 @@ class TableSink(SynchronousSink):
             self._store.insert(table, columns, rows)
 
     def _update(self, table: TableId, pending: Pending) -> None:
-        """Write rows of which the binlog leaves out columns: those stay as they are."""
+        """Write rows of which the binlog omits columns: those stay as they are."""
         groups: dict[tuple[int, ...], list[Image]] = {}
         for row in pending.rows.values():
             if row is not None and UNAVAILABLE in row:
@@ -300,7 +300,7 @@ class TableSink(SynchronousSink):
         return "NOT NULL, with NULL" if loses_null and self._store.has(table, old.name, None) else None
 
     def _require_same(self, table: TableId, columns: Sequence[Column]) -> None:
-        """Compare the structure of a table with the expected one; a table without rows is made again.
+        """Compare the structure of a table with the expected one; a table without rows is re-created.
 
         Raises:
             DeliveryError: they differ, because statements of the source are missing.

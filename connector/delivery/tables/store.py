@@ -78,7 +78,7 @@ class TableStore(Protocol):
         """Make a table, which does not exist.
 
         Raises:
-            DeliveryError: it cannot have this name, or somebody else has a table of this name.
+            DeliveryError: it cannot have this name, or another program has a table of this name.
         """
 
     def drop(self, table: TableId) -> None:

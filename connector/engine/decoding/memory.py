@@ -1,4 +1,4 @@
-"""Edge: the memory that a decoder process shares with its parent, in slots: events in, rendered outputs out.
+"""The memory that a decoder process shares with its parent, in slots: events in, rendered outputs out.
 
 A file without a name holds it, so that nothing is left behind if a process is killed, and the size of ``/dev/shm`` in a
 container does not limit it. A page takes memory from its first use on.

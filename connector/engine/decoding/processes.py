@@ -1,4 +1,4 @@
-"""Edge: the decoder processes of a parent. One that ends by itself is replaced; its chunks are the parent's then."""
+"""The decoder processes of a parent. One that ends by itself is replaced; its chunks are the parent's then."""
 
 import contextlib
 import logging

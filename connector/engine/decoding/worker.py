@@ -1,4 +1,4 @@
-"""Edge: a decoder process. It makes the outputs of chunks, until its parent closes the connection."""
+"""A decoder process. It makes the outputs of chunks, until its parent closes the connection."""
 
 import logging
 import pickle

@@ -1,4 +1,4 @@
-"""Edge: where a start resumes if a signal of type ``set-binlog-position`` has set another position."""
+"""Where a start resumes if a signal of type ``set-binlog-position`` has set another position."""
 
 from typing import NamedTuple
 

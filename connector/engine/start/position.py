@@ -1,4 +1,4 @@
-"""Edge: decides where a start resumes, and whether it takes a snapshot, by the stored position and the server."""
+"""Decides where a start resumes, and whether it takes a snapshot, by the stored position and the server."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""Edge: recovers the tables' structures at a stored position from the schema history."""
+"""Recovers the tables' structures at a stored position from the schema history."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""Edge: finds the new tables of a start and of a check, with queries to the server where the position is not enough."""
+"""Finds the new tables of a start and of a check, with queries to the server where the position is not enough."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence

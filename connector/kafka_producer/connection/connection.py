@@ -1,4 +1,4 @@
-"""Edge: a connection to a broker, for one request at a time."""
+"""A connection to a broker, for one request at a time."""
 
 import secrets
 import ssl
@@ -127,7 +127,7 @@ class Connection:
 
         Raises:
             ConnectionFailed: the connection was lost, or no answer came in time. The broker may have done it.
-            MalformedAnswer: what came is no answer to it. The broker may have done it.
+            MalformedAnswer: what came is not an answer to it. The broker may have done it.
             AuthenticationFailed: the broker refused the credentials at a new login.
             UnsupportedBroker: the broker has no version of the request that rowtide has.
             NotEncodable: the request does not fit the version.

@@ -1,4 +1,4 @@
-"""Edge: a socket with time limits that another thread can interrupt, with or without TLS."""
+"""A socket with time limits that another thread can interrupt, with or without TLS."""
 
 import contextlib
 import itertools

@@ -67,7 +67,7 @@ class ConnectionSettings:
         connect_timeout: seconds for the connection, TLS and the login together.
         request_timeout: seconds to wait for an answer; longer if the broker itself may take longer for it.
         longest_answer: bytes.
-        max_idle: seconds after which an idle connection is not used any more: firewalls forget it without a word.
+        max_idle: seconds after which an idle connection is no longer used: firewalls drop it silently.
         family: ``any``, ``v4`` or ``v6``: the addresses to use of a host that has several.
         send_buffer: bytes of the socket's buffer, 0 for the system's default.
         receive_buffer: bytes of the socket's buffer, 0 for the system's default.

@@ -74,7 +74,7 @@ class InFlight:
         return sent
 
     def lost(self, number: int, now: float) -> Sent:
-        """The request with this number is not answered any more.
+        """The request with this number is no longer answered.
 
         Raises:
             KeyError: it is not in flight.

@@ -11,7 +11,7 @@ The surroundings send each request and report it back once. The rules:
 * One request to a broker, and one batch of a partition, is in flight.
 * A batch keeps its bytes and sequence numbers until the broker acknowledges it; nothing later of its partition is
   sent before.
-* Errors that pass are retried with a delay, for ever unless ``delivery_timeout_s`` is set.
+* Errors that pass are retried with a delay, forever unless ``delivery_timeout_s`` is set.
 * A batch that is too large is split. Whatever else happens is a failure: nothing more is sent or acknowledged. The
   producer is then replaced, and delivery resumes from the stored offset, or the transaction is aborted.
 """
@@ -164,7 +164,7 @@ class Sender:
         """Drop all batches, forget their failure, and abort the open transaction. It is aborted in state ``READY``.
 
         Raises:
-            KafkaProducerError: the producer cannot be used any more.
+            KafkaProducerError: the producer can no longer be used.
             TransactionStateError: no transaction is open, or its commit may have succeeded.
         """
         if self.failure is not None and self._halted:
@@ -314,7 +314,7 @@ class Sender:
     def lost(self, number: int, why: str, now: float) -> None:
         """A request was not answered, or could not be sent: no connection, or a time-out. It may have been carried out.
 
-        The connection must be closed, so that an answer that comes late is not taken for that of another request.
+        The connection must be closed, so that an answer that comes late is not mistaken for that of another request.
         """
         sent = self._in_flight.lost(number, now)
         self._due_at = _NOW

@@ -17,7 +17,7 @@ class SenderSettings:
         reconnect: the delays between connections to a broker (``reconnect.backoff.ms``).
         metadata_max_age_s: ``metadata.max.age.ms``.
         missing_topic_s: a topic that no broker has had for so long does not exist.
-        delivery_timeout_s: ``delivery.timeout.ms``; ``None`` to retry for ever.
+        delivery_timeout_s: ``delivery.timeout.ms``; ``None`` to retry forever.
     """
 
     transactional_id: str = ""

@@ -1,4 +1,4 @@
-"""Edge: decides whether compiled code is used: where it was built and can be imported.
+"""Decides whether compiled code is used: where it was built and can be imported.
 
 ``ROWTIDE_PURE_PYTHON=1`` in the environment forces Python. Both give the same results and the same errors. In a
 checkout, compiled code that is older than its source, as after ``git pull``, is not used: Python would call it in a new

@@ -48,7 +48,7 @@ class StreamRequest:
         net_write_timeout: of the session, in seconds; 0 for the server's.
         net_read_timeout: of the session, in seconds; 0 for the server's.
         gtid_strict: refuse a start at a GTID that the server does not have (MariaDB).
-        ignore_duplicates: leave out GTIDs that another replication connection got before (MariaDB).
+        ignore_duplicates: skip GTIDs that another replication connection got before (MariaDB).
         semi_sync: acknowledge transactions, if the server has semi-synchronous replication.
     """
 

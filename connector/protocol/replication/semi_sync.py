@@ -82,7 +82,7 @@ class SemiSyncStream:
     def _advance(self, log_pos: int) -> None:
         """Advance to the end of an event, which is stored modulo 4 GiB.
 
-        A smaller number is either after a multiple of 4 GiB that was passed, or wrong. It is taken for wrong if it is
+        A smaller number is either after a multiple of 4 GiB that was passed, or wrong. It is treated as wrong if it is
         more than 2 GiB ahead: an acknowledgement of too much would release commits that are not received.
         """
         ahead = (log_pos - self._position) % _FOUR_GIB

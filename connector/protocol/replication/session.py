@@ -240,7 +240,7 @@ class ReplicationSession:
             own = host == replica.host if mariadb else uuid == replica.uuid
             if row.get("server_id") == str(replica.server_id) and not own:
                 self.same_id = Replica(replica.server_id, uuid, host)
-        if mariadb and self.same_id is not None:  # MySQL tells replicas apart by their UUIDs
+        if mariadb and self.same_id is not None:  # MySQL distinguishes replicas by their UUIDs
             raise ServerIdInUse(
                 f"the replica at {self.same_id.host or 'an unknown host'} has the same server id {replica.server_id}, "
                 "and MariaDB would disconnect it"

@@ -139,12 +139,12 @@ class Codecs:
 def python_columns(
     columns: Sequence[Column], records: TableSchema, *, minimal_images: bool, documents: bool
 ) -> list[Column]:
-    """The columns with Python values as their output; what an image leaves out is unavailable.
+    """The columns with Python values as their output; what an image omits is unavailable.
 
     Args:
         columns: with Connect values as their output.
         records: the schemas of the table's records.
-        minimal_images: whether an image may leave out any column. Connect has null for numbers and dates then.
+        minimal_images: whether an image may omit any column. Connect has null for numbers and dates then.
         documents: see :func:`~rowtide.connector.records.codecs.python_values.python_output`.
     """
     by_index = {column.index: column for column in records.columns}

@@ -183,7 +183,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
                     first,
                 )
             ]
-        # One text for everything after the row: joining parts would copy the schema once more per row.
+        # One text for everything after the row: joining parts would copy the schema again for each row.
         tail = f'{context.after_row},{NO_TRANSACTION},"op":"{op}",{context.times}}}{close.decode()}'
         return message_values(start, before, after, middle, first, tail)
 

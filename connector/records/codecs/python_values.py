@@ -71,7 +71,9 @@ def _converted(output: ColumnOutput, custom: ColumnType, fallback: Fallback, *, 
     )
     if output.change is None:
         return plain
-    return replace(output, fallback=fallback, fallback_value=null, key=plain)  # masked text is no value of the schema
+    return replace(
+        output, fallback=fallback, fallback_value=null, key=plain
+    )  # masked text is not a value of the schema
 
 
 def python_conversion(kind: Kind, column: Column) -> Callable[[Any], Any]:

@@ -31,7 +31,7 @@ class RowImages(ABC, Generic[Row]):
     Args:
         table: the table, for messages.
         columns: all columns of the row images.
-        key_columns: indexes of the columns of the key, which no image may leave out.
+        key_columns: indexes of the columns of the key, which no image may omit.
         insert_columns: the columns for images of new rows that may lack columns, ``None`` without minimal images.
         json_style: how to write documents that an event changes in part.
     """
@@ -61,7 +61,7 @@ class RowImages(ABC, Generic[Row]):
         Args:
             columns: all columns of the table.
             layouts: for each column whether the images hold it; two of them if images come in pairs that differ.
-            carry: whether a column that the second image of a pair leaves out has its value from the first one.
+            carry: whether a column that the second image of a pair omits has its value from the first one.
         """
 
     def rows(self, event: Rows) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Edge: blocking snapshots in the reader's thread: what signals change, and when the rows are read."""
+"""Blocking snapshots in the reader's thread: what signals change, and when the rows are read."""
 
 import contextlib
 import logging
@@ -268,7 +268,7 @@ class BlockingSnapshots:
         return ()
 
     def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
-        """Leave out tables; a snapshot that is being taken begins again without them, or is aborted."""
+        """Skip tables; a snapshot that is being taken begins again without them, or is aborted."""
         before = self._current
         self._carry(after := before.stopped(request))
         if after.requests[:1] != before.requests[:1]:

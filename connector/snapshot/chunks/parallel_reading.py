@@ -1,4 +1,4 @@
-"""Edge: reads the parts of tables with several connections in parallel, each in its own thread.
+"""Reads the parts of tables with several connections in parallel, each in its own thread.
 
 ::
 

@@ -25,7 +25,7 @@ _NOT_VISIBLE = ", unless the server has rpl_semi_sync_master_wait_point=AFTER_SY
 
 
 def changed_too_often(*, holds: bool, mariadb: bool) -> str:
-    """Why a chunk was read in vain again and again, and what helps.
+    """Why a chunk was repeatedly read without success, and what helps.
 
     Args:
         holds: whether the stream can wait while a chunk is read.

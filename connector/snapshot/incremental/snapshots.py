@@ -375,7 +375,7 @@ class IncrementalSnapshots:
         return list(self._reports.changed("STARTED", request_id, names, at))
 
     def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
-        """Leave out tables."""
+        """Skip tables."""
         state = self._carried.current
         stopped = requests.stopped_tables(request, state)
         if not stopped:

@@ -1,4 +1,4 @@
-"""Edge: the structure that a table has now, on the server of a session."""
+"""The structure that a table has now, on the server of a session."""
 
 from rowtide.connector.snapshot.structure import plan
 from rowtide.connector.source import server_queries

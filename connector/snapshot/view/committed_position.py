@@ -1,4 +1,4 @@
-"""Edge: a binlog position for a view that is opened without a global lock."""
+"""A binlog position for a view that is opened without a global lock."""
 
 import time
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ def committed_position(
 ) -> SourceOffset:
     """A position whose transactions before it are all visible to a view that is opened afterwards.
 
-    The end of the binlog is no such position: a server writes a transaction to the binlog first, and makes it visible
-    later. MariaDB reports the binlog position of a view. With MySQL, this function waits until the commits end that are
-    in progress when it reads the position.
+    The end of the binlog is not such a position: a server first writes a transaction to the binlog, and makes it
+    visible later. MariaDB reports the binlog position of a view. With MySQL, this function waits until the commits that
+    are in progress when it reads the position have ended.
 
     Args:
         session: has no open transaction.

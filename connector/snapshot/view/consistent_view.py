@@ -1,4 +1,4 @@
-"""Edge: the locks of a snapshot, its binlog position, and the consistent read view that belongs to the position."""
+"""The locks of a snapshot, its binlog position, and the consistent read view that belongs to the position."""
 
 import logging
 import time

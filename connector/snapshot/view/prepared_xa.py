@@ -1,4 +1,4 @@
-"""Edge: the XA transactions that are prepared on the server."""
+"""The XA transactions that are prepared on the server."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Edge: PyMySQL's connection with time limits, a guard for the password, and one error for a lost connection."""
+"""PyMySQL's connection with time limits, a guard for the password, and one error for a lost connection."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Edge: ends queries that a server would continue with although their connection is closed."""
+"""Ends queries that a server would continue with although their connection is closed."""
 
 import contextlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Edge: connects to the database as the configuration describes it, and prepares the session."""
+"""Connects to the database as the configuration describes it, and prepares the session."""
 
 import pymysql
 

@@ -1,4 +1,4 @@
-"""Edge: the open connections of a run, which another thread can interrupt."""
+"""The open connections of a run, which another thread can interrupt."""
 
 import threading
 from contextvars import ContextVar, Token

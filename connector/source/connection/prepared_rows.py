@@ -1,4 +1,4 @@
-"""Edge: streams the rows of a query by a prepared statement, whose result has FLOAT as it is stored.
+"""Streams the rows of a query by a prepared statement, whose result has FLOAT as it is stored.
 
 A result set in text has FLOAT with six digits. The rows become packets of the text protocol with all digits, so that
 one reader decodes both.

@@ -1,4 +1,4 @@
-"""Edge: streams the rows of a query, one batch in memory at a time.
+"""Streams the rows of a query, one batch in memory at a time.
 
 PyMySQL reads packet by packet, which costs more than decoding the rows. From the first row on, the socket is read here
 in large chunks.

@@ -1,4 +1,4 @@
-"""Edge: the bytes of a connection to the server, for a buffered reader."""
+"""The bytes of a connection to the server, for a buffered reader."""
 
 import io
 import time

@@ -1,4 +1,4 @@
-"""Edge: opens a TCP connection; the wait for a name or a host that does not answer can be ended by another thread."""
+"""Opens a TCP connection; the wait for a name or a host that does not answer can be ended by another thread."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Edge: creates the TLS context for the database from ``database.ssl.*``: PEM files, PKCS#12 or Java stores."""
+"""Creates the TLS context for the database from ``database.ssl.*``: PEM files, PKCS#12 or Java stores."""
 
 import ssl
 from collections.abc import Callable

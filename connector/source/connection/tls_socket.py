@@ -1,4 +1,4 @@
-"""Edge: a socket with TLS that receives in bulk."""
+"""A socket with TLS that receives in bulk."""
 
 import contextlib
 import io
@@ -125,7 +125,7 @@ class TlsSocket:
         return self._sock.fileno()
 
     def settimeout(self, timeout: float | None) -> None:
-        """Set the seconds to wait in each call for the server; ``None`` for ever."""
+        """Set the seconds to wait in each call for the server; ``None`` forever."""
         self._sock.settimeout(timeout)
 
     def setsockopt(self, level: int, option: int, value: int) -> None:

@@ -1,4 +1,4 @@
-"""Edge: a socket whose reader another thread can wake."""
+"""A socket whose reader another thread can wake."""
 
 import contextlib
 import selectors

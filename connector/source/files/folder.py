@@ -1,4 +1,4 @@
-"""Edge: the binlog files in a folder, in the order in which the server wrote them."""
+"""The binlog files in a folder, in the order in which the server wrote them."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Edge: reads the statements in binlog files, each with its position.
+"""Reads the statements in binlog files, each with its position.
 
 ``rowtide schema`` uses them where there is no schema history, and a replay uses them for table structures.
 """

@@ -196,8 +196,8 @@ class BinlogCopy:
         """
         if size not in _ENCRYPTION_EVENTS:
             raise MirrorError(
-                f"the server sends an event after {self._file}:{start} that begins {size} bytes later: events "
-                "between them are missing"
+                f"the server sends an event after {self._file}:{start} that begins {size} bytes later: the "
+                "events in between are missing"
             )
         body = bytes(size - HEADER_LENGTH - (4 if self._checksum else 0))
         event = HEADER.pack(0, EventType.IGNORABLE, 0, size, start + size, IGNORABLE) + body

@@ -1,4 +1,4 @@
-"""Edge: the folder of a mirror: its binlog files, their index, its lock, and the identity of its server.
+"""The folder of a mirror: its binlog files, their index, its lock, and the identity of its server.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Edge: mirrors the binlog of a server into a folder until it is stopped, and resumes after lost connections."""
+"""Mirrors the binlog of a server into a folder until it is stopped, and resumes after lost connections."""
 
 import contextlib
 import logging

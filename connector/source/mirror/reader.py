@@ -1,4 +1,4 @@
-"""Edge: reads a folder of binlog files, such as a mirror, as if a server sent them; also while they grow."""
+"""Reads a folder of binlog files, such as a mirror, as if a server sent them; also while they grow."""
 
 import contextlib
 import gzip
@@ -192,7 +192,7 @@ def mirror_check(folder: Path, start: SourceOffset, connector: str) -> PositionC
     """
     origin = origin_of(folder)
     if origin is None:
-        return PositionCheck(available=False, reason=f"{folder} is no mirror: it has no mirror.json")
+        return PositionCheck(available=False, reason=f"{folder} is not a mirror: it has no mirror.json")
     if origin.flavor != connector:
         return PositionCheck(available=False, reason=f"the mirror {folder} is one of {origin.flavor}")
     if start.gtids is None and start.server not in (None, origin.server):

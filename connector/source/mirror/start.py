@@ -1,4 +1,4 @@
-"""Edge: chooses the first file of a new mirror."""
+"""Chooses the first file of a new mirror."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Edge: checks on a connection whether the server can still stream from a position, without a change missed."""
+"""Checks on a connection whether the server can still stream from a position, without a change missed."""
 
 import re
 from typing import NamedTuple

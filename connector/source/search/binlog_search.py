@@ -1,4 +1,4 @@
-"""Edge: searches the binlog on separate connections: for XA transactions, and for statements."""
+"""Searches the binlog on separate connections: for XA transactions, and for statements."""
 
 import contextlib
 import itertools

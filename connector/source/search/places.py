@@ -1,4 +1,4 @@
-"""Edge: where positions are searched: the binlog files of a server, and those of a folder."""
+"""Where positions are searched: the binlog files of a server, and those of a folder."""
 
 import contextlib
 import time

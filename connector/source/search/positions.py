@@ -259,7 +259,7 @@ def find_gtid(files: BinlogFiles, gtid: str) -> Found:
 
     Raises:
         PositionNotFound: the files do not have it.
-        ValueError: the text is no GTID.
+        ValueError: the text is not a GTID.
     """
     wanted = one_gtid(gtid)
     heads = _Heads(files)

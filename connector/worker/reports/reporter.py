@@ -1,4 +1,4 @@
-"""Edge: reports the status of the connectors while the worker runs, on a terminal or in the log."""
+"""Reports the status of the connectors while the worker runs, on a terminal or in the log."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence

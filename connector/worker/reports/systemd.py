@@ -1,4 +1,4 @@
-"""Edge: reports to systemd, for units with ``Type=notify``; see sd_notify(3)."""
+"""Reports to systemd, for units with ``Type=notify``; see sd_notify(3)."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Edge: the address that the web server listens on, and the check whether it is free."""
+"""The address that the web server listens on, and the check whether it is free."""
 
 import errno
 import http.client
@@ -41,7 +41,7 @@ class WebAddress:
         """The address by the options; else by ``WEB_BIND`` and ``WEB_PORT`` of the environment; else the default.
 
         Raises:
-            ConfigurationError: ``WEB_PORT`` is no port.
+            ConfigurationError: ``WEB_PORT`` is not a port.
         """
         asked = port or _port(os.environ.get("WEB_PORT", ""))
         return cls(bind or os.environ.get("WEB_BIND", _BIND), _PORT if asked is None else asked, asked is None)
@@ -56,7 +56,7 @@ def require_address(host: str, port: int, *, any_port: bool) -> None:
         any_port: whether another port will do if this one is in use.
 
     Raises:
-        ConfigurationError: it is no address of this machine, or the port is in use or not allowed.
+        ConfigurationError: it is not an address of this machine, or the port is in use or not allowed.
     """
     error = _refusal(host, 0 if any_port else port)
     if error is None:
@@ -85,8 +85,8 @@ def _reason(error: OSError) -> str:
 
 def _foreign(host: str, error: OSError) -> str:
     return (
-        f"{host} is no address of this machine ({_reason(error)}): use 127.0.0.1, 0.0.0.0 for all interfaces, or the "
-        "address of one of them"
+        f"{host} is not an address of this machine ({_reason(error)}): use 127.0.0.1, 0.0.0.0 for all interfaces, or "
+        "the address of one of them"
     )
 
 

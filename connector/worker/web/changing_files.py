@@ -1,4 +1,4 @@
-"""Edge: what is read from files, again when they change."""
+"""What is read from files, again when they change."""
 
 import logging
 from collections.abc import Callable, Sequence

@@ -92,7 +92,7 @@ class Controlled(Protocol):
         """Store another position while it is stopped; ``None`` deletes it.
 
         Raises:
-            BadRequest: it is no position of this connector.
+            BadRequest: it is not a position of this connector.
             StoreUnavailable: it cannot be written.
         """
         ...
@@ -264,7 +264,7 @@ def error(status: int, message: str) -> web.Response:
 
 
 def _host(request: web.Request) -> str:
-    """The host that a request names, without the port; empty if it is no name."""
+    """The host that a request names, without the port; empty if it is not a name."""
     try:
         return request.url.host or ""
     except ValueError:

@@ -1,4 +1,4 @@
-"""Edge: metrics of this process, under the names that all of Prometheus' clients give them."""
+"""Metrics of this process, under the names that all of Prometheus' clients give them."""
 
 import resource
 import time

@@ -1,4 +1,4 @@
-"""Edge: the web server of a worker, which serves rowtide's own pages and none of Faust's."""
+"""The web server of a worker, which serves rowtide's own pages and none of Faust's."""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""Edge: where the web server listens, who may use it, and its certificate."""
+"""Where the web server listens, who may use it, and its certificate."""
 
 import os
 import ssl
@@ -50,7 +50,7 @@ class WebSettings:
             key: the path of a PEM file with its key, which may be the same file.
 
         Raises:
-            ConfigurationError: ``WEB_PORT`` is no port, or a file cannot be used.
+            ConfigurationError: ``WEB_PORT`` is not a port, or a file cannot be used.
         """
         if key and not certificate:
             raise ConfigurationError([("--web-tls-key", "needs --web-tls-certificate")])

@@ -24,7 +24,7 @@ class Signalled(Protocol):
         """Send a signal, and return its id.
 
         Raises:
-            SignalError: it is no signal.
+            SignalError: it is not a signal.
         """
         ...
 

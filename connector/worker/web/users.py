@@ -1,4 +1,4 @@
-"""Edge: the file of the users of the web server, which is read again when it changes."""
+"""The file of the users of the web server, which is read again when it changes."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ def _problems(properties: Mapping[str, str]) -> list[tuple[str, str]]:
         if not name or ":" in name or what not in ("password", "token", "role"):
             problems.append((key, f"{_FORM}; a user's name has no colon"))
         elif what == "role" and value not in _ROLES:
-            problems.append((key, f"{value!r} is no role: {', '.join(_ROLES)}"))
+            problems.append((key, f"{value!r} is not a role: {', '.join(_ROLES)}"))
         elif not value:
             problems.append((key, "is empty"))
     if problems:

@@ -1,4 +1,4 @@
-"""Edge: which destinations this server runs."""
+"""Which destinations this server runs."""
 
 import logging
 import threading

@@ -116,7 +116,7 @@ class ZooKeeperHistory(SchemaHistoryStore):
         except (zlib.error, UnicodeDecodeError):
             raise UnusableHistory(
                 f"the schema history is damaged: ZooKeeper's {self._part(part)}. Stop all servers and delete "
-                f"{self._nodes.paths.history} with all below it: a history then begins with the present structures"
+                f"{self._nodes.paths.history} with all below it: a history then begins with the current structures"
             ) from None
 
     def _read(self, path: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Edge: reads Canal's configuration: ``canal.properties``, and ``NAME/instance.properties`` of each destination.
+"""Reads Canal's configuration: ``canal.properties``, and ``NAME/instance.properties`` of each destination.
 
 Properties of instances in ``canal.properties`` are defaults for all instances. ``${name:default}`` stands for a
 variable of the environment, or for its default. All problems of all files are reported together.

@@ -1,4 +1,4 @@
-"""Edge: reads the values of Canal's properties files, and collects all problems.
+"""Reads the values of Canal's properties files, and collects all problems.
 
 ``${name:default}`` stands for a variable of the environment, or for its default.
 """

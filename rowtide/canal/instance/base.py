@@ -1,4 +1,4 @@
-"""Edge: what all instances share: the thread that reads, and the one that writes positions."""
+"""What all instances share: the thread that reads, and the one that writes positions."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -65,7 +65,7 @@ class BaseInstance(Outlet, ABC):
 
     @property
     def error(self) -> str | None:
-        """Why it does not read at present, or deliver; ``None`` if it does."""
+        """Why it currently does not read, or deliver; ``None`` if it does."""
         return self._reading.error
 
     @property
@@ -82,7 +82,7 @@ class BaseInstance(Outlet, ABC):
     @property
     @abstractmethod
     def state(self) -> InstanceState:
-        """What it does at present."""
+        """The current state."""
 
     def _state(
         self, use: StoreUse | None, traffic: Traffic | None = None, delivery: DeliveryCounters | None = None

@@ -1,4 +1,4 @@
-"""Edge: the positions of a destination's clients, in Canal's form and in rowtide's own.
+"""The positions of a destination's clients, in Canal's form and in rowtide's own.
 
 Canal's form has the place of the last event that a client has acknowledged. The other form has the resume position
 after it (GTIDs, the server's identity), and counts only while Canal's has the same place: a Canal that runs in
@@ -262,7 +262,7 @@ class ClientPositions:
 def _behind(position: CanalPosition) -> Resumption:
     """Where reading resumes after a position in Canal's form.
 
-    With GTIDs, the server leaves out the transactions of the set; after a fail-over, their positions are of another
+    With GTIDs, the server omits the transactions of the set; after a fail-over, their positions are of another
     server. Canal stores negative positions where MariaDB 11.4 leaves them out of events; reading then begins with the
     file, and what was acknowledged comes again.
     """

@@ -1,4 +1,4 @@
-"""Edge: an instance: offers the entries of one server to the clients of a destination. Also for use in Python.
+"""An instance: offers the entries of one server to the clients of a destination. Also for use in Python.
 
 ::
 
@@ -74,7 +74,7 @@ class Instance(BaseInstance):
 
     @property
     def state(self) -> InstanceState:
-        """What it does at present."""
+        """The current state."""
         return self._state(self._store.use(), self.destination.traffic)
 
     # --- as the outlet of reading ------------------------------------------------------------------------------------

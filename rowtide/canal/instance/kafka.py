@@ -1,4 +1,4 @@
-"""Edge: an instance in Canal's Kafka mode: sends the messages of its entries to Kafka, with the connector's delivery.
+"""An instance in Canal's Kafka mode: sends the messages of its entries to Kafka, with the connector's delivery.
 
 ::
 
@@ -81,7 +81,7 @@ class KafkaInstance(BaseInstance):
 
     @property
     def state(self) -> InstanceState:
-        """What it does at present."""
+        """The current state."""
         use = None if self._store is None else self._store.use()
         return self._state(use, delivery=None if self._delivery is None else self._delivery.counters())
 

@@ -84,7 +84,7 @@ def read_cursor(text: str) -> tuple[Master, CanalPosition]:
     """The server and the position of a JSON text.
 
     Raises:
-        PositionsError: it is no position.
+        PositionsError: it is not a position.
     """
     found = _cursor_of(_load(text))
     if found is None:
@@ -102,7 +102,7 @@ def read_meta(text: str) -> list[ClientPosition]:
     """The clients of a ``meta.dat``.
 
     Raises:
-        PositionsError: the text is no such file.
+        PositionsError: the text is not such a file.
     """
     clients = []
     found_clients = _load(text).get("clientDatas") or []

@@ -1,4 +1,4 @@
-"""Edge: reads one server, and hands its entries to an outlet, over lost connections and errors.
+"""Reads one server, and hands its entries to an outlet, over lost connections and errors.
 
 ::
 
@@ -91,7 +91,7 @@ class Outlet(Protocol):
         ...
 
     def snapshot_begins(self, stop: threading.Event) -> bool:
-        """Wait until somebody reads the initial snapshot, or ``stop`` is set.
+        """Wait until a client reads the initial snapshot, or ``stop`` is set.
 
         Returns:
             Whether an earlier snapshot was not read to its end.
@@ -163,7 +163,7 @@ class Reading:
 
     @property
     def error(self) -> str | None:
-        """Why it does not read at present; ``None`` if it does."""
+        """Why it currently does not read; ``None`` if it does."""
         status = self.status
         return None if status is not None and status.connected else self._error
 
@@ -173,7 +173,7 @@ class Reading:
             begin = time.monotonic()
             try:
                 self._read()
-            except Exception as error:  # whatever it is: nobody would notice that the thread has ended
+            except Exception as error:  # whatever it is: otherwise the thread would end unnoticed
                 if self._stop.is_set():
                     return
                 wait = _FIRST_WAIT_S if time.monotonic() - begin > _LONGEST_WAIT_S else wait

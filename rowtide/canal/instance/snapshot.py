@@ -1,4 +1,4 @@
-"""Edge: the initial snapshot of an instance: the rows of all its tables as entries, by the connector's snapshot.
+"""The initial snapshot of an instance: the rows of all its tables as entries, by the connector's snapshot.
 
 The rows are those of one transaction: a begin, INSERT entries as small as those of the binlog, and an end, after which
 clients can resume. Each has the property ``snapshot=initial`` in its header.

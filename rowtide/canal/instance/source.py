@@ -1,4 +1,4 @@
-"""Edge: the server of an instance: its flavor, its structures, and where to begin."""
+"""The server of an instance: its flavor, its structures, and where to begin."""
 
 import logging
 import re
@@ -78,7 +78,7 @@ class Source:
     def tables(
         self, history: SchemaHistoryStore, start: SourceOffset | None, stop: threading.Event
     ) -> tuple[Tables, SourceOffset]:
-        """The structures of all tables, and the start position, which is the present without ``start``.
+        """The structures of all tables, and the start position, which is the end of the binlog without ``start``.
 
         Without a schema history, the structures are those of the present; it then begins with them.
 
@@ -111,7 +111,7 @@ class Source:
 
 
 def find_start(source: Source) -> Resumption | None:
-    """Where an instance begins without positions of clients; ``None`` for the present.
+    """Where an instance begins without positions of clients; ``None`` for the end of the binlog.
 
     Raises:
         OffsetError: the server cannot stream from ``canal.instance.master.position``, or

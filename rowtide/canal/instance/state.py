@@ -1,4 +1,4 @@
-"""What an instance does at present, for metrics."""
+"""The current state of an instance, for metrics."""
 
 from dataclasses import dataclass
 

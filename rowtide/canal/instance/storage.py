@@ -1,4 +1,4 @@
-"""Edge: where an instance stores the positions of its clients and its schema history; by default in a folder.
+"""Where an instance stores the positions of its clients and its schema history; by default in a folder.
 
 The folder has Canal's ``meta.dat``, rowtide's own positions next to it, and the schema history. All files are replaced
 atomically.
@@ -57,7 +57,7 @@ class Storage(Protocol):
         ...
 
     def forget_history(self) -> None:
-        """Delete the schema history, if there is one: another one begins with the present structures.
+        """Delete the schema history, if there is one: another one begins with the current structures.
 
         Raises:
             OSError: it cannot be deleted.

@@ -162,14 +162,14 @@ class Destination:
             return False
 
     def subscribe(self, client_id: str, filter_: str = "") -> None:
-        """Begin to read, or go on.
+        """Begin or continue to read.
 
         Args:
             client_id: the client's number.
             filter_: for all clients of the destination; empty to leave the one that it has.
 
         Raises:
-            ClientIdError: the client's number is no number of 16 bits.
+            ClientIdError: the client's number is not a number of 16 bits.
         """
         number = client_number(client_id)
         self._subscribe(number, filter_)
@@ -182,7 +182,7 @@ class Destination:
         """End to read. The cursor stays; what the client has not acknowledged is given out again by a rollback.
 
         Raises:
-            ClientIdError: the client's number is no number of 16 bits.
+            ClientIdError: the client's number is not a number of 16 bits.
         """
         number = client_number(client_id)
         with self._lock:
@@ -320,7 +320,7 @@ def client_number(client_id: str) -> int:
     """The client's number.
 
     Raises:
-        ClientIdError: it is no number of 16 bits.
+        ClientIdError: it is not a number of 16 bits.
     """
     try:
         number = int(client_id)

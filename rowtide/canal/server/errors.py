@@ -28,7 +28,7 @@ class BatchOrderError(CanalError):
 
 
 class ClientIdError(CanalError):
-    """A client id is no number."""
+    """A client id is not a number."""
 
     java_class = "java.lang.NumberFormatException"
 

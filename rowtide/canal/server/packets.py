@@ -229,7 +229,7 @@ def authentication(body: bytes) -> Authentication:
     """The request of this body.
 
     Raises:
-        ValueError: the body is no such message.
+        ValueError: the body is not such a message.
     """
     found = _read(body)
     destination, client, timeout_ms = found.text(5), found.text(6), found.integer(3)
@@ -245,7 +245,7 @@ def request(kind: PacketType, body: bytes) -> Request:
     """The request of this body.
 
     Raises:
-        ValueError: the body is no such message.
+        ValueError: the body is not such a message.
     """
     found = _read(body)
     destination, client = found.text(1), found.text(2)

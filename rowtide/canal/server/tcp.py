@@ -1,7 +1,7 @@
-"""Edge: serves destinations over TCP.
+"""Serves destinations over TCP.
 
 Each connection is a coroutine that holds at most one request and one batch. A client that does not read its answer, or
-sends nothing, holds up nobody else.
+sends nothing, delays no other client.
 """
 
 import asyncio

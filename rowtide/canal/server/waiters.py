@@ -1,4 +1,4 @@
-"""Edge: coroutines that wait, in their order, for entries that another thread puts into a store."""
+"""Coroutines that wait, in their order, for entries that another thread puts into a store."""
 
 import asyncio
 import contextlib
@@ -50,7 +50,7 @@ class Waiters:
 
         Args:
             size: the fetch size.
-            former: a waiter that was served in vain; the new one has its place.
+            former: a waiter that was served without success; the new one has its place.
         """
         waiter = Waiter(size, next(self._numbers) if former is None else former.number)
         queue = self._queues.setdefault(size, OrderedDict())
@@ -79,7 +79,7 @@ class Waiters:
             if not first.served.done():
                 first.served.set_result(None)
 
-    def _come(self) -> None:  # in the thread that puts, so only if somebody waits
+    def _come(self) -> None:  # in the thread that puts, so only if a client waits
         if self._queues and not self._waking:
             self._waking = True
             with contextlib.suppress(RuntimeError):  # the loop has ended

@@ -1,4 +1,4 @@
-"""Edge: the web server of a mirror: ``/health`` and ``/metrics``."""
+"""The web server of a mirror: ``/health`` and ``/metrics``."""
 
 import contextlib
 import json

@@ -16,7 +16,7 @@ class Report:
         found: the position.
         server: whether the server has it; ``None`` if that is clear, or no server is known.
         stored: the stored position of the connector.
-        stored_problem: why there is none; empty if nobody looked.
+        stored_problem: why there is none; empty if it was not looked up.
         difference: what a start at the found position would repeat or miss.
     """
 

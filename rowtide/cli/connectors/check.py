@@ -66,7 +66,7 @@ def check(
 
     Reads the configuration files CONFIG, of which each overrides those before it, then checks the settings of the
     database server, the privileges of the account, the captured tables, and the topics in Kafka. Reports all problems
-    at once, and lists the captured tables and their topics. If the database and Kafka can be reached, it prints the
+    together, and lists the captured tables and their topics. If the database and Kafka can be reached, it prints the
     position at which the connector would start. It changes no database, record, topic or position; with exactly-once
     delivery, it opens and closes a transaction with another transactional id (the connector's with -check).
 

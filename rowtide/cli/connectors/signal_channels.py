@@ -1,4 +1,4 @@
-"""Edge: sends a signal to a connector by one of its channels."""
+"""Sends a signal to a connector by one of its channels."""
 
 import json
 import os
@@ -83,7 +83,7 @@ def _require_table(config: Configuration) -> int:
     except (DatabaseUnreachableError, pymysql.MySQLError) as error:
         raise click.ClickException(f"the signal table {database}.{table} cannot be read: {error}") from None
     if len(lengths) != _COLUMNS or None in lengths:
-        what = "does not exist, or the account lacks INSERT on it" if not lengths else "is no signal table"
+        what = "does not exist, or the account lacks INSERT on it" if not lengths else "is not a signal table"
         raise click.ClickException(
             f"{database}.{table} (signal.data.collection) {what}: it must have the columns id, type and data, all of "
             "them text"

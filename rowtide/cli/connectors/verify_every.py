@@ -55,7 +55,7 @@ class Proofs:
         self.store()
 
     def _load(self, path: Path) -> None:
-        way_out = "name another file, or delete it to begin anew"
+        way_out = "name another file, or delete it to start over"
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             connector, version = found["connector"], found["version"]

@@ -1,4 +1,4 @@
-"""Edge: the client of databus for asyncio: the same, with a thread that waits."""
+"""The client of databus for asyncio: the same, with a thread that waits."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -83,6 +83,6 @@ class AsyncClient:
 
 
 def _ignored(found: "asyncio.Future[Event]") -> None:
-    """Take the result of a call that nobody waits for any more."""
+    """Take the result of a call that no caller waits for any longer."""
     if not found.cancelled():
         found.exception()

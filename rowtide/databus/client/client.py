@@ -1,4 +1,4 @@
-"""Edge: the client of databus: a dump, if one is wanted, then the events of the topic, in order and without repeats.
+"""The client of databus: a dump, if one is wanted, then the events of the topic, in order and without repeats.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Edge: reads a dump from a server over TCP.
+"""Reads a dump from a server over TCP.
 
 The client sends the name of the file and, if it wants an end marker, the line ``END``, which the original server does
 not read. The server answers ``PONG``; a line for each rows event follows, then the marker, then the end of the stream::

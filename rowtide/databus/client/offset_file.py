@@ -1,4 +1,4 @@
-"""Edge: the offset file of a client, in the original's TOML form.
+"""The offset file of a client, in the original's TOML form.
 
 ::
 

@@ -11,7 +11,7 @@ LOOK_BACK = 10_000
 class Repeats:
     """Finds events that were there before, by the positions of their keys and their content.
 
-    The original drops all events whose binlog file has a lower number than the last one: for ever, if that was the
+    The original drops all events whose binlog file has a lower number than the last one: forever, if that was the
     file of another server before a fail-over. Here, only repeats are dropped. Their content counts, too: after RESET
     BINARY LOGS AND GTIDS, or a fail-over to a server whose files have the same names, positions come again with other
     changes.

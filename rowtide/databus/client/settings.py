@@ -1,4 +1,4 @@
-"""Edge: the settings of a client, with the original's names in a TOML file."""
+"""The settings of a client, with the original's names in a TOML file."""
 
 import tomllib
 from collections.abc import Mapping, Sequence

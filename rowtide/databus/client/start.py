@@ -1,4 +1,4 @@
-"""Edge: where a client begins: at its offset file, at a dump, or at a position of the binlog.
+"""Where a client begins: at its offset file, at a dump, or at a position of the binlog.
 
 ===========  =========  ======================  ==============================================================
 Offset file  firstload  mastername, masterpos   Start

@@ -1,4 +1,4 @@
-"""Edge: the topic of events: where a position is in it, and reading on from an offset."""
+"""The topic of events: where a position is in it, and reading on from an offset."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -198,7 +198,7 @@ class EventTopic:
                 "missing: remove the offset file and begin with firstload=true; keep events longer (retention.ms)"
             )
         if error.retriable() or error.code() in _PASSING:
-            log.warning("topic %s cannot be read at present: %s", self.name, error)
+            log.warning("topic %s currently cannot be read: %s", self.name, error)
             return None
         raise TopicError(f"topic {self.name} cannot be read: {error}")
 

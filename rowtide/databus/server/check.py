@@ -1,4 +1,4 @@
-"""Edge: checks what a databus server needs in addition to the database and Kafka: ZooKeeper, and what dumps need."""
+"""Checks what a databus server needs in addition to the database and Kafka: ZooKeeper, and what dumps need."""
 
 import os
 import socket

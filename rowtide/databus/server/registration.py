@@ -1,4 +1,4 @@
-"""Edge: this server in ZooKeeper: whether it is the one that runs, and where clients find it and its dumps.
+"""This server in ZooKeeper: whether it is the one that runs, and where clients find it and its dumps.
 
 ::
 
@@ -83,7 +83,7 @@ class Registration:
 
     Attributes:
         on_end: called in the polling thread when the term has ended that :meth:`wait` has waited for.
-        problem: why ZooKeeper cannot be asked at present; ``None`` if it can.
+        problem: why ZooKeeper currently cannot be asked; ``None`` if it can.
         failures: how often in a row it could not be asked.
     """
 
@@ -147,7 +147,7 @@ class Registration:
         while not self._stop.is_set():
             try:
                 self.poll()
-            except Exception:  # whatever it is: the thread must go on
+            except Exception:  # whatever it is: the thread must continue
                 log.exception("the state in ZooKeeper cannot be read")
             term = self.term
             if known is not None and term != known:
@@ -159,7 +159,7 @@ class Registration:
             self._stop.wait(_POLL_S)
 
     def poll(self) -> None:
-        """See who runs, begin or end a term, and keep the present one alive."""
+        """See who runs, begin or end a term, and keep the current one alive."""
         with self._polling:
             try:
                 self._look()
@@ -235,7 +235,7 @@ class Registration:
         return now < self._seen[1] + self._alive_timeout_s
 
     def _keep_alive(self, nodes: FencedNodes, alive: Found | None) -> None:
-        """Write the keep-alive node, unless an original server has written it meanwhile."""
+        """Write the keep-alive node, unless an original server has written it in the meantime."""
         content = KeepAlive(self._host, self._port, self._nodes.topic, int(self._now())).encoded().encode()
         path, written = self._nodes.keep_alive, self._nodes.written
         known = 0 if alive is None else alive.version  # if it is new, the term has created it

@@ -1,4 +1,4 @@
-"""Edge: a databus server apart from Kafka: it serves dumps, and takes part in a cluster of servers by ZooKeeper.
+"""A databus server apart from Kafka: it serves dumps, and takes part in a cluster of servers by ZooKeeper.
 
 ::
 
@@ -34,7 +34,7 @@ class DumpSettings:
         host: the address on which dumps are served; ``""`` for all (``monitorip``).
         port: the port; 0 for a free one (``monitorport``).
         advertised_host: the address at which clients reach this server; ``""`` for that in the network of ZooKeeper.
-        interval_s: how long a dump is announced, in seconds; ``None`` for ever (``dumpclock``).
+        interval_s: how long a dump is announced, in seconds; ``None`` forever (``dumpclock``).
         alive_timeout_s: how long an original databus server counts as alive after its last keep-alive
             (``masteralive_timeout``).
     """

@@ -1,4 +1,4 @@
-"""Edge: the worker of a databus server: the connector's, with the messages of databus, dumps, and a cluster of servers.
+"""The worker of a databus server: the connector's, with the messages of databus, dumps, and a cluster of servers.
 
 ::
 

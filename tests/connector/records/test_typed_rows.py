@@ -109,7 +109,7 @@ def test_values_of_other_types_are_refused() -> None:
     assert "is a str in this row" in refused(Person, id="7")
     assert "is a Decimal in this row" in refused(Person, score=decimal.Decimal(1))
     text = refused(Model, id=None)
-    assert "a row of shop.people is no Model" in text
+    assert "a row of shop.people is not a Model" in text
     assert "valid integer" in text
 
 

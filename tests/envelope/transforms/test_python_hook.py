@@ -143,8 +143,8 @@ def test_a_value_that_would_be_changed_without_a_word_is_an_error(changed: dict[
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"topic": None}, "a record whose topic is no text, or empty"),
-        ({"topic": ""}, "a record whose topic is no text, or empty"),
+        ({"topic": None}, "a record whose topic is not text, or is empty"),
+        ({"topic": ""}, "a record whose topic is not text, or is empty"),
         ({"partition": "1"}, "a record whose partition is neither None nor a number"),
         ({"timestamp": -1}, "a record whose timestamp is neither None nor a number"),
         ({"value_schema": None}, r"a record with a value, but without its schema \(value_schema\)"),

@@ -1,4 +1,4 @@
-"""How the next chunk of a table is read, after reads of it that were in vain. Pure."""
+"""How the next chunk of a table is read, after unsuccessful reads of it. Pure."""
 
 _MAX_REFUSED = 8
 _REPORTED_EACH = 8
@@ -67,11 +67,11 @@ class Attempts:
     def delays(self) -> int:
         """How often the next chunk is put off, each time for longer.
 
-        Many reads in vain are a load for the server. They count once: the next one may be the one that is emitted.
+        Many unsuccessful reads are a load for the server. They count once: the next one may be the one that is emitted.
         """
         return max(self.refused, int(self.in_vain >= _REPORTED_EACH))
 
     @property
     def to_report(self) -> bool:
-        """Whether the last of many reads in vain is to be reported."""
+        """Whether the last of many unsuccessful reads is to be reported."""
         return self.in_vain > 0 and self.in_vain % _REPORTED_EACH == 0

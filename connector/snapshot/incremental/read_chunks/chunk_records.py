@@ -33,7 +33,7 @@ class ClosedWindows:
             del self._events[next(iter(self._events))]
 
     def take(self, window: str | None) -> StreamEvent | None:
-        """The last row of a window, which is not needed any more; ``None`` if it has not come."""
+        """The last row of a window, which is no longer needed; ``None`` if it has not come."""
         return self._events.pop(window or "", None)
 
     def clear(self) -> None:

@@ -48,7 +48,7 @@ class PendingChunks:
         else:
             self._chunks[read.chunk.number] = read
             self._server = server
-            # Without the stream's wait, a transaction before the present one may not be in the view.
+            # Without the stream's wait, a transaction before the current one may not be in the view.
             self._seen = read.seen if self.journal.number == read.since else None
 
     def recorded(self, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Edge: reads the chunks of a table in its own threads, each with its own connection."""
+"""Reads the chunks of a table in its own threads, each with its own connection."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""Edge: the connection of a thread that reads chunks."""
+"""The connection of a thread that reads chunks."""
 
 import logging
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Edge: what a chunk sees of the binlog: everything before a position when it is read, nothing after another."""
+"""What a chunk sees of the binlog: everything before a position when it is read, nothing after another."""
 
 import datetime as dt
 import time

@@ -1,4 +1,4 @@
-"""Edge: when dumps are made and announced, while this server runs."""
+"""When dumps are made and announced, while this server runs."""
 
 import logging
 import threading
@@ -25,7 +25,7 @@ _LONGEST_WAIT_S = 300.0
 _STOP_S = 10.0
 """How long the end of a dump that is being made is waited for."""
 _KEPT = 2
-"""How many dumps are kept: the present one, and the one that clients may have read the name of."""
+"""How many dumps are kept: the current one, and the one that clients may have read the name of."""
 
 
 class Dumping:
@@ -35,7 +35,7 @@ class Dumping:
         source: makes the dumps.
         folder: has them.
         registration: of this server.
-        interval_s: how long a dump is announced, in seconds; ``None`` for ever.
+        interval_s: how long a dump is announced, in seconds; ``None`` forever.
         reading: how far the connector has come; ``None`` while it reads no stream. Only then are all changes from now
             on published: clients of a dump from before would miss some.
         clock: in seconds.
@@ -77,7 +77,7 @@ class Dumping:
                 self.poll()
                 wait = _FIRST_WAIT_S
                 self._stop.wait(_LOOK_S)
-            except Exception as error:  # whatever it is: nobody would notice that the thread has ended
+            except Exception as error:  # whatever it is: otherwise the thread would end unnoticed
                 if self._stop.is_set():
                     return
                 expected = ConnectorError, DatabaseUnreachableError, DatabusError, ZooKeeperError, OSError

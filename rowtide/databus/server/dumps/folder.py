@@ -1,4 +1,4 @@
-"""Edge: the folder of dumps.
+"""The folder of dumps.
 
 A dump is a file with a rows event in each line, and an end marker::
 
@@ -107,7 +107,7 @@ class DumpWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(OSError):  # of a full disk: what was not written does not matter any more
+        with suppress(OSError):  # of a full disk: what was not written no longer matters
             self._file.close()
         self._part.unlink(missing_ok=True)
 

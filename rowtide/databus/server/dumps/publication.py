@@ -5,7 +5,7 @@
     end of the topic ──► snapshot ──► the connector has read past it ──► Kafka has all of that ──► end of the topic
 
 Between the two ends, clients compare the positions of events with that of the dump, so all of them must be of one
-server. If the connector reads from another one meanwhile, the dump is of no use.
+server. If the connector reads from another one in the meantime, the dump is of no use.
 """
 
 import logging
@@ -104,7 +104,7 @@ class Publication:
         """Whether the topic has everything that is waited for.
 
         Args:
-            reading: the present one.
+            reading: the current one.
             connector: ``mysql`` or ``mariadb``.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Edge: makes dumps of the connector's snapshots. Their rows have the texts that the stream has of them."""
+"""Makes dumps of the connector's snapshots. Their rows have the texts that the stream has of them."""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Edge: serves dumps over TCP.
+"""Serves dumps over TCP.
 
 ::
 
@@ -13,7 +13,7 @@
 Clients of the original, which do not send ``END``, get one row in each line and no end marker. A dump that does not
 exist is answered with ``ERROR`` and the reason, instead of ``PONG`` and nothing: that would be an empty snapshot.
 
-Each connection is a coroutine that holds at most a chunk of a dump. A client that reads slowly holds up nobody else.
+Each connection is a coroutine that holds at most a chunk of a dump. A client that reads slowly delays no other client.
 """
 
 import asyncio

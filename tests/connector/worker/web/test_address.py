@@ -113,7 +113,7 @@ def test_a_program_that_does_not_speak_http() -> None:
 @pytest.mark.parametrize("host", ["203.0.113.9", "nosuch.invalid", "a..b", "2001:db8::1"])
 def test_an_address_of_another_machine(host: str) -> None:
     """It was a traceback at the start, and "in use" in the check."""
-    with pytest.raises(ConfigurationError, match=f"--web-bind: {re.escape(host)} is no address of this machine"):
+    with pytest.raises(ConfigurationError, match=f"--web-bind: {re.escape(host)} is not an address of this machine"):
         require_address(host, free_port(), any_port=True)
     (found,) = port_findings(WebAddress(host, free_port(), any_port=True), "shop")
     assert (found.severity, found.subject) == (Severity.ERROR, "--web-bind")

@@ -36,7 +36,7 @@ def test_users_have_passwords_or_tokens_and_roles(tmp_path: Path, monkeypatch: p
         ("", ["no user: expected USER.password, USER.token and USER.role"]),
         ("anna.password=p", ["anna.role: is missing: read, operate, edit"]),
         ("anna.role=edit", ["anna.password: is missing, and there is no token"]),
-        ("anna.role=admin\nanna.password=", ["anna.role: 'admin' is no role", "anna.password: is empty"]),
+        ("anna.role=admin\nanna.password=", ["anna.role: 'admin' is not a role", "anna.password: is empty"]),
         ("anna=secret", ["anna: expected USER.password"]),
         (".role=edit", [".role: expected USER.password"]),
         ("a\\:b.role=edit", ["a:b.role: expected USER.password, USER.token and USER.role; a user's name has no colon"]),
