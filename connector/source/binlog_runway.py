@@ -1,4 +1,4 @@
-"""Edge: how long the server keeps the binlog file that a stored position needs.
+"""How long the server keeps the binlog file that a stored position needs.
 
 A server deletes its oldest files when it begins a new one: by their age (``binlog_expire_logs_seconds``), which counts
 from the last event of a file, and by the size of all files (``max_binlog_total_size`` of MariaDB 11.4, the same as

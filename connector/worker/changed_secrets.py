@@ -1,4 +1,4 @@
-"""Edge: notices that secrets have changed in their files, which connectors have read at their start."""
+"""Notices that secrets have changed in their files, which connectors have read at their start."""
 
 import asyncio
 import logging

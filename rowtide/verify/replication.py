@@ -1,4 +1,4 @@
-"""Edge: finds out how far a server has executed the changes of another one, which it replicates."""
+"""Finds out how far a server has executed the changes of another one, which it replicates."""
 
 import time
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Edge: the user and the password of each log-in, which may change while the connector runs."""
+"""The user and the password of each log-in, which may change while the connector runs."""
 
 import logging
 import os

@@ -46,8 +46,8 @@ class WorkerClient:
         A user in the URL, as in ``https://anna@worker-1:6066``, logs in with the token as the password.
 
         Raises:
-            click.ClickException: ``WEB_PORT`` of the environment is not a port, the URL has a password, or the file has no
-                token.
+            click.ClickException: ``WEB_PORT`` of the environment is not a port, the URL has a password, or the file has
+                no token.
         """
         token = os.environ.get("WEB_TOKEN") if token_file is None else token_of(token_file)
         if base is None:
