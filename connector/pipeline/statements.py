@@ -222,7 +222,7 @@ class Statements:
         for table, now in applied.altered:
             # The rows of an online schema change's helper table are those of the table.
             moved = table in former and not self._names.leaves_out(former[table].database, former[table].table)
-            replaced = now is None or moved or applied.statement_class == "create table"
+            replaced = now is None or moved or applied.statement_class in ("create table", "create sequence")
             if replaced and (structure := known.get(table)) is not None:
                 yield SchemaChange(ChangeKind.TRUNCATE, table.database, "", table, table=structure, tables=(table,))
             if moved and self._names.captures(table.database, table.table):

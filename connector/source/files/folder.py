@@ -35,12 +35,11 @@ def binlog_files(folder: Path, *, required: bool = True) -> list[BinlogFile]:
     Raises:
         OffsetError: there is no binlog file, one is missing or exists twice, or the folder has files of two servers.
     """
-    files, bases = [], set()
-    for path in folder.iterdir():
-        match = _FILE.fullmatch(path.name)
-        if match is not None:
-            files.append(BinlogFile(match["name"], path, int(match["number"])))
-            bases.add(match["base"])
+    found = [(match["base"], path, match) for path in folder.iterdir() if (match := _FILE.fullmatch(path.name))]
+    if len({base for base, _, _ in found}) > 1:  # a data directory of MariaDB has aria_log.00000001, too
+        found = [one for one in found if _may_be_binlog(one[1])]
+    bases = {base for base, _, _ in found}
+    files = [BinlogFile(match["name"], path, int(match["number"])) for _, path, match in found]
     if not files and required:
         raise OffsetError(f"no binlog files (such as binlog.000001 or mysql-bin.000042.gz) in {folder}")
     if len(bases) > 1:
@@ -55,3 +54,11 @@ def binlog_files(folder: Path, *, required: bool = True) -> list[BinlogFile]:
         if following.number != one.number + 1:
             raise OffsetError(f"in {folder} a binlog file is missing between {one.name} and {following.name}")
     return files
+
+
+def _may_be_binlog(path: Path) -> bool:
+    """Whether a file begins as a binlog does, encrypted or not. An empty or compressed one may be anything."""
+    if path.suffix == ".gz":
+        return True
+    with path.open("rb") as file:
+        return file.read(4) in (b"", b"\xfebin", b"\xfdbin")

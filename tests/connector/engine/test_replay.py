@@ -95,6 +95,12 @@ def test_files_are_taken_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     assert [file.name for file in binlog_files(tmp_path)] == ["mysql-bin.999999", "mysql-bin.1000000"]
 
 
+def test_the_logs_of_an_engine_in_a_data_directory_are_no_binlogs(tmp_path: Path) -> None:
+    for name, head in (("aria_log.00000001", b"\xfe\xfe\x0c\x01"), ("b.000001", b"\xfebin"), ("b.000002", b"")):
+        (tmp_path / name).write_bytes(head)
+    assert [file.name for file in binlog_files(tmp_path)] == ["b.000001", "b.000002"]
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [

@@ -11,8 +11,11 @@ from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.statements import StatementContext, Statements
 from rowtide.connector.protocol.events.query_status import QueryStatus
+from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.envelope.settings import ValueSettings
+from rowtide.envelope.table import RecordRules
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
@@ -22,9 +25,16 @@ from rowtide.topics.naming import StandardNaming
 AT = SourceOffset("b.000001", 4)
 
 
-def handled(statement: str) -> None:
+def handled(statement: str, *, exact: bool = False) -> list[Output]:
     lists = TableFilter(tables=Selection(include=Patterns.parse("d.a,d.new")))
-    settings = PipelineSettings("mariadb", "p", StandardNaming("p"), tables=lists)
+    settings = PipelineSettings(
+        "mariadb",
+        "p",
+        StandardNaming("p"),
+        rules=RecordRules(ValueSettings(exact=exact)),
+        tables=lists,
+        skipped_operations=frozenset(),
+    )
     tables = Tables(Server(Flavor.MARIADB))
     for name in ("a", "b"):
         parts = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (9), PARTITION p1 VALUES LESS THAN MAXVALUE)"
@@ -37,8 +47,9 @@ def handled(statement: str) -> None:
     context = StatementContext(progress, 0, 0, lambda: AT, lambda _: None)
     statements = Statements(settings, tables, CapturedTables(settings, tables, lambda: 0))
     assert tables.table("d", "a") is not None
-    statements.handle(cast("Any", event), context)
+    outputs = statements.handle(cast("Any", event), context)
     assert TableId("d", "a") in tables.names()
+    return outputs
 
 
 @pytest.mark.parametrize(
@@ -65,3 +76,14 @@ def test_which_statements_are_reported(statement: str, message: str | None, capl
     else:
         (record,) = caplog.records
         assert message in record.getMessage()
+
+
+@pytest.mark.parametrize("statement", ["CREATE OR REPLACE TABLE a (id INT)", "CREATE OR REPLACE SEQUENCE a"])
+def test_a_table_that_is_replaced_is_emptied_with_exact_values(statement: str) -> None:
+    (record,) = [
+        value
+        for output in handled(statement, exact=True)
+        for _, value, _ in getattr(output, "messages", ())
+        if b'"op":"t"' in value
+    ]
+    assert b'"table":"a"' in record
