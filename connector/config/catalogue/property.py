@@ -67,6 +67,12 @@ class Property(Generic[T]):
         return self.exact if exact and self.exact is not None else self.default
 
 
+def given(property_: Property[T]) -> T:
+    """Declare a field of the model that has the value of a property."""
+    declared: T = field(metadata={"property": property_})
+    return declared
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """Properties whose names contain a variable part, such as ``topic.creation.<group>.partitions``.

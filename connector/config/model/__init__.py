@@ -1,12 +1,14 @@
 """The configuration as one frozen tree of parsed and checked values.
 
-The catalogue documents the properties; docstrings here only describe what differs.
+``given`` names the property whose value a field has; the catalogue has its type, check, default and meaning. The other
+fields are made from several properties (``sections``), and docstrings describe them where that is not plain.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rowtide.connector.config.catalogue.property import Flavor
+from rowtide.connector.config.catalogue import capture, connect, connection, history, running, snapshot, values
+from rowtide.connector.config.catalogue.property import Flavor, given
 from rowtide.connector.config.choices import (
     Acknowledge,
     BigintUnsignedHandling,
@@ -82,7 +84,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureConfig:
     """The captured databases, tables, columns and operations.
 
@@ -95,10 +97,10 @@ class CaptureConfig:
     columns: ColumnFilter
     keys: MessageKeys
     skipped_operations: frozenset[str]
-    skip_messages_without_change: bool
+    skip_messages_without_change: bool = given(capture.SKIP_UNCHANGED)
     gtid_sources: Selection
-    gtid_filter_dml: bool
-    gtid_ignore_on_recovery: bool
+    gtid_filter_dml: bool = given(capture.GTID_FILTER_DML)
+    gtid_ignore_on_recovery: bool = given(capture.GTID_IGNORE_ON_RECOVERY)
     cascaded_changes: CascadedChanges
 
     @property
@@ -107,40 +109,39 @@ class CaptureConfig:
         return None if self.gtid_sources == EVERYTHING else self.gtid_sources
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValuesConfig:
     """The format of values and records.
 
     Attributes:
         exact: whether values are exact (``rowtide.values``); otherwise they are as Debezium writes them.
         unavailable_placeholder: as configured, including ``hex:``.
-        field_name_adjustment: as configured.
     """
 
     exact: bool
-    decimal: DecimalHandling
-    bigint_unsigned: BigintUnsignedHandling
-    time_precision: TimePrecision
-    bool_handling: BoolHandling
-    zero_date: ZeroDateHandling
-    binary: BinaryHandling
-    time_adjuster: bool
-    schema_name_adjustment: NameAdjustment
-    field_name_adjustment: NameAdjustment
+    decimal: DecimalHandling = given(values.DECIMAL_HANDLING)
+    bigint_unsigned: BigintUnsignedHandling = given(values.BIGINT_UNSIGNED_HANDLING)
+    time_precision: TimePrecision = given(values.TIME_PRECISION)
+    bool_handling: BoolHandling = given(values.BOOL_HANDLING)
+    zero_date: ZeroDateHandling = given(values.ZERO_DATE_HANDLING)
+    binary: BinaryHandling = given(values.BINARY_HANDLING)
+    time_adjuster: bool = given(values.TIME_ADJUSTER)
+    schema_name_adjustment: NameAdjustment = given(values.SCHEMA_NAME_ADJUSTMENT)
+    field_name_adjustment: NameAdjustment = given(values.FIELD_NAME_ADJUSTMENT)
     column_rules: ColumnRules
     propagate_columns: ColumnSelector
     propagate_types: TypeSelector
-    unavailable_placeholder: str
-    minimal_row_images: bool
-    source_struct_version: SourceStructVersion
-    include_query: bool
-    include_schema_comments: bool
-    tombstones: bool
-    extended_headers: bool
-    transaction_metadata: bool
+    unavailable_placeholder: str = given(values.UNAVAILABLE_PLACEHOLDER)
+    minimal_row_images: bool = given(values.MINIMAL_ROW_IMAGES)
+    source_struct_version: SourceStructVersion = given(values.SOURCE_STRUCT_VERSION)
+    include_query: bool = given(values.INCLUDE_QUERY)
+    include_schema_comments: bool = given(values.INCLUDE_SCHEMA_COMMENTS)
+    tombstones: bool = given(values.TOMBSTONES)
+    extended_headers: bool = given(values.EXTENDED_HEADERS)
+    transaction_metadata: bool = given(values.TRANSACTION_METADATA)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FailureConfig:
     """How failures are handled and reported.
 
@@ -150,25 +151,25 @@ class FailureConfig:
     """
 
     event_processing: FailureHandling
-    event_converting: FailureHandling
-    inconsistent_schema: FailureHandling
-    max_retries: int
-    retry_wait_ms: int
-    show_values: bool
+    event_converting: FailureHandling = given(values.CONVERTING_FAILURE)
+    inconsistent_schema: FailureHandling = given(values.INCONSISTENT_SCHEMA)
+    max_retries: int = given(values.MAX_RETRIES)
+    retry_wait_ms: int = given(values.RETRY_WAIT)
+    show_values: bool = given(connect.ERRORS_LOG_MESSAGES)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotFlags:
     """What ``snapshot.mode=configuration_based`` does."""
 
-    data: bool
-    schema: bool
-    stream: bool
-    on_schema_error: bool
-    on_data_error: bool
+    data: bool = given(snapshot.BASED_SNAPSHOT_DATA)
+    schema: bool = given(snapshot.BASED_SNAPSHOT_SCHEMA)
+    stream: bool = given(snapshot.BASED_START_STREAM)
+    on_schema_error: bool = given(snapshot.BASED_ON_SCHEMA_ERROR)
+    on_data_error: bool = given(snapshot.BASED_ON_DATA_ERROR)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotConfig:
     """How snapshots are taken.
 
@@ -182,14 +183,14 @@ class SnapshotConfig:
         incremental: snapshots alongside the stream.
     """
 
-    mode: SnapshotMode
+    mode: SnapshotMode = given(snapshot.MODE)
     flags: SnapshotFlags
-    locking: SnapshotLocking
-    include: TableNames | None
+    locking: SnapshotLocking = given(snapshot.LOCKING_MODE)
+    include: TableNames | None = given(snapshot.INCLUDE_COLLECTIONS)
     select_overrides: Mapping[tuple[str, str], str]
-    order: RowCountOrder
-    delay_ms: int
-    lock_timeout_ms: int
+    order: RowCountOrder = given(snapshot.ORDER)
+    delay_ms: int = given(snapshot.DELAY)
+    lock_timeout_ms: int = given(snapshot.LOCK_TIMEOUT)
     threads: int = 1
     cut_tables: bool = True
     resumable: bool = False
@@ -213,7 +214,7 @@ class MirrorConfig:
     always: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingConfig:
     """The queue between reading and delivering, and where the binlog is read.
 
@@ -224,39 +225,39 @@ class StreamingConfig:
         decoder_processes: ``None`` if it is not configured.
     """
 
-    max_queue_size: int
-    max_batch_size: int
-    max_queue_bytes: int
-    poll_interval_ms: int
-    delay_ms: int
-    shutdown_timeout_ms: int
-    check_position: bool
+    max_queue_size: int = given(running.MAX_QUEUE_SIZE)
+    max_batch_size: int = given(running.MAX_BATCH_SIZE)
+    max_queue_bytes: int = given(running.MAX_QUEUE_BYTES)
+    poll_interval_ms: int = given(running.POLL_INTERVAL)
+    delay_ms: int = given(snapshot.STREAMING_DELAY)
+    shutdown_timeout_ms: int = given(running.SHUTDOWN_TIMEOUT)
+    check_position: bool = given(running.POSITION_CHECK)
     semi_sync: Acknowledge | None
-    decoder_processes: int | None
+    decoder_processes: int | None = given(running.DECODER_PROCESSES)
     mirror: MirrorConfig | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsConfig:
     """Names and settings of topics, and the channels of notifications (``None``: no topic)."""
 
-    prefix: str
+    prefix: str = given(connection.TOPIC_PREFIX)
     naming: TopicNaming
     creation: TopicCreation
-    include_schema_changes: bool
+    include_schema_changes: bool = given(values.INCLUDE_SCHEMA_CHANGES)
     notification_topic: str | None
     log_notifications: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatConfig:
     """Heartbeats; ``interval_ms`` 0 for none."""
 
-    interval_ms: int
-    action_query: str | None
+    interval_ms: int = given(running.HEARTBEAT_INTERVAL)
+    action_query: str | None = given(running.HEARTBEAT_QUERY)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryConfig:
     """The schema history.
 
@@ -274,17 +275,17 @@ class HistoryConfig:
     producer: ClientSettings
     consumer: ClientSettings
     admin: ClientSettings
-    recovery_poll_interval_ms: int
-    recovery_attempts: int
-    query_timeout_ms: int
-    create_timeout_ms: int
-    buffer_batch_size: int
-    skip_unparseable_ddl: bool
-    look_up_unparseable_ddl: bool
-    store_only_captured_tables: bool
-    store_only_captured_databases: bool
-    prefer_ddl: bool
-    compact_interval: int
+    recovery_poll_interval_ms: int = given(history.POLL_INTERVAL)
+    recovery_attempts: int = given(history.RECOVERY_ATTEMPTS)
+    query_timeout_ms: int = given(history.QUERY_TIMEOUT)
+    create_timeout_ms: int = given(history.CREATE_TIMEOUT)
+    buffer_batch_size: int = given(history.BUFFER_SIZE)
+    skip_unparseable_ddl: bool = given(history.SKIP_UNPARSEABLE)
+    look_up_unparseable_ddl: bool = given(history.LOOK_UP_UNPARSEABLE)
+    store_only_captured_tables: bool = given(history.ONLY_CAPTURED_TABLES)
+    store_only_captured_databases: bool = given(history.ONLY_CAPTURED_DATABASES)
+    prefer_ddl: bool = given(history.PREFER_DDL)
+    compact_interval: int = given(history.COMPACT_INTERVAL)
     ddl_filter: Patterns | None
 
 
@@ -438,7 +439,7 @@ class LargeRecordsConfig:
     claim_check_url: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLettersConfig:
     """The topic of records that cannot be written or sent.
 
@@ -451,46 +452,43 @@ class DeadLettersConfig:
 
     topic: str
     settings: TopicSettings
-    context: bool
+    context: bool = given(connect.DEAD_LETTER_CONTEXT)
     used: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryConfig:
     """How records and positions are delivered.
 
     Attributes:
-        sink: ``rowtide.sink``.
         tables: the path of a sink that keeps tables; ``None`` for other sinks.
         tables_interval_ms: ``rowtide.sink.commit.interval.ms``.
         http_headers: headers of the requests of an HTTP sink.
         offset_topic: the topic that stores the position; ``None`` if it is not stored in Kafka.
         offset_file: the file that stores the position; ``None`` if it is not stored in a file.
         exactly_once: records and position are written in one Kafka transaction.
-        standby: ``rowtide.standby``.
         group_id: part of the transactional id (``producer_settings.transactional_id``).
         boundary_interval_ms: length of a transaction with ``transaction.boundary=interval``.
-        producer: ``rowtide.producer``.
         large_records: records that are too large for Kafka.
         dead_letters: the topic of records that cannot be written or sent, if there is one.
     """
 
-    sink: str
+    sink: str = given(connect.SINK)
     tables: str | None
     tables_interval_ms: int
-    producer: ProducerKind
+    producer: ProducerKind = given(connect.PRODUCER_KIND)
     http_headers: Mapping[str, Secret]
     exactly_once: bool
-    standby: bool
-    group_id: str
-    boundary: TransactionBoundary
+    standby: bool = given(connect.STANDBY)
+    group_id: str = given(connect.GROUP_ID)
+    boundary: TransactionBoundary = given(connect.BOUNDARY)
     boundary_interval_ms: int
     offset_topic: str | None
     offset_topic_settings: TopicSettings
     offset_file: str | None
-    offset_flush_interval_ms: int
-    offset_flush_timeout_ms: int
-    shutdown_timeout_ms: int
+    offset_flush_interval_ms: int = given(connect.OFFSET_FLUSH_INTERVAL)
+    offset_flush_timeout_ms: int = given(connect.OFFSET_FLUSH_TIMEOUT)
+    shutdown_timeout_ms: int = given(connect.SHUTDOWN_TIMEOUT)
     large_records: LargeRecordsConfig
     dead_letters: DeadLettersConfig | None
 
@@ -505,12 +503,12 @@ class KafkaConfig:
     admin: ClientSettings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GuardrailConfig:
     """The maximum number of captured tables (0: no limit), and the action beyond it."""
 
-    max_tables: int
-    action: LimitAction
+    max_tables: int = given(running.GUARDRAIL_MAX)
+    action: LimitAction = given(running.GUARDRAIL_ACTION)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rowtide.connector.config.catalogue import connection
+from rowtide.connector.config.catalogue.property import given
 from rowtide.connector.config.choices import SslMode
 from rowtide.connector.config.secret import PasswordSource, Secret
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaConfig:
     """How rowtide registers as a replica.
 
@@ -22,21 +24,21 @@ class ReplicaConfig:
 
     name: str
     host: str
-    port: int
-    user: str
-    uuid: str | None
-    dump_flags: int
+    port: int = given(connection.REPLICA_PORT)
+    user: str = given(connection.REPLICA_USER)
+    uuid: str | None = given(connection.REPLICA_UUID)
+    dump_flags: int = given(connection.REPLICA_DUMP_FLAGS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
     """TLS to the database; the files are PEM or PKCS#12."""
 
     mode: SslMode
-    keystore: str | None
-    keystore_password: Secret | None
-    truststore: str | None
-    truststore_password: Secret | None
+    keystore: str | None = given(connection.SSL_KEYSTORE)
+    keystore_password: Secret | None = given(connection.SSL_KEYSTORE_PASSWORD)
+    truststore: str | None = given(connection.SSL_TRUSTSTORE)
+    truststore_password: Secret | None = given(connection.SSL_TRUSTSTORE_PASSWORD)
 
 
 @dataclass(slots=True)
@@ -55,7 +57,7 @@ class Renewal:
     accepted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseConfig:
     """The connection to the database. The binlog connection's net timeouts are in seconds.
 
@@ -68,21 +70,21 @@ class DatabaseConfig:
         renewal: where user and password of each log-in come from; ``None`` if they stay the same.
     """
 
-    hostname: str
-    port: int
-    user: str
+    hostname: str = given(connection.HOSTNAME)
+    port: int = given(connection.PORT)
+    user: str = given(connection.USER)
     password: Secret
-    server_id: int
+    server_id: int = given(connection.SERVER_ID)
     replica: ReplicaConfig
     tls: Tls
-    server_public_key: str | None
+    server_public_key: str | None = given(connection.SERVER_PUBLIC_KEY)
     takes_public_key: bool
-    query_timeout_ms: int
+    query_timeout_ms: int = given(connection.QUERY_TIMEOUT)
     initial_statements: tuple[str, ...]
     time_zone: str | None
-    connect_timeout_ms: int
-    validation_timeout_ms: int
+    connect_timeout_ms: int = given(connection.CONNECT_TIMEOUT)
+    validation_timeout_ms: int = given(connection.VALIDATION_TIMEOUT)
     keep_alive_interval_ms: int
-    net_write_timeout: int
-    net_read_timeout: int
+    net_write_timeout: int = given(connection.NET_WRITE_TIMEOUT)
+    net_read_timeout: int = given(connection.NET_READ_TIMEOUT)
     renewal: Renewal | None = field(default=None, compare=False)

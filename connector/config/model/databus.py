@@ -2,31 +2,21 @@
 
 from dataclasses import dataclass
 
+from rowtide.connector.config.catalogue import databus
+from rowtide.connector.config.catalogue.property import given
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DatabusConfig:
-    """The databus server.
+    """The databus server. Dumps are served only if ZooKeeper servers are named."""
 
-    Attributes:
-        topic: the topic of its messages; ``None`` if it is not set.
-        dump_address: where dumps are served, and what clients find in ZooKeeper.
-        dump_port: the port; 0 for a free one.
-        dump_folder: the folder of the dumps.
-        dump_interval_s: how long a dump is announced; 0 for as long as this server runs.
-        zookeeper: ZooKeeper servers, ``host:port``; none if dumps are not served.
-        zookeeper_root: the root of the nodes.
-        dump_node: the node of the descriptions of dumps.
-        alive_node: the node of the running server.
-        alive_timeout_s: how long an original databus server counts as alive after its last sign of life.
-    """
-
-    topic: str | None
-    dump_address: str
-    dump_port: int
-    dump_folder: str
-    dump_interval_s: int
-    zookeeper: tuple[str, ...]
-    zookeeper_root: str
-    dump_node: str
-    alive_node: str
-    alive_timeout_s: int
+    topic: str | None = given(databus.TOPIC)
+    dump_address: str = given(databus.DUMP_ADDRESS)
+    dump_port: int = given(databus.DUMP_PORT)
+    dump_folder: str = given(databus.DUMP_FOLDER)
+    dump_interval_s: int = given(databus.DUMP_INTERVAL)
+    zookeeper: tuple[str, ...] = given(databus.ZOOKEEPER)
+    zookeeper_root: str = given(databus.ZOOKEEPER_ROOT)
+    dump_node: str = given(databus.DUMP_NODE)
+    alive_node: str = given(databus.ALIVE_NODE)
+    alive_timeout_s: int = given(databus.ALIVE_TIMEOUT)

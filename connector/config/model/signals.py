@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
+from rowtide.connector.config.catalogue import topics
+from rowtide.connector.config.catalogue.property import given
 from rowtide.connector.config.choices import NewTables, Watermarking
 from rowtide.connector.config.kafka.clients import ClientSettings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignalsConfig:
     """Signals to the running connector.
 
@@ -23,10 +25,10 @@ class SignalsConfig:
     source: bool
     topic: str | None
     consumer: ClientSettings
-    poll_timeout_ms: int
+    poll_timeout_ms: int = given(topics.SIGNAL_POLL_TIMEOUT)
     file: str | None
-    poll_interval_ms: int
-    ignore_position: bool
+    poll_interval_ms: int = given(topics.SIGNAL_POLL)
+    ignore_position: bool = given(topics.IGNORE_POSITION)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,22 +113,15 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
         reader.problem(connect.SINK.name, wrong)
     topic = reader[connect.OFFSETS_TOPIC] or reader[connect.OFFSET_TOPIC]
     return DeliveryConfig(
-        sink=sink,
+        **reader.declared(DeliveryConfig),
         tables=table_sink(reader.properties),
         tables_interval_ms=_tables_interval_ms(reader, sink),
-        producer=reader[connect.PRODUCER_KIND],
         http_headers={name: Secret(text) for name, text in reader.with_prefix("rowtide.sink.http.header.").items()},
         exactly_once=exactly_once,
-        standby=standby,
-        boundary=reader[connect.BOUNDARY],
         boundary_interval_ms=interval,
-        group_id=reader[connect.GROUP_ID],
         offset_topic=topic if storage == connect.KAFKA_OFFSETS else None,
         offset_file=reader[connect.OFFSET_FILE] if storage == connect.FILE_OFFSETS else None,
         offset_topic_settings=offsets_settings(reader[connect.OFFSET_PARTITIONS], reader[connect.OFFSET_REPLICATION]),
-        offset_flush_interval_ms=reader[connect.OFFSET_FLUSH_INTERVAL],
-        offset_flush_timeout_ms=reader[connect.OFFSET_FLUSH_TIMEOUT],
-        shutdown_timeout_ms=reader[connect.SHUTDOWN_TIMEOUT],
         large_records=_large_records_config(reader),
         dead_letters=_dead_letters_config(reader),
     )
@@ -227,7 +220,12 @@ def _dead_letters_config(reader: PropertyReader) -> DeadLettersConfig | None:
             f"dead-letter or {values.EVENT_FAILURE.name}=warn"
         )
     settings = history_settings(reader[connect.DEAD_LETTER_REPLICATION])
-    return DeadLettersConfig(topic, settings, reader[connect.DEAD_LETTER_CONTEXT], used and sink == "kafka")
+    return DeadLettersConfig(
+        **reader.declared(DeadLettersConfig),
+        topic=topic,
+        settings=settings,
+        used=used and sink == "kafka",
+    )
 
 
 def _property_of(properties: Mapping[str, str], setting: str) -> str:
@@ -296,22 +294,12 @@ def history_config(reader: PropertyReader) -> HistoryConfig:
     producer = f"{history.P}.producer."
     consumer = f"{history.P}.consumer."
     return HistoryConfig(
+        **reader.declared(HistoryConfig),
         topic=topic,
         file=file,
         producer=client_settings(reader, ClientKind.PRODUCER, (producer,)).over(base),
         consumer=client_settings(reader, ClientKind.CONSUMER, (consumer,)).over(base),
         admin=_history_admin(reader, producer).over(base),
-        recovery_poll_interval_ms=reader[history.POLL_INTERVAL],
-        recovery_attempts=reader[history.RECOVERY_ATTEMPTS],
-        query_timeout_ms=reader[history.QUERY_TIMEOUT],
-        create_timeout_ms=reader[history.CREATE_TIMEOUT],
-        buffer_batch_size=reader[history.BUFFER_SIZE],
-        skip_unparseable_ddl=reader[history.SKIP_UNPARSEABLE],
-        look_up_unparseable_ddl=reader[history.LOOK_UP_UNPARSEABLE],
-        store_only_captured_tables=reader[history.ONLY_CAPTURED_TABLES],
-        store_only_captured_databases=reader[history.ONLY_CAPTURED_DATABASES],
-        prefer_ddl=reader[history.PREFER_DDL],
-        compact_interval=reader[history.COMPACT_INTERVAL],
         ddl_filter=reader[history.DDL_FILTER] or reader[history.DDL_FILTER_INTERNAL],
     )
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES, connect
@@ -106,6 +107,11 @@ class PropertyReader:
     def __getitem__(self, property_: Property[T]) -> T:
         value: T = self._values[property_.name]  # type: ignore[assignment]  # read with the property's own kind
         return value
+
+    def declared(self, model: type[Any]) -> dict[str, Any]:
+        """The values of the fields of a dataclass that have those of properties (``given``), by field."""
+        found = ((field.name, field.metadata.get("property")) for field in fields(model))
+        return {name: self[property_] for name, property_ in found if property_ is not None}
 
     def is_set(self, property_: Property[T]) -> bool:
         """Whether the property is present with a text that is not blank."""

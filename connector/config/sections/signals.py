@@ -26,13 +26,11 @@ def signals_config(reader: PropertyReader) -> SignalsConfig:
             check_servers(reader, topics.SIGNAL_SERVERS.name, servers)
     base = {"bootstrap.servers": servers, "group.id": reader[topics.SIGNAL_GROUP]}
     return SignalsConfig(
+        **reader.declared(SignalsConfig),
         source="source" in channels,
         topic=(reader[topics.SIGNAL_TOPIC] or f"{reader[connection.TOPIC_PREFIX]}-signal")
         if "kafka" in channels
         else None,
         consumer=client_settings(reader, ClientKind.CONSUMER, ("signal.consumer.",)).over(base),
-        poll_timeout_ms=reader[topics.SIGNAL_POLL_TIMEOUT],
         file=reader[topics.SIGNAL_FILE] if "file" in channels else None,
-        poll_interval_ms=reader[topics.SIGNAL_POLL],
-        ignore_position=reader[topics.IGNORE_POSITION],
     )

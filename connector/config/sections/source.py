@@ -50,29 +50,14 @@ def database_config(reader: PropertyReader, written: Mapping[str, str]) -> Datab
     default_mode = SslMode.PREFERRED if reader.flavor is Flavor.MYSQL else SslMode.DISABLED
     zone = (connection.TIME_ZONE, connection.TIME_ZONE_OLD, connection.TIME_ZONE_MARIADB)
     return DatabaseConfig(
-        hostname=reader[connection.HOSTNAME],
-        port=reader[connection.PORT],
-        user=reader[connection.USER],
+        **reader.declared(DatabaseConfig),
         password=reader[connection.PASSWORD] or Secret(""),
-        server_id=reader[connection.SERVER_ID],
         replica=_replica_config(reader),
-        tls=Tls(
-            reader[connection.SSL_MODE] or default_mode,
-            reader[connection.SSL_KEYSTORE],
-            reader[connection.SSL_KEYSTORE_PASSWORD],
-            reader[connection.SSL_TRUSTSTORE],
-            reader[connection.SSL_TRUSTSTORE_PASSWORD],
-        ),
-        server_public_key=reader[connection.SERVER_PUBLIC_KEY],
+        tls=Tls(**reader.declared(Tls), mode=reader[connection.SSL_MODE] or default_mode),
         takes_public_key=reader[connection.PUBLIC_KEY_RETRIEVAL] or reader[connection.DRIVER_PUBLIC_KEY_RETRIEVAL],
-        query_timeout_ms=reader[connection.QUERY_TIMEOUT],
         initial_statements=split_statements(reader[connection.INITIAL_STATEMENTS]),
         time_zone=next((reader[name] for name in zone if reader[name]), None),
-        connect_timeout_ms=reader[connection.CONNECT_TIMEOUT],
-        validation_timeout_ms=reader[connection.VALIDATION_TIMEOUT],
         keep_alive_interval_ms=reader[connection.KEEP_ALIVE_INTERVAL] if reader[connection.KEEP_ALIVE] else 0,
-        net_write_timeout=reader[connection.NET_WRITE_TIMEOUT],
-        net_read_timeout=reader[connection.NET_READ_TIMEOUT],
         renewal=_renewal(reader[connection.PASSWORD_SOURCE], written),
     )
 
@@ -97,12 +82,9 @@ def _replica_config(reader: PropertyReader) -> ReplicaConfig:
     if flags & _NON_BLOCK:
         reader.problem(connection.REPLICA_DUMP_FLAGS.name, "must not have the flag 1, which ends the stream")
     return ReplicaConfig(
+        **reader.declared(ReplicaConfig),
         name=name,
         host=host,
-        port=reader[connection.REPLICA_PORT],
-        user=reader[connection.REPLICA_USER],
-        uuid=reader[connection.REPLICA_UUID],
-        dump_flags=flags,
     )
 
 
@@ -122,6 +104,7 @@ def _selection(
 def capture_config(reader: PropertyReader) -> CaptureConfig:
     """The captured databases, tables, columns and operations."""
     return CaptureConfig(
+        **reader.declared(CaptureConfig),
         tables=TableFilter(
             _selection(reader, capture.DATABASE_INCLUDE, capture.DATABASE_EXCLUDE),
             _selection(reader, capture.TABLE_INCLUDE, capture.TABLE_EXCLUDE),
@@ -136,10 +119,7 @@ def capture_config(reader: PropertyReader) -> CaptureConfig:
         columns=ColumnFilter(_selection(reader, capture.COLUMN_INCLUDE, capture.COLUMN_EXCLUDE)),
         keys=_keys(reader),
         skipped_operations=_skipped(reader),
-        skip_messages_without_change=reader[capture.SKIP_UNCHANGED],
         gtid_sources=_selection(reader, capture.GTID_INCLUDES, capture.GTID_EXCLUDES),
-        gtid_filter_dml=reader[capture.GTID_FILTER_DML],
-        gtid_ignore_on_recovery=reader[capture.GTID_IGNORE_ON_RECOVERY],
         cascaded_changes=_cascaded_changes(reader),
     )
 
@@ -190,27 +170,11 @@ def values_config(reader: PropertyReader) -> ValuesConfig:
     except ValueError:
         reader.problem(values.UNAVAILABLE_PLACEHOLDER.name, "must have pairs of hexadecimal digits after 'hex:'")
     return ValuesConfig(
+        **reader.declared(ValuesConfig),
         exact=reader.exact,
-        decimal=reader[values.DECIMAL_HANDLING],
-        bigint_unsigned=reader[values.BIGINT_UNSIGNED_HANDLING],
-        time_precision=reader[values.TIME_PRECISION],
-        bool_handling=reader[values.BOOL_HANDLING],
-        zero_date=reader[values.ZERO_DATE_HANDLING],
-        binary=reader[values.BINARY_HANDLING],
-        time_adjuster=reader[values.TIME_ADJUSTER],
-        schema_name_adjustment=reader[values.SCHEMA_NAME_ADJUSTMENT],
-        field_name_adjustment=reader[values.FIELD_NAME_ADJUSTMENT],
         column_rules=_rules(reader),
         propagate_columns=ColumnSelector(reader[values.COLUMN_PROPAGATE]),
         propagate_types=TypeSelector(reader[values.DATATYPE_PROPAGATE]),
-        unavailable_placeholder=placeholder,
-        minimal_row_images=reader[values.MINIMAL_ROW_IMAGES],
-        source_struct_version=reader[values.SOURCE_STRUCT_VERSION],
-        include_query=reader[values.INCLUDE_QUERY],
-        include_schema_comments=reader[values.INCLUDE_SCHEMA_COMMENTS],
-        tombstones=reader[values.TOMBSTONES],
-        extended_headers=reader[values.EXTENDED_HEADERS],
-        transaction_metadata=reader[values.TRANSACTION_METADATA],
     )
 
 
@@ -243,12 +207,8 @@ def failure_config(reader: PropertyReader) -> FailureConfig:
     """How failures are handled and reported."""
     event = event_failure(reader)
     return FailureConfig(
+        **reader.declared(FailureConfig),
         event_processing=event,
-        event_converting=reader[values.CONVERTING_FAILURE],
-        inconsistent_schema=reader[values.INCONSISTENT_SCHEMA],
-        max_retries=reader[values.MAX_RETRIES],
-        retry_wait_ms=reader[values.RETRY_WAIT],
-        show_values=reader[connect.ERRORS_LOG_MESSAGES],
     )
 
 
@@ -270,20 +230,9 @@ def snapshot_config(reader: PropertyReader) -> SnapshotConfig:
         if name.startswith(prefix) and name not in listed:
             reader.problem(name, f"has no effect unless {snapshot.OVERRIDES.name} names {name.removeprefix(prefix)}")
     return SnapshotConfig(
-        mode=reader[snapshot.MODE],
-        flags=SnapshotFlags(
-            reader[snapshot.BASED_SNAPSHOT_DATA],
-            reader[snapshot.BASED_SNAPSHOT_SCHEMA],
-            reader[snapshot.BASED_START_STREAM],
-            reader[snapshot.BASED_ON_SCHEMA_ERROR],
-            reader[snapshot.BASED_ON_DATA_ERROR],
-        ),
-        locking=reader[snapshot.LOCKING_MODE],
-        include=reader[snapshot.INCLUDE_COLLECTIONS],
+        **reader.declared(SnapshotConfig),
+        flags=SnapshotFlags(**reader.declared(SnapshotFlags)),
         select_overrides=overrides,
-        order=reader[snapshot.ORDER],
-        delay_ms=reader[snapshot.DELAY],
-        lock_timeout_ms=reader[snapshot.LOCK_TIMEOUT],
         threads=reader[snapshot.MAX_THREADS],
         cut_tables=not (reader[snapshot.LEGACY_THREADS] or reader[snapshot.LEGACY_THREADS_INTERNAL]),
         resumable=reader[snapshot.RESUMABLE],
@@ -311,14 +260,7 @@ def streaming_config(reader: PropertyReader) -> StreamingConfig:
             running.MAX_QUEUE_SIZE.name, f"must be greater than max.batch.size, but {queue} is not greater than {batch}"
         )
     return StreamingConfig(
-        max_queue_size=queue,
-        max_batch_size=batch,
-        max_queue_bytes=reader[running.MAX_QUEUE_BYTES],
-        decoder_processes=reader[running.DECODER_PROCESSES],
-        poll_interval_ms=reader[running.POLL_INTERVAL],
-        delay_ms=reader[snapshot.STREAMING_DELAY],
-        shutdown_timeout_ms=reader[running.SHUTDOWN_TIMEOUT],
-        check_position=reader[running.POSITION_CHECK],
+        **reader.declared(StreamingConfig),
         mirror=_mirror_config(reader),
         semi_sync=reader[connection.SEMI_SYNC_ACKNOWLEDGE] if reader[connection.SEMI_SYNC] else None,
     )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import TypeVar
 
-from rowtide.connector.config.catalogue import connect, connection, topics, values
+from rowtide.connector.config.catalogue import connect, connection, topics
 from rowtide.connector.config.catalogue.property import Property
 from rowtide.connector.config.model import (
     TopicsConfig,
@@ -24,7 +24,7 @@ def topics_config(reader: PropertyReader) -> TopicsConfig:
     if not reader.is_set(topics.HEARTBEAT_PREFIX):
         heartbeat = reader[topics.HEARTBEAT_PREFIX_OLD] or heartbeat
     return TopicsConfig(
-        prefix=reader[connection.TOPIC_PREFIX],
+        **reader.declared(TopicsConfig),
         naming=StandardNaming(
             prefix=reader[connection.TOPIC_PREFIX],
             parts=NameParts.TABLE if strategy.startswith("Schema") else NameParts.DATABASE_AND_TABLE,
@@ -36,7 +36,6 @@ def topics_config(reader: PropertyReader) -> TopicsConfig:
             routing=_routing(reader, strategy),
         ),
         creation=_creation(reader),
-        include_schema_changes=reader[values.INCLUDE_SCHEMA_CHANGES],
         notification_topic=_notification_topic(reader),
         log_notifications="log" in reader[topics.NOTIFICATION_CHANNELS],
     )
