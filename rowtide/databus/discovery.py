@@ -80,7 +80,7 @@ class KeepAlive:
         match text.rsplit(":", 3):
             case [str(ip), str(port), str(topic), str(time_s)] if ip and _number(port) and _number(time_s):
                 return cls(ip.removeprefix("[").removesuffix("]"), int(port), topic, int(time_s))
-        raise _damaged(node, text, "IP:Port:Topic:TimeSecond", "See whether a databus server is running")
+        raise _damaged(node, text, "IP:Port:Topic:TimeSecond", "Check that a databus server is running")
 
 
 def root_path(path: str) -> str:

@@ -90,8 +90,8 @@ def apply_diffs(root: Node, diffs: bytes, parse_value: Callable[[bytes], Node]) 
             root = _change(root, parse_path(path), operation, value)
         except (KeyError, IndexError):
             raise RemoteProtocolError(
-                f"a JSON difference (operation {operation}) at {path!r} does not apply to the document of the before "
-                "image"
+                f"a JSON difference (operation {operation}) at {path!r} does not apply to the document "
+                "of the before image"
             ) from None
     return root
 

@@ -51,7 +51,7 @@ def test_half_a_line_is_an_error_without_end_markers_too() -> None:
 def test_another_server_and_none_are_named() -> None:
     with dump_server([b"SSH-2.0-x\n"]) as (port, _), pytest.raises(DumpError, match=r"dump f of .*instead of PONG"):
         DumpReader("127.0.0.1", port, "f", end_marker=True)
-    with pytest.raises(DumpError, match=r"See whether"):
+    with pytest.raises(DumpError, match=r"Check that it is running"):
         DumpReader("127.0.0.1", port, "f", end_marker=True)
 
 

@@ -49,7 +49,7 @@ def test_the_log_names_each_change_over_once(caplog: pytest.LogCaptureFixture) -
         found += [packet for packets in stream.events() for packet in packets]
     assert found == [b"server", b"mirror", b"mirror", b"server", b"server", b"mirror"]
     begins = "the server has purged the binlog at b.{}:4. What follows is read from the mirror /archive"
-    assert [message.partition(", as far")[0] for message in caplog.messages] == [
+    assert [message.partition(", until")[0] for message in caplog.messages] == [
         begins.format(2),
         "the server has the binlog at b.4:4. What follows is read from the server again",
         begins.format(6),
