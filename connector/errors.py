@@ -173,7 +173,7 @@ class SignalError(ConnectorError):
 
 
 def exhausted(error: BaseException) -> str | None:
-    """What is used up and how to get more of it; ``None`` if an error is another one."""
+    """Return what is used up and how to get more of it; ``None`` if an error is another one."""
     if isinstance(error, MemoryError):
         return _NO_MEMORY
     if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:

@@ -139,7 +139,7 @@ class SchemaRegistry:
                 raise
 
     def _refusals(self, subject: str, kind: SchemaKind, text: str) -> list[Difference]:
-        """Why the latest version of a subject and a schema are incompatible; empty if they are not."""
+        """Return why the latest version of a subject and a schema are incompatible; empty if they are not."""
         schema = Schema(text, kind)
         if self.client.test_compatibility(subject, schema):
             return []
@@ -213,7 +213,7 @@ class SchemaRegistry:
         return RegistryError(f"the schema registry at {place} refuses subject {subject}: {message} ({status})")
 
     def _reasons(self, subject: str, kind: SchemaKind, text: str) -> list[Difference] | None:
-        """Why a schema was refused; ``None`` if that cannot be found out."""
+        """Return why a schema was refused; ``None`` if that cannot be found out."""
         try:
             return self._refusals(subject, kind, text)
         except Exception:  # noqa: BLE001 - the refusal itself is reported
@@ -232,7 +232,7 @@ _FILES = {"ssl.ca": "ssl.ca.location", "ssl.certificate": "ssl.certificate.locat
 
 
 def _tls_files(tls: dict[str, str]) -> Iterator[tuple[str, contextlib.AbstractContextManager[str]]]:
-    """The settings of the client; what is given as text becomes a file as long as the client reads it."""
+    """Yield the settings of the client; what is given as text becomes a file as long as the client reads it."""
     for name, setting in _FILES.items():
         if f"{name}.pem" in tls:
             yield setting, _file(tls[f"{name}.pem"])

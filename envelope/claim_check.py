@@ -55,11 +55,11 @@ class ClaimCheck(NamedTuple):
         return "/".join(self.url.split("/")[-2:])
 
     def record_value(self) -> bytes:
-        """The value of the record."""
+        """Return the value of the record."""
         return OPENING + f"{self.sha256} {self.size} {self.url}".encode()
 
     def headers(self) -> list[tuple[str, bytes | None]]:
-        """The headers of the record."""
+        """Return the headers of the record."""
         return [
             (URL_HEADER, self.url.encode()),
             (SHA256_HEADER, self.sha256.encode()),

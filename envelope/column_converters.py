@@ -124,7 +124,7 @@ class ColumnConverters:
 def _custom(
     plugin: Plugin, column: RelationalColumn, plain: ColumnType, registered: Registered, *, has_default: bool
 ) -> ColumnType:
-    """The type of a column that is converted by a registered function."""
+    """Return the type of a column that is converted by a registered function."""
     schema, convert, null, fixed = registered
     name = f"converters: {plugin.name} ({plugin.type})"
     nullable = schema.with_optional(column.optional or schema.optional)

@@ -101,7 +101,7 @@ class ZeroDateFallbackConverter:
 
 
 def _selector(options: Options, name: str, *, everything: bool = False) -> Callable[[RelationalColumn], bool]:
-    """The selection of ``database.table.column``; without the option all columns, or none."""
+    """Return the selection of ``database.table.column``; without the option all columns, or none."""
     text = (options.optional_text(name) or "").strip()
     if not text:
         return lambda _column: everything
@@ -160,7 +160,7 @@ def _reads(text: str, read: Callable[[str], Any]) -> bool:
 
 
 def _fallback(options: Options, name: str, read: Callable[[str], Any]) -> Any:
-    """The fallback of a type; ``None`` for null."""
+    """Return the fallback of a type; ``None`` for null."""
     text = options.optional_text(name)
     if text is None or _is_null(text):
         return None
@@ -172,7 +172,7 @@ def _fallback(options: Options, name: str, read: Callable[[str], Any]) -> Any:
 
 
 def _temporal(kind: str, *, micros: bool) -> tuple[Schema, Callable[[Any], Any]]:
-    """The schema of a type, and the function from a date to its value."""
+    """Return the schema of a type, and the function from a date to its value."""
     if kind == "DATE":
         return _DATE, lambda date: (date - dt.date(1970, 1, 1)).days
     if kind == "TIMESTAMP":
@@ -183,7 +183,7 @@ def _temporal(kind: str, *, micros: bool) -> tuple[Schema, Callable[[Any], Any]]
 
 
 def _zoned(moment: dt.datetime) -> str:
-    """A time as Java's ``ISO_OFFSET_DATE_TIME`` has it: without zeros at the end of a fraction."""
+    """Return a time as Java's ``ISO_OFFSET_DATE_TIME`` has it: without zeros at the end of a fraction."""
     text = moment.replace(tzinfo=None).isoformat()
     return (text.rstrip("0") if "." in text else text) + "Z"
 

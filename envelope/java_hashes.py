@@ -52,7 +52,7 @@ def _of_long(value: int) -> int:
 
 
 def _words(value: int) -> list[int]:
-    """The words of 32 bits of a number, the highest first."""
+    """Return the words of 32 bits of a number, the highest first."""
     return [value >> shift & _INT for shift in reversed(range(0, value.bit_length(), 32))]
 
 
@@ -64,7 +64,7 @@ def _polynomial(values: Iterable[int], first: int) -> int:
 
 
 def _of_bytes(value: bytes) -> int:
-    """The hash of a ``ByteBuffer``, which begins with the last byte."""
+    """Return the hash of a ``ByteBuffer``, which begins with the last byte."""
     return _polynomial(reversed(_signed_bytes(value)), 1)
 
 

@@ -150,7 +150,7 @@ def _patterns(options: Options, name: str) -> Patterns | None:
 
 
 def _python(plugin: Plugin, options: Options) -> PythonPostProcessor | None:
-    """The user's object; what is wrong becomes a problem."""
+    """Return the user's object; what is wrong becomes a problem."""
     made = configured_object(plugin.type, options, "apply(key, value)", [RESELECT])
     return (
         None

@@ -143,7 +143,7 @@ async def _end(writer: asyncio.StreamWriter) -> None:
 
 
 def _connections_for(files: int) -> int:
-    """The number of connections with a limit of open files."""
+    """Return the number of connections with a limit of open files."""
     if files == resource.RLIM_INFINITY:
         return _MOST_CONNECTIONS
     return max(4, min(_MOST_CONNECTIONS, (files - _OTHER_FILES) // 2))

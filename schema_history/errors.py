@@ -25,7 +25,7 @@ _LITERAL = re.compile(
 
 
 def without_literals(sql: str) -> str:
-    """A statement with ``?`` for each string and number, and without comments.
+    """Return a statement with ``?`` for each string and number, and without comments.
 
     It needs no valid statement. A string with a backslash ends differently under ``NO_BACKSLASH_ESCAPES``, so
     everything after the start of such a string is omitted.
@@ -51,7 +51,7 @@ class SchemaHistoryError(ConnectorError):
     """
 
     def message(self, *, literals: bool) -> str:
-        """The text of the error, with the statement as it was written if ``literals`` is true."""
+        """Return the text of the error, with the statement as it was written if ``literals`` is true."""
         return str(self)
 
 
@@ -91,7 +91,7 @@ class UnparsedDdl(SchemaHistoryError):
         return self.message(literals=False)
 
     def message(self, *, literals: bool) -> str:
-        """The text of the error; without literals, it shows line and column instead of the text at the place."""
+        """Return the text of the error; without literals, it shows line and column instead of the text at the place."""
         at = f" at {self.position}" if self.position else ""
         near = "" if self.near else ", the end of the statement"
         if literals and self.near:
@@ -122,7 +122,7 @@ class InconsistentDdl(SchemaHistoryError):
         return self.message(literals=False)
 
     def message(self, *, literals: bool) -> str:
-        """The text of the error."""
+        """Return the text of the error."""
         at = f" at {self.position}" if self.position else ""
         return (
             f"DDL statement does not fit the known structure{at}: {self.reason}. A change is missing in the schema "

@@ -301,12 +301,12 @@ class Table:
         return self.columns + self.hidden
 
     def column(self, name: str) -> Column | None:
-        """The column of that name, compared without case, or ``None``."""
+        """Return the column of that name, compared without case, or ``None``."""
         key = name.lower()
         return next((c for c in self.columns if c.name.lower() == key), None)
 
     def renamed(self, new: TableId) -> "Table":
-        """The same table under another name. Names of constraints that the server has made follow it."""
+        """Return the same table under another name. Names of constraints that the server has made follow it."""
         prefixes = tuple(f"{self.id.table}_{kind}_" for kind in ("ibfk", "chk"))
         constraints = tuple(
             replace(one, name=new.table + one.name[len(self.id.table) :]) if one.name.startswith(prefixes) else one

@@ -402,7 +402,7 @@ class TableBatch:
         return None if batch.truncation == self.truncation and not is_cut else batch.truncation
 
     def _is_log(self, groups: Sequence[RecordGroup]) -> bool:
-        """Whether all changes are appended as rows, including TRUNCATE.
+        """Return whether all changes are appended as rows, including TRUNCATE.
 
         TRUNCATEs have no key, whether the table has one or not. Only the columns of the table tell if they are alone.
         """
@@ -419,7 +419,7 @@ class TableBatch:
         return columns is not None and set(CHANGE_COLUMNS) <= set(columns)
 
     def _begins_log(self, groups: Sequence[RecordGroup]) -> bool:
-        """Whether the first rows are appended.
+        """Return whether the first rows are appended.
 
         Earlier batches had only TRUNCATEs, of which is known now that they are rows, too.
         """

@@ -309,7 +309,7 @@ class TableJob:
             applied += count(planned.ranges)
 
     def _is_current(self, stored: StoredState) -> bool:
-        """Whether the table had exactly the records that the topic had when the run started.
+        """Return whether the table had exactly the records that the topic had when the run started.
 
         Another run may have read more since then. Only fresh bounds show whether the topic was recreated instead.
         """

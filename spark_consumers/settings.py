@@ -84,7 +84,7 @@ class ChangePolicy:
     exclude: tuple[str, ...] = ()
 
     def applies(self, kind: ChangeKind) -> bool:
-        """Whether changes of a kind are applied to the table."""
+        """Return whether changes of a kind are applied to the table."""
         if self.behavior in (SchemaChange.IGNORE, SchemaChange.EXCEPTION):
             return False
         if self.behavior is SchemaChange.LENIENT and kind in (ChangeKind.RENAME_COLUMN, ChangeKind.DROP_COLUMN):
@@ -92,11 +92,11 @@ class ChangePolicy:
         return self._is_meant(kind) and (bool(self.include) or kind is not ChangeKind.DROP_COLUMN)
 
     def refuses(self, kind: ChangeKind) -> bool:
-        """Whether a change of a kind stops the table."""
+        """Return whether a change of a kind stops the table."""
         return self.behavior is SchemaChange.EXCEPTION and self._is_meant(kind)
 
     def ignores(self, kind: ChangeKind) -> bool:
-        """Whether the table stays as it is after a change of a kind."""
+        """Return whether the table stays as it is after a change of a kind."""
         return not (self.applies(kind) or self.refuses(kind))
 
     def _is_meant(self, kind: ChangeKind) -> bool:
@@ -104,7 +104,7 @@ class ChangePolicy:
 
 
 def is_part(kind: ChangeKind, names: Collection[str]) -> bool:
-    """Whether a kind has one of these names, or its name begins or ends with one of them."""
+    """Return whether a kind has one of these names, or its name begins or ends with one of them."""
     return any(f".{name}." in f".{kind}." for name in names)
 
 

@@ -127,7 +127,7 @@ class Commit:
             return None
 
     def is_applied(self, newest: "Commit | None") -> bool:
-        """Whether a table contains this step.
+        """Return whether a table contains this step.
 
         Args:
             newest: the newest commit of this state in the table, ``None`` if it has none.

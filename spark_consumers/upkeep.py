@@ -93,7 +93,7 @@ class Schedule:
     seconds: float | None = None
 
     def is_due(self, batches: int, seconds: float) -> bool:
-        """Whether upkeep is due, after so many micro-batches and seconds since the first of them."""
+        """Return whether upkeep is due, after so many micro-batches and seconds since the first of them."""
         return (self.batches is not None and batches >= self.batches) or (
             self.seconds is not None and seconds >= self.seconds
         )

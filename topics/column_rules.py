@@ -73,7 +73,7 @@ _NAMES = (  # in the order in which Debezium matches them
 
 
 def is_rule_name(name: str) -> bool:
-    """Whether the name of a property is that of a column rule."""
+    """Return whether the name of a property is that of a column rule."""
     return any(pattern.fullmatch(name) for pattern in _NAMES)
 
 
@@ -127,6 +127,6 @@ class ColumnRules:
         return cls(tuple(rules))
 
     def rule_for(self, database: str, table: str, column: str) -> ColumnRule | None:
-        """The rule for a column, or ``None`` if its values are not changed."""
+        """Return the rule for a column, or ``None`` if its values are not changed."""
         name = f"{database}.{table}.{column}"
         return next((rule for rule, patterns in self.rules if patterns.match(name)), None)

@@ -65,7 +65,7 @@ class TableNames(Protocol):
     """A selection of tables by their names."""
 
     def match(self, name: str) -> bool:
-        """Whether ``database.table`` is one of them."""
+        """Return whether ``database.table`` is one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +100,13 @@ class Patterns:
         return cls(sources, names, tuple(compiled))
 
     def match(self, name: str) -> bool:
-        """Whether one of the expressions matches the whole name."""
+        """Return whether one of the expressions matches the whole name."""
         if self._names and name.isascii() and name.lower() in self._names:
             return True
         return any(pattern.fullmatch(name) for _, pattern in self._compiled)
 
     def lists(self, name: str) -> bool:
-        """Whether one of the items is this very name, not an expression that matches it."""
+        """Return whether one of the items is this very name, not an expression that matches it."""
         return name.isascii() and name.lower() in self._names
 
     def index(self, name: str) -> int:
@@ -129,7 +129,7 @@ class Selection:
     exclude: Patterns | None = None
 
     def selects(self, name: str) -> bool:
-        """Whether the name is selected."""
+        """Return whether the name is selected."""
         if self.include is not None:
             return self.include.match(name)
         return self.exclude is None or not self.exclude.match(name)
@@ -157,17 +157,17 @@ class TableFilter:
     helpers: HelperNames = NO_HELPERS
 
     def captures(self, database: str, table: str) -> bool:
-        """Whether the lists select the table."""
+        """Return whether the lists select the table."""
         if (database, table) in self.always:
             return True
         return self.eligible(database, table) and self.tables.selects(f"{database}.{table}")
 
     def captures_database(self, database: str) -> bool:
-        """Whether the database lists select the database."""
+        """Return whether the database lists select the database."""
         return self.databases.selects(database)
 
     def eligible(self, database: str, table: str) -> bool:
-        """Whether the table's database is captured, regardless of the table lists."""
+        """Return whether the table's database is captured, regardless of the table lists."""
         if (database, table) in self.always:
             return True
         return self.databases.selects(database) and not (self.ignore_builtin and is_builtin(database))
@@ -189,16 +189,16 @@ class CapturedNames:
 
     @classmethod
     def among(cls, tables: TableFilter, names: Iterable[tuple[str, str]]) -> "CapturedNames":
-        """The captured tables among those of these names, as (database, table)."""
+        """Return the captured tables among those of these names, as (database, table)."""
         known = frozenset(names)
         return cls(tables, lambda database, table: (database, table) in known)
 
     def captures(self, database: str, table: str) -> bool:
-        """Whether the table is captured."""
+        """Return whether the table is captured."""
         return self._tables.captures(database, table) and self.helped(database, table) is None
 
     def helped(self, database: str, table: str) -> str | None:
-        """The table that is changed with the help of this one; ``None`` if this is not a helper table."""
+        """Return the table that is changed with the help of this one; ``None`` if this is not a helper table."""
         include = self._tables.tables.include
         listed = include is not None and include.lists(f"{database}.{table}")
         if listed or (database, table) in self._tables.always:
@@ -206,11 +206,11 @@ class CapturedNames:
         return self._tables.helpers.table_of(database, table, self._exists)
 
     def leaves_out(self, database: str, table: str) -> bool:
-        """Whether the lists select the table, but it is a helper table."""
+        """Return whether the lists select the table, but it is a helper table."""
         return self._tables.captures(database, table) and self.helped(database, table) is not None
 
     def keeps_structure(self, database: str, table: str) -> bool:
-        """Whether the structure of a table is needed: of a captured table, and of one that may take its name."""
+        """Return whether the structure of a table is needed: of a captured table, and of one that may take its name."""
         if self._tables.captures(database, table):
             return True
         helped = self.helped(database, table)
@@ -218,7 +218,7 @@ class CapturedNames:
 
 
 def is_builtin(database: str) -> bool:
-    """Whether it is one of the server's own databases."""
+    """Return whether it is one of the server's own databases."""
     return database.lower() in BUILTIN_DATABASES
 
 
@@ -233,7 +233,7 @@ class ColumnFilter:
     columns: Selection = EVERYTHING
 
     def captures(self, database: str, table: str, column: str) -> bool:
-        """Whether the column is part of the records' values."""
+        """Return whether the column is part of the records' values."""
         return self.columns.selects(f"{database}.{table}.{column}")
 
 
@@ -267,7 +267,7 @@ class MessageKeys:
         return cls(tuple(columns))
 
     def key_columns(self, database: str, table: str, columns: Sequence[str]) -> tuple[str, ...]:
-        """The key's columns, in the order of the patterns; ``()`` if the primary key is the key.
+        """Return the key's columns, in the order of the patterns; ``()`` if the primary key is the key.
 
         Args:
             database: the table's database.
@@ -289,7 +289,7 @@ class ColumnSelector:
     patterns: Patterns | None = None
 
     def selects(self, database: str, table: str, column: str) -> bool:
-        """Whether the column is selected."""
+        """Return whether the column is selected."""
         return self.patterns is not None and self.patterns.match(f"{database}.{table}.{column}")
 
 
@@ -300,5 +300,5 @@ class TypeSelector:
     patterns: Patterns | None = None
 
     def selects(self, database: str, table: str, type_name: str) -> bool:
-        """Whether columns of a type, for example ``INT UNSIGNED``, are selected in the table."""
+        """Return whether columns of a type, for example ``INT UNSIGNED``, are selected in the table."""
         return self.patterns is not None and self.patterns.match(f"{database}.{table}.{type_name}")

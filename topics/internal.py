@@ -9,12 +9,12 @@ HISTORY_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms":
 
 
 def history_settings(replication_factor: int = BROKER_DEFAULT) -> TopicSettings:
-    """A schema history topic: one partition, because the order of records matters, and no retention."""
+    """Return a schema history topic: one partition, because the order of records matters, and no retention."""
     return TopicSettings(1, replication_factor, HISTORY_CONFIG)
 
 
 def offsets_settings(partitions: int = 25, replication_factor: int = BROKER_DEFAULT) -> TopicSettings:
-    """An offsets topic as Kafka Connect creates it; ``partitions`` is ``offset.storage.partitions``."""
+    """Return an offsets topic as Kafka Connect creates it; ``partitions`` is ``offset.storage.partitions``."""
     return TopicSettings(partitions, replication_factor, {"cleanup.policy": "compact"})
 
 
@@ -23,12 +23,12 @@ _AS_GOOD_AS_UNLIMITED = {"retention.ms": 100 * 366 * 86_400_000, "retention.byte
 
 
 def wrong_history_config(config: Mapping[str, str]) -> dict[str, str]:
-    """The settings of an existing history topic with which records can be lost, with their correct values."""
+    """Return the settings of an existing history topic with which records can be lost, with their correct values."""
     return {name: correct for name, correct in HISTORY_CONFIG.items() if not _keeps(name, config.get(name, correct))}
 
 
 def _keeps(name: str, value: str) -> bool:
-    """Whether no record is lost with this value of a setting."""
+    """Return whether no record is lost with this value of a setting."""
     if value == HISTORY_CONFIG[name]:
         return True
     limit = _AS_GOOD_AS_UNLIMITED.get(name)

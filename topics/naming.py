@@ -90,15 +90,15 @@ class TopicNaming(Protocol):
         ...
 
     def data_change(self, database: str, table: str) -> str:
-        """The topic of a table, which is also the prefix of the names of its schemas."""
+        """Return the topic of a table, which is also the prefix of the names of its schemas."""
         ...
 
     def key_augment(self, database: str, table: str) -> KeyAugment | None:
-        """The field to add to the keys of a table, if any."""
+        """Return the field to add to the keys of a table, if any."""
         ...
 
     def shares_topic(self, database: str, table: str) -> bool:
-        """Whether the table shares its topic with others as configured."""
+        """Return whether the table shares its topic with others as configured."""
         ...
 
 
@@ -184,7 +184,7 @@ class StandardNaming:
         return sanitized_unicode(name) if self.unicode else sanitized(name)
 
     def data_change(self, database: str, table: str) -> str:
-        """The topic of a table.
+        """Return the topic of a table.
 
         A routed name is sanitised too; Debezium does not do that, and Kafka would reject it.
         """
@@ -204,7 +204,7 @@ class StandardNaming:
         return KeyAugment(routing.key_field, name)
 
     def shares_topic(self, database: str, table: str) -> bool:
-        """Whether the table is routed, or the name does not contain its database."""
+        """Return whether the table is routed, or the name does not contain its database."""
         if self.parts is NameParts.TABLE:
             return True
         return (
@@ -246,7 +246,7 @@ class OneTopic:
         return {}
 
     def data_change(self, database: str, table: str) -> str:
-        """The topic."""
+        """Return the topic."""
         return self.topic
 
     def key_augment(self, database: str, table: str) -> KeyAugment | None:
@@ -275,7 +275,7 @@ class TopicNames:
         self._reserved = self.naming.reserved
 
     def data_change(self, database: str, table: str) -> str:
-        """The topic of a table.
+        """Return the topic of a table.
 
         Raises:
             TopicNameClashError: another table, or the connector itself, already uses the topic. Tables that share a

@@ -42,7 +42,7 @@ class HelperNames:
         return ",".join(self.items) or NONE
 
     def table_of(self, database: str, name: str, exists: Exists) -> str | None:
-        """The table next to it that a helper table belongs to; ``None`` if it is not a helper table.
+        """Return the table next to it that a helper table belongs to; ``None`` if it is not a helper table.
 
         Args:
             database: its database.
@@ -59,7 +59,7 @@ class HelperNames:
         return None
 
     def may_match(self, name: str) -> bool:
-        """Whether a table of that name is a helper table if the other table exists."""
+        """Return whether a table of that name is a helper table if the other table exists."""
         return any(pattern.fullmatch(name) for pattern in self.patterns)
 
 

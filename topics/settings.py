@@ -41,7 +41,7 @@ class TopicGroup:
     settings: TopicSettings
 
     def has(self, topic: str) -> bool:
-        """Whether a topic belongs to the group."""
+        """Return whether a topic belongs to the group."""
         return any(pattern.fullmatch(topic) for pattern in self.include) and not any(
             pattern.fullmatch(topic) for pattern in self.exclude
         )
@@ -62,7 +62,7 @@ class TopicCreation:
     groups: tuple[TopicGroup, ...] = ()
 
     def settings_for(self, topic: str) -> TopicSettings:
-        """The settings of a new topic."""
+        """Return the settings of a new topic."""
         return next((group.settings for group in self.groups if group.has(topic)), self.default)
 
 

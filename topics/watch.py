@@ -96,7 +96,7 @@ class TopicWatch:
 
 
 def _got_id(before: TopicIdentity, now: TopicIdentity | None) -> bool:
-    """Whether only the id is new, which the topic did not have before."""
+    """Return whether only the id is new, which the topic did not have before."""
     return now is not None and before.topic_id == NO_ID and now.partitions == before.partitions
 
 

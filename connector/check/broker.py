@@ -21,7 +21,7 @@ _ADVICE = "Check the addresses, that a broker runs there, its advertised.listene
 
 
 def broker_findings(config: Configuration, *, timeout: float = 10.0) -> list[Finding]:
-    """Findings about Kafka's clients and brokers: settings, connections, log-ins.
+    """Return the findings about Kafka's clients and brokers: settings, connections, log-ins.
 
     Args:
         config: the configuration.
@@ -46,7 +46,7 @@ def broker_findings(config: Configuration, *, timeout: float = 10.0) -> list[Fin
 
 
 def _settings(config: Configuration) -> Iterator[Finding]:
-    """Settings that librdkafka itself refuses, such as a missing certificate file."""
+    """Yield the settings that librdkafka itself refuses, such as a missing certificate file."""
     clients: tuple[tuple[str, Any, ClientSettings], ...] = (
         ("producer.override", Producer, config.kafka.producer),
         ("consumer", Consumer, config.kafka.consumer.over({"group.id": "rowtide-check"})),
@@ -67,7 +67,7 @@ def _settings(config: Configuration) -> Iterator[Finding]:
 
 
 def producer_findings(kind: ProducerKind, settings: Mapping[str, Any]) -> Iterator[Finding]:
-    """Why ``rowtide.producer=auto`` chooses librdkafka, or why the native producer cannot send records."""
+    """Yield why ``rowtide.producer=auto`` chooses librdkafka, or why the native producer cannot send records."""
     if kind is ProducerKind.AUTO:
         reason = producers.why_librdkafka(settings)
         if reason is not None:
@@ -83,13 +83,13 @@ def producer_findings(kind: ProducerKind, settings: Mapping[str, Any]) -> Iterat
 
 
 def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a client that decide which broker it connects to, and as whom."""
+    """Return the settings of a client that decide which broker it connects to, and as whom."""
     prefixes = ("bootstrap.", "metadata.broker.", "security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.")
     return {name: value for name, value in settings.items() if name.startswith(prefixes)}
 
 
 def _reach(settings: Mapping[str, Any], name: str, timeout: float) -> list[Finding]:
-    """The finding if no broker answers."""
+    """Return the finding if no broker answers."""
     servers = settings["bootstrap.servers"]
     if _is_refused(servers):
         message = f"no Kafka broker answers at {servers}: Connection refused. {_ADVICE}"
@@ -119,7 +119,7 @@ def _reach(settings: Mapping[str, Any], name: str, timeout: float) -> list[Findi
 
 
 def _is_refused(servers: str) -> bool:
-    """Whether all brokers refuse connections: librdkafka would try again until its time has passed."""
+    """Return whether all brokers refuse connections: librdkafka would try again until its time has passed."""
     try:
         brokers = addresses(servers)
     except ValueError:  # librdkafka says what is wrong
@@ -136,6 +136,6 @@ def _is_refused(servers: str) -> bool:
 
 
 def _most_specific(errors: list[KafkaError]) -> KafkaError:
-    """The error to report: that one broker refused the log-in says more than that all are down."""
+    """Return the error to report: that one broker refused the log-in says more than that all are down."""
     rank = {_K._AUTHENTICATION: 3, _K.SASL_AUTHENTICATION_FAILED: 3, _K._SSL: 3, _K._RESOLVE: 2, _K._TRANSPORT: 1}  # noqa: SLF001
     return max(errors, key=lambda error: rank.get(error.code(), 0))

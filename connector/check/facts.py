@@ -148,7 +148,7 @@ class ServerFacts:
         return (int(match[1]), int(match[2])) if match else (0, 0)
 
     def value(self, name: str) -> str | None:
-        """The value of a variable in upper case; ``None`` if the server does not have it.
+        """Return the value of a variable in upper case; ``None`` if the server does not have it.
 
         Raises:
             KeyError: the variable is not queried.
@@ -169,7 +169,7 @@ class ServerFacts:
         return not (strict and {"NO_ZERO_DATE", "NO_ZERO_IN_DATE"} <= modes)
 
     def is_on(self, name: str) -> bool:
-        """Whether a boolean variable is on."""
+        """Return whether a boolean variable is on."""
         return self.value(name) in ("ON", "1")
 
 

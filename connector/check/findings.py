@@ -59,15 +59,15 @@ class CheckFailedError(ConnectorError):
 
 
 def errors_in(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The errors among the findings; all but tolerated ones keep the worker from starting."""
+    """Return the errors among the findings; all but tolerated ones keep the worker from starting."""
     return tuple(finding for finding in findings if finding.severity is Severity.ERROR)
 
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings, errors first."""
+    """Return the findings, errors first."""
     return sorted(findings, key=lambda finding: -finding.severity)
 
 
 def from_problem(problem: Problem, *, retriable: bool = False) -> Finding:
-    """A problem of the configuration, or of a connection, as an error."""
+    """Return a problem of the configuration, or of a connection, as an error."""
     return Finding(Severity.ERROR, problem.property, problem.message, retriable)

@@ -33,7 +33,7 @@ _DENIED = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATI
 def access_findings(
     config: Configuration, captured: Iterable[CapturedTable], existing: Mapping[str, int], *, timeout: float = 10.0
 ) -> Iterator[Finding]:
-    """Findings about topics that the account may not write, read or create, and about transactions.
+    """Yield the findings about topics that the account may not write, read or create, and about transactions.
 
     Args:
         config: the configuration.
@@ -133,7 +133,7 @@ def _listed(topics: list[str]) -> str:
 
 
 def _without(settings: Mapping[str, Any], operation: AclOperation, topics: list[str], timeout: float) -> list[str]:
-    """The topics on which an account lacks a right; brokers without access control grant all."""
+    """Return the topics on which an account lacks a right; brokers without access control grant all."""
     if not topics:
         return []
     client = AdminClient({**connection_settings(settings), "log_level": 0})
@@ -156,7 +156,7 @@ def _without(settings: Mapping[str, Any], operation: AclOperation, topics: list[
 
 
 def _not_creatable(settings: Mapping[str, Any], topics: list[str], timeout: float) -> list[str]:
-    """The topics whose creation is denied; nothing is created."""
+    """Return the topics whose creation is denied; nothing is created."""
     if not topics:
         return []
     client = AdminClient({**connection_settings(settings), "log_level": 0})

@@ -40,7 +40,9 @@ class _Kind:
 def pattern_findings(
     config: Configuration, tables: Iterable[TableFact], captured: Iterable[TableFact]
 ) -> Iterator[Finding]:
-    """Findings about expressions that match nothing: usually misspelt, and a column that should be masked is not.
+    """Yield the findings about expressions that match nothing.
+
+    Usually misspelt, and a column that should be masked is not.
 
     Args:
         config: the configuration.

@@ -14,7 +14,7 @@ _SHOWN = 5
 
 
 def privilege_findings(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
-    """Findings about missing privileges, each with the statement that grants it."""
+    """Yield the findings about missing privileges, each with the statement that grants it."""
     privileges = Privileges.parse(facts.grants)
     found = [*_reading(config, facts, privileges)]
     if streams(config):
@@ -57,7 +57,7 @@ def _replication(config: Configuration, facts: ServerFacts, privileges: Privileg
 
 
 def _locks(config: Configuration) -> bool:
-    """Whether a snapshot may lock tables."""
+    """Return whether a snapshot may lock tables."""
     return config.snapshot.locking is not SnapshotLocking.NONE and (
         config.snapshot.mode is not SnapshotMode.CONFIGURATION_BASED
         or config.snapshot.flags.data
@@ -114,7 +114,10 @@ def _reading(config: Configuration, facts: ServerFacts, privileges: Privileges) 
 
 
 def _everywhere(name: str, config: Configuration, facts: ServerFacts, privileges: Privileges) -> bool:
-    """Whether the account has a privilege on every captured table; if none is known, whether it has it anywhere."""
+    """Return whether the account has a privilege on every captured table.
+
+    If none is known, whether it has it anywhere.
+    """
     if privileges.has(name):
         return True
     databases = {

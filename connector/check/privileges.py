@@ -38,7 +38,10 @@ class Grant:
     table: str
 
     def covers(self, database: str | None, table: str | None) -> bool:
-        """Whether the grant applies to an object; ``None`` stands for the whole server, or the whole database."""
+        """Return whether the grant applies to an object.
+
+        ``None`` stands for the whole server, or the whole database.
+        """
         if self.database == "*":
             return True
         if database is None or not _like(self.database, database):
@@ -78,7 +81,7 @@ class Privileges:
         return cls(tuple(grants), tuple(roles))
 
     def has(self, name: str, database: str | None = None, table: str | None = None) -> bool:
-        """Whether the account has a privilege on the whole server, on a database, or on a table.
+        """Return whether the account has a privilege on the whole server, on a database, or on a table.
 
         A privilege on some columns is not one on the table.
         """
@@ -94,7 +97,7 @@ class Privileges:
         )
 
     def has_any(self, *names: str) -> bool:
-        """Whether the account has one of several privileges on the whole server."""
+        """Return whether the account has one of several privileges on the whole server."""
         return any(self.has(name) for name in names)
 
 

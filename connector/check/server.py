@@ -69,7 +69,7 @@ def fetch_facts(config: Configuration, *, tables: bool = True, estimates: bool =
 
 
 def _rows(connection: "Connection[Any]", *statements: str) -> tuple[list[dict[str, Any]] | None, str | None]:
-    """The rows, by column, of the first statement that the server supports; else the reason for its refusal."""
+    """Return the rows, by column, of the first statement that the server supports; else the reason for its refusal."""
     refusal: str | None = None
     for statement in statements:
         with connection.cursor(Cursor) as cursor:
@@ -92,7 +92,7 @@ def _status(connection: "Connection[Any]", is_mariadb: bool) -> tuple[dict[str, 
 
 
 def _refused_heartbeat(connection: "Connection[Any]", query: str | None) -> str | None:
-    """Why the server refuses the query: EXPLAIN checks names and privileges, and changes nothing."""
+    """Return why the server refuses the query: EXPLAIN checks names and privileges, and changes nothing."""
     if query is None or not _EXPLAINABLE.match(query):
         return None
     _, refused = _rows(connection, f"EXPLAIN {query}")

@@ -20,7 +20,7 @@ OWN_REPLICA = Severity.REMARK, "database.server.id"
 
 
 def server_findings(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
-    """Findings about the server itself; privileges and tables have rules of their own."""
+    """Yield the findings about the server itself; privileges and tables have rules of their own."""
     yield from _kind(config, facts)
     yield from _encryption(config)
     if streams(config):
@@ -37,7 +37,7 @@ def server_findings(config: Configuration, facts: ServerFacts) -> Iterator[Findi
 
 
 def streams(config: Configuration) -> bool:
-    """Whether the connector reads the binlog at all."""
+    """Return whether the connector reads the binlog at all."""
     if config.snapshot.mode is SnapshotMode.CONFIGURATION_BASED:
         return config.snapshot.flags.stream
     return config.snapshot.mode is not SnapshotMode.INITIAL_ONLY

@@ -97,7 +97,9 @@ def _guardrail(config: Configuration, captured: list[TableFact]) -> Iterator[Fin
 
 
 def cascade_findings(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
-    """Findings about foreign keys whose changes the server does not log: the storage engine makes them itself.
+    """Yield the findings about foreign keys whose changes the server does not log.
+
+    The storage engine makes them itself.
 
     MySQL makes and logs them above the engine since 9.6 (``innodb_native_foreign_keys``), MariaDB does not.
     """
@@ -154,7 +156,7 @@ def exact_differences(config: Configuration, tables: tuple[TableFact, ...]) -> t
 
 
 def _converts(config: Configuration) -> bool:
-    """Whether records have Connect's values: changes of an engine have Python's, and databus has its own."""
+    """Return whether records have Connect's values: changes of an engine have Python's, and databus has its own."""
     return config.delivery.sink != "python" and config.databus.topic is None
 
 
@@ -182,7 +184,7 @@ def _conversion_settings(config: Configuration) -> ConversionSettings:
 
 
 def _lossy_conversions(config: Configuration, captured: list[TableFact], *, zero_dates: bool) -> Iterator[Finding]:
-    """Columns whose configured representation cannot hold all values, though another one can."""
+    """Yield the columns whose configured representation cannot hold all values, though another one can."""
     if not _converts(config):
         return
     for conversion in active_conversions(_conversion_settings(config)):
@@ -203,7 +205,7 @@ def _affected(config: Configuration, captured: list[TableFact], conversion: Loss
 
 
 def _traits(config: Configuration, table: TableFact) -> Iterator[tuple[ColumnFact, ColumnTraits]]:
-    """The columns of records."""
+    """Yield the columns of records."""
     database, name = table.database, table.name
     own_key = config.capture.keys.key_columns(database, name, [column.name for column in table.columns])
     for column in table.columns:

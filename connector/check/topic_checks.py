@@ -44,7 +44,7 @@ class CapturedTable:
 def captured_tables(
     config: Configuration, tables: tuple[TableFact, ...], existing: Mapping[str, int] | None
 ) -> tuple[CapturedTable, ...]:
-    """The captured tables, sorted by name.
+    """Return the captured tables, sorted by name.
 
     Args:
         config: the configuration.
@@ -68,7 +68,7 @@ def topic_findings(
     timeout: float = 10.0,
     rights: bool = True,
 ) -> tuple[list[Finding], Mapping[str, int] | None]:
-    """Findings about topics, and the partitions of all topics; ``None`` if they cannot be looked up.
+    """Return the findings about topics, and the partitions of all topics; ``None`` if they cannot be looked up.
 
     Args:
         config: the configuration.
@@ -112,7 +112,7 @@ def topic_findings(
 def _no_longer_captured(
     config: Configuration, tables: tuple[TableFact, ...], existing: Mapping[str, int]
 ) -> Iterator[Finding]:
-    """Tables that look like helper tables of online schema changes, but whose records were written before."""
+    """Yield the tables that look like helper tables of online schema changes, but whose records were written before."""
     names, naming = captured_names(config, tables), config.topics.naming
     for table in tables:
         if not names.leaves_out(table.database, table.name):
@@ -129,7 +129,10 @@ def _no_longer_captured(
 
 
 def _unavailable(name: str, error: TopicError) -> Finding:
-    """The finding that topics cannot be looked up. A broker that has just answered may still be away a moment later."""
+    """Return the finding that topics cannot be looked up.
+
+    A broker that has just answered may still be away a moment later.
+    """
     return Finding(Severity.ERROR, name, str(error), retriable=isinstance(error, KafkaUnreachable))
 
 
@@ -198,7 +201,7 @@ def _offsets(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
 
 
 def _dead_letters(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
-    """Settings of an existing topic of dead letters with which it would lose some."""
+    """Yield the settings of an existing topic of dead letters with which it would lose some."""
     letters = config.delivery.dead_letters
     found = admin.describe(letters.topic) if letters is not None and letters.used else None
     if letters is None or found is None:
@@ -229,7 +232,7 @@ def _claim_checks(config: Configuration) -> Iterator[Finding]:
 
 
 def _refused(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
-    """Settings of new topics that Kafka does not accept; without the check, the first record would fail."""
+    """Yield the settings of new topics that Kafka does not accept; without the check, the first record would fail."""
     creation = config.topics.creation
     kinds = [("default", creation.default), *((group.name, group.settings) for group in creation.groups)]
     for name, settings in kinds if creation.enabled else ():

@@ -14,7 +14,7 @@ class FilePath(Protocol):
     """A path, such as one of ``pathlib``."""
 
     def __fspath__(self) -> str:
-        """The path as text."""
+        """Return the path as text."""
         ...
 
 

@@ -32,7 +32,7 @@ def conflicts(configs: Mapping[str, Configuration]) -> list[Problem]:
 
 
 def _transactional_id(config: Configuration) -> tuple[str, str] | None:
-    """The transactional id and its brokers; ``None`` without exactly-once delivery."""
+    """Return the transactional id and its brokers; ``None`` without exactly-once delivery."""
     if not config.delivery.exactly_once:
         return None
     own = config.kafka.producer.get("transactional.id") or transactional_id(config.delivery.group_id, config.name)

@@ -126,7 +126,7 @@ def _read(
 
 
 def _as_written(problem: Problem, written: Mapping[str, str], resolved: Mapping[str, str]) -> Problem:
-    """A problem that shows a reference instead of what it stands for, which may be a secret."""
+    """Return a problem that shows a reference instead of what it stands for, which may be a secret."""
     name, message = problem
     given, value = written.get(name, ""), resolved.get(name, "")
     if given == value or not value:

@@ -12,19 +12,19 @@ Entry = Property[Any] | Family
 
 
 def name_of(entry: Entry) -> str:
-    """The name of a property, or the name pattern of a family."""
+    """Return the name of a property, or the name pattern of a family."""
     return entry.name if isinstance(entry, Property) else entry.form
 
 
 def default_of(entry: Entry) -> str:
-    """A property's default as it is written in a file; empty if there is none."""
+    """Return a property's default as it is written in a file; empty if there is none."""
     if isinstance(entry, Family) or entry.required:
         return ""
     return _written(entry.default) if entry.default_text is None else entry.default_text
 
 
 def exact_default_of(entry: Entry) -> str:
-    """A property's default with exact values (``rowtide.values``), if it is another one; otherwise empty."""
+    """Return a property's default with exact values (``rowtide.values``), if it is another one; otherwise empty."""
     return "" if isinstance(entry, Family) or entry.exact is None else _written(entry.exact)
 
 
@@ -41,21 +41,21 @@ def _written(value: object) -> str:
 
 
 def status_of(entry: Entry) -> str:
-    """The support of a property, in a few words."""
+    """Return the support of a property, in a few words."""
     if entry.status is Status.SUPPORTED:
         return "supported"
     return f"{entry.status.value}: {entry.reason}"
 
 
 def servers_of(entry: Entry) -> str:
-    """The servers that the property exists for; empty for all."""
+    """Return the servers that the property exists for; empty for all."""
     if isinstance(entry, Family) or len(entry.flavors) == len(Flavor):
         return ""
     return ", ".join(sorted(flavor.value for flavor in entry.flavors))
 
 
 def describe(entry: Entry) -> str:
-    """The description of one property, for a terminal."""
+    """Return the description of one property, for a terminal."""
     lines = [name_of(entry), f"  {entry.doc}"]
     if isinstance(entry, Property):
         lines.append(f"  type:    {entry.kind.label}")
@@ -74,7 +74,7 @@ def _default(entry: Entry) -> str:
 
 
 def markdown() -> str:
-    """The whole catalogue as Markdown tables, a heading for each section."""
+    """Return the whole catalogue as Markdown tables, a heading for each section."""
     return "\n".join(_lines()) + "\n"
 
 

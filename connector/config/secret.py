@@ -31,7 +31,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself."""
+        """Return the text itself."""
         return self._text
 
     def __repr__(self) -> str:
@@ -83,18 +83,18 @@ class Sanitizer:
         self._custom = compile_java(pattern, ignore_case=True)
 
     def is_secret(self, name: str) -> bool:
-        """Whether the value of the property is a secret."""
+        """Return whether the value of the property is a secret."""
         return _ALWAYS.fullmatch(name) is not None or self._custom.fullmatch(name) is not None
 
     def shown(self, name: str, value: str) -> str:
-        """The value, or asterisks if it is a secret."""
+        """Return the value, or asterisks if it is a secret."""
         return MASK if self.is_secret(name) else value
 
     def masked(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """All properties, with asterisks instead of secrets."""
+        """Return all properties, with asterisks instead of secrets."""
         return {masked_name(name): self.shown(name, value) for name, value in properties.items()}
 
 
 def masked_name(name: str) -> str:
-    """A property's name without the salt that is part of the name of a hash rule."""
+    """Return a property's name without the salt that is part of the name of a hash rule."""
     return _SALT.sub(MASK, name)

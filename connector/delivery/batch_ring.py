@@ -105,7 +105,7 @@ class BatchRing(Generic[Stored]):
         )
 
     def has_room(self, batch: Stored) -> bool:
-        """Whether ``put`` would take this batch: it fits, or nothing else is in the way."""
+        """Return whether ``put`` would take this batch: it fits, or nothing else is in the way."""
         held = self.put_sequence - self.ack_sequence
         if held == 0:
             return True

@@ -70,7 +70,7 @@ class Rate:
             self._samples.popleft()
 
     def per_second(self, now: float, messages: int, size: int) -> tuple[float, float]:
-        """Both rates, given the current totals."""
+        """Return both rates, given the current totals."""
         samples = list(self._samples)
         start = next((sample for sample in reversed(samples) if now - sample[0] >= _WINDOW_S), samples[0])
         seconds = now - start[0]
@@ -143,7 +143,7 @@ class Totals:
         self._rollbacks += 1
 
     def snapshot(self, now: float) -> DeliveryCounters:
-        """The current numbers."""
+        """Return the current numbers."""
         sent = self._sent
         messages, size = self._rate.per_second(now, sent.messages, sent.bytes)
         return DeliveryCounters(

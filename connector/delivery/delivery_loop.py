@@ -63,7 +63,7 @@ class CommitPolicy:
     timeout_s: float = 5.0
 
     def due(self, *, in_transaction: bool, age_s: float, unread: int, pressed: bool) -> bool:
-        """Whether to commit now.
+        """Return whether to commit now.
 
         Args:
             in_transaction: a transaction is open.
@@ -173,7 +173,7 @@ class Delivery:
             raise self.failure
 
     def counters(self) -> DeliveryCounters:
-        """The current counters."""
+        """Return the current counters."""
         return replace(self._totals.snapshot(self._clock()), problem=self._sink.problem or self._problem)
 
     @property
@@ -208,7 +208,7 @@ class Delivery:
         self._on_failure(failure)
 
     def _done(self) -> bool:
-        """Whether the store is closed and all its batches are delivered; then stores the last offset."""
+        """Return whether the store is closed and all its batches are delivered; then stores the last offset."""
         if not self._store.closed or self._store.unread:
             return False
         try:
@@ -260,7 +260,10 @@ class Delivery:
             self._roll_back(failure)
 
     def _longest_wait(self) -> float:
-        """How long to wait for a batch, in seconds; what does not wake the thread up is looked for after that."""
+        """Return how long to wait for a batch, in seconds.
+
+        What does not wake the thread up is looked for after that.
+        """
         if self._unacknowledged:
             can_wait = self._sink_reports and self._sink.problem is None and not self._store.pressed
             return _REPORTED_WAIT_S if can_wait else self._wait_s
@@ -323,7 +326,7 @@ class Delivery:
                 return
 
     def _fitted(self, batches: Sequence[Batch]) -> Sequence[Batch]:
-        """The batches to send; retries until the folder of claim checks can be written.
+        """Return the batches to send; retries until the folder of claim checks can be written.
 
         While this happens, earlier records are committed, so that no transaction expires.
         """

@@ -319,7 +319,7 @@ class Store(Generic[Stored]):
                 self._room.notify()
 
     def use(self) -> StoreUse:
-        """The use of the store."""
+        """Return the use of the store."""
         with self._lock:
             ring = self._ring
             return StoreUse(

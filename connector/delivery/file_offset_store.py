@@ -48,7 +48,7 @@ class FileOffsetStore:
         """Offsets are not kept in Kafka."""
 
     def load(self) -> SourceOffset | None:
-        """The stored offset, ``None`` if there is none.
+        """Return the stored offset, ``None`` if there is none.
 
         Raises:
             OffsetStoreError: the file cannot be read, or what is stored is not an offset.
@@ -120,7 +120,7 @@ def _locked(folder: Path) -> Iterator[int]:
 
 
 def serialized(entries: Mapping[bytes, bytes | None]) -> bytes:
-    """A ``HashMap<byte[], byte[]>`` as ``ObjectOutputStream.writeObject`` writes it."""
+    """Return a ``HashMap<byte[], byte[]>`` as ``ObjectOutputStream.writeObject`` writes it."""
     capacity = 16
     while len(entries) > capacity * _LOAD_FACTOR:
         capacity *= 2
@@ -140,7 +140,7 @@ def serialized(entries: Mapping[bytes, bytes | None]) -> bytes:
 
 
 def deserialized(data: bytes) -> dict[bytes, bytes | None]:
-    """The entries of a serialized ``HashMap<byte[], byte[]>``.
+    """Return the entries of a serialized ``HashMap<byte[], byte[]>``.
 
     Raises:
         ValueError, struct.error, IndexError: it is something else, or cut off.

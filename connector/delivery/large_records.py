@@ -170,7 +170,7 @@ class LargeRecords:
         return [], list(self._fitting(self._dead_letters.letter(batch, message, reason)))
 
     def _parts(self, offset: SourceOffset, letter: Message, limit: int) -> Iterator[Message]:
-        """A dead letter in as many parts as it needs, with its id."""
+        """Yield a dead letter in as many parts as it needs, with its id."""
         self._letters = self._letters + 1 if offset == self._place else 0
         self._place = offset
         named, identity = identified(letter, offset, self._letters)
@@ -193,7 +193,7 @@ class LargeRecords:
 
 
 def _most_overhead(batch: Batch) -> int:
-    """The most bytes of a record of a batch beyond its key and its value."""
+    """Return the most bytes of a record of a batch beyond its key and its value."""
     # The records of an event share their headers.
     different = {id(headers): headers for _, _, headers in batch.messages}.values()
     return max((_size((None, None, headers)) for headers in different), default=0) + _MOST_LENGTHS

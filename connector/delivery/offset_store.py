@@ -15,7 +15,7 @@ def offset_key(name: str, prefix: str) -> bytes:
 
 
 def is_offset_key(raw: bytes | None, name: str, prefix: str) -> bool:
-    """Whether ``raw`` is that key, regardless of the JSON formatting."""
+    """Return whether ``raw`` is that key, regardless of the JSON formatting."""
     if raw is None:
         return False
     try:
@@ -37,11 +37,11 @@ class OffsetStore(Protocol):
     """Stores the source offset of one connector."""
 
     def record(self, offset: SourceOffset | None) -> OffsetRecord | None:
-        """The record with which a producer can store this offset itself; ``None`` if it must call ``save``."""
+        """Return the record with which a producer can store this offset itself; ``None`` if it must call ``save``."""
         ...
 
     def load(self) -> SourceOffset | None:
-        """The stored offset; ``None`` if there is none.
+        """Return the stored offset; ``None`` if there is none.
 
         Raises:
             OffsetStoreError: it cannot be read, or is not a valid offset.
@@ -67,7 +67,7 @@ class InMemoryOffsetStore:
         """``None``: offsets are not stored in Kafka."""
 
     def load(self) -> SourceOffset | None:
-        """The last saved offset."""
+        """Return the last saved offset."""
         return self.offset
 
     def save(self, offset: SourceOffset | None) -> None:

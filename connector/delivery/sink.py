@@ -60,7 +60,10 @@ class Sink(Protocol):
         ...
 
     def waiting(self) -> int:
-        """The number of unacknowledged messages; 0 in a transactional sink, where a commit waits for all of them."""
+        """Return the number of unacknowledged messages.
+
+        0 in a transactional sink, where a commit waits for all of them.
+        """
         ...
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:

@@ -68,7 +68,7 @@ def cascade_findings(config: Configuration, captured: Iterable[CapturedTable]) -
 
 
 def _logged(session: Session) -> bool:
-    """Whether the server logs what foreign keys do."""
+    """Return whether the server logs what foreign keys do."""
     if session.mariadb:
         return False
     version = str(session.query("SELECT VERSION()")[0][0])

@@ -148,7 +148,7 @@ class DeadLetterReplay:
         return Replayed(topics, sum(len(batch.messages) for batch in batches), omitted)
 
     def _records(self, letter: Letter) -> Sequence[Batch]:
-        """The records of a dead letter, as its topics are to have them."""
+        """Return the records of a dead letter, as its topics are to have them."""
         extents = {0: Extent(letter.first, letter.last + 1)}
         message = whole(self._reader.read(self._topic, extents), letter.id)
         if letter.stage == "KAFKA_PRODUCE":
@@ -179,7 +179,7 @@ class DeadLetterReplay:
             raise
 
     def _compared(self, batch: Batch, letter: Letter, *, own_time: bool) -> Compared:
-        """The records of a dead letter, compared with those of their topic.
+        """Return the records of a dead letter, compared with those of their topic.
 
         Args:
             batch: the records.
@@ -192,7 +192,7 @@ class DeadLetterReplay:
         return self._seen[place].compared(batch, letter, time.time() * 1000)
 
     def _seen_since(self, topic: str, timestamp: int, *, own_time: bool) -> Seen:
-        """The records of a topic since a time; all of them since 0."""
+        """Return the records of a topic since a time; all of them since 0."""
         extents = self._reader.extents(topic)
         if not extents:
             return Seen({}, timestamp)
@@ -202,7 +202,7 @@ class DeadLetterReplay:
         return Seen.of(self._reader.read(topic, read), timestamp, extents, read, settings, own_time=own_time)
 
     def _offsets_since(self, topic: str, extents: Mapping[int, Extent], timestamp: int) -> dict[int, int]:
-        """The offset of the first record since a time in each partition."""
+        """Return the offset of the first record since a time in each partition."""
         consumer = Consumer({"group.id": "rowtide", **self._config.kafka.consumer})
         try:
             places = [TopicPartition(topic, number, timestamp) for number in extents]

@@ -88,7 +88,9 @@ class Engine:
 
     @classmethod
     def from_config(cls, *paths: str | os.PathLike[str], **more: PropertyValue) -> Self:
-        """An engine from configuration files, as ``rowtide run`` reads them; ``ROWTIDE_…`` variables override them.
+        """Return an engine from configuration files, as ``rowtide run`` reads them.
+
+        ``ROWTIDE_…`` variables override them.
 
         Args:
             paths: ``.properties``, ``.json``, ``.yaml``, ``.yml`` or ``.env``; each overrides those before it.
@@ -242,7 +244,7 @@ class Engine:
             )
 
     def _current_store(self) -> EventStore | None:
-        """The event store of the current run; a new one if the connector has started again."""
+        """Return the event store of the current run; a new one if the connector has started again."""
         components = None if self._task is None else self._task.current.components
         store = None if components is None else components.store
         if store is not self._store and store is not None:
@@ -283,7 +285,7 @@ class Engine:
             return 0 if self._store is None else self._store.rollback()
 
     def _next(self, timeout: float | None = None) -> ChangeBatch | None:
-        """The next batch; ``None`` at the end, which another thread may bring about by closing the engine."""
+        """Return the next batch; ``None`` at the end, which another thread may bring about by closing the engine."""
         try:
             return self.get(timeout=timeout)
         except EngineError:
@@ -310,7 +312,7 @@ class Engine:
     # --- structures -------------------------------------------------------------------------------------------------
 
     def table_at(self, name: str, at: str | int | dt.datetime = "end") -> Table:
-        """The structure of a table at a point in time, from the schema history.
+        """Return the structure of a table at a point in time, from the schema history.
 
         Args:
             name: ``database.table``.
@@ -327,7 +329,7 @@ class Engine:
     def replay(
         self, name: str, binlog: str | os.PathLike[str], *, start: str | None = None, end: str | None = None
     ) -> Iterator[Change]:
-        """The changes of a table between two points of archived binlog files, with the structures of that time.
+        """Return the changes of a table between two points of archived binlog files, with the structures of that time.
 
         Needs no server, and the engine need not be started. Structures come from the schema history, or from the
         statements in the files if the connector has none.

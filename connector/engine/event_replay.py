@@ -119,7 +119,7 @@ def event_batches(value: bytes, before: str, settings: PipelineSettings, structu
 
 
 def _events_before(decoder: EventDecoder, packets: list[bytes]) -> int:
-    """How many events of its transaction are before the last one, as offsets count them."""
+    """Return how many events of its transaction are before the last one, as offsets count them."""
     number = 0
     for packet in packets[:-1]:
         number += not isinstance(decoder.decode(packet), Gtid)

@@ -44,7 +44,7 @@ class Heartbeat:
         self._due = monotonic() + interval_s
 
     def __call__(self, offset: SourceOffset) -> Batch | None:
-        """The heartbeat, or ``None`` if none is due."""
+        """Return the heartbeat, or ``None`` if none is due."""
         if not self._interval or self._monotonic() < self._due:
             return None
         self._due = self._monotonic() + self._interval

@@ -50,7 +50,7 @@ def models(
 
 
 def _read(path: str | os.PathLike[str]) -> Configuration:
-    """The configuration of a worker; or of an engine, which needs no Kafka."""
+    """Return the configuration of a worker; or of an engine, which needs no Kafka."""
     calls.require_paths((path,))
     try:
         return load([os.fspath(path)])

@@ -64,7 +64,7 @@ class Seen(NamedTuple):
         *,
         own_time: bool,
     ) -> "Seen":
-        """What records tell.
+        """Return what records tell.
 
         Args:
             records: those of the topic since a time.

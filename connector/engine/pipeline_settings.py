@@ -27,7 +27,7 @@ _CONTEXT = "__debezium.context."
 
 
 def run_id() -> str:
-    """A new UUID of version 7, which identifies the records of one run (``__debezium.context.runId``)."""
+    """Return a new UUID of version 7, which identifies the records of one run (``__debezium.context.runId``)."""
     millis = time.time_ns() // 1_000_000
     value = millis << 80 | 7 << 76 | secrets.randbits(12) << 64 | 2 << 62 | secrets.randbits(62)
     digits = f"{value:032x}"
@@ -35,7 +35,7 @@ def run_id() -> str:
 
 
 def context_headers(config: Configuration, run: str) -> Headers:
-    """The headers of every record (``extended.headers.enabled``)."""
+    """Return the headers of every record (``extended.headers.enabled``)."""
     if not config.values.extended_headers:
         return ()
     return (
@@ -49,7 +49,7 @@ def context_headers(config: Configuration, run: str) -> Headers:
 def pipeline_settings(
     config: Configuration, run: str, *, changes: bool = False, form: MessageForm | None = None
 ) -> PipelineSettings:
-    """The pipeline's part of a configuration.
+    """Return the pipeline's part of a configuration.
 
     Args:
         config: the configuration.
@@ -120,7 +120,10 @@ def _post_processors(config: Configuration, settings: PipelineSettings) -> tuple
 
 
 def _transforms(config: Configuration, form: MessageForm | None) -> Transforms | None:
-    """The transforms and converters, without post-processors; ``None`` if messages are written as JSON directly."""
+    """Return the transforms and converters, without post-processors.
+
+    ``None`` if messages are written as JSON directly.
+    """
     chain, chosen = _chain(config), config.converters
     plain = all(isinstance(one, JsonConverterConfig) for one in (chosen.key, chosen.value))
     plain = plain and not (chain.steps or config.post_processors) and chosen.header is HeaderConverterClass.SIMPLE
@@ -138,7 +141,7 @@ def _transforms(config: Configuration, form: MessageForm | None) -> Transforms |
 
 
 def dead_letters(config: Configuration) -> DeadLetters | None:
-    """The topic of dead letters, if records can go there."""
+    """Return the topic of dead letters, if records can go there."""
     letters = config.delivery.dead_letters
     return (
         None
@@ -148,7 +151,7 @@ def dead_letters(config: Configuration) -> DeadLetters | None:
 
 
 def _chain(config: Configuration) -> TransformChain:
-    """The transforms; the old envelope is one before all others."""
+    """Return the transforms; the old envelope is one before all others."""
     chain = transform_chain(config.transforms, config.predicates, exact=config.values.exact)
     if config.values.source_struct_version is SourceStructVersion.V1:
         return TransformChain((ConditionalTransform("source.struct.version", LegacyEnvelope()), *chain.steps))
@@ -156,7 +159,7 @@ def _chain(config: Configuration) -> TransformChain:
 
 
 def record_rules(config: Configuration) -> RecordRules:
-    """How records are formed."""
+    """Return how records are formed."""
     values = config.values
     settings = ValueSettings(
         decimal_handling_mode=values.decimal.value,
@@ -187,7 +190,7 @@ def record_rules(config: Configuration) -> RecordRules:
 
 
 def _comments(config: Configuration) -> bool:
-    """Whether comments are kept; Debezium's connector for MariaDB asks ``include.schema.changes`` instead."""
+    """Return whether comments are kept; Debezium's connector for MariaDB asks ``include.schema.changes`` instead."""
     if config.flavor is Flavor.MARIADB:
         return config.topics.include_schema_changes
     return config.values.include_schema_comments

@@ -115,7 +115,7 @@ class Reader:
             self._pipelines.close()
 
     def position(self) -> SourceOffset | None:
-        """A position between two transactions of the open stream, with the ``server_id`` as its server.
+        """Return a position between two transactions of the open stream, with the ``server_id`` as its server.
 
         Everything before it is in the event store. It may be that of the call before: the next one is noted soon.
 

@@ -45,7 +45,7 @@ class _Side:
         return f"{self.config.prefix}schema.registry.url"
 
     def refusals(self, topic: str, table: Table, records_of: Configuration) -> list[Difference]:
-        """Why the schema of a table is refused; empty if it is accepted.
+        """Return why the schema of a table is refused; empty if it is accepted.
 
         Raises:
             RegistryUnreachable: the registry does not answer.
@@ -133,7 +133,7 @@ def _accepted(
 def _after(
     config: Configuration, sides: Sequence[_Side], topics: dict[TableId, str], tables: Tables, statement: str
 ) -> Iterator[Finding]:
-    """What a statement would change."""
+    """Yield what a statement would change."""
     databases = {table.database for table in topics}
     database = next(iter(databases)) if len(databases) == 1 else ""
     subject = "--ddl"

@@ -89,7 +89,7 @@ RecordedTables = Callable[[str, SourceOffset], Tables]
 def replay(
     folder: Path, settings: PipelineSettings, start: SourceOffset | None, clock: Clock = time.time_ns
 ) -> Iterator[Output]:
-    """The records of the binlog files in a folder.
+    """Return the records of the binlog files in a folder.
 
     Args:
         folder: where they are; in the order of their numbers.
@@ -113,7 +113,7 @@ def replay_as(
     clock: Clock = time.time_ns,
     processes: DecoderProcesses | None = None,
 ) -> Iterator[T]:
-    """The records of the binlog files in a folder, in some form; raises as :func:`replay`.
+    """Return the records of the binlog files in a folder, in some form; raises as :func:`replay`.
 
     Args:
         form: their form.
@@ -133,7 +133,7 @@ def replay_pipeline(
     processes: DecoderProcesses | None,
     find_xa: Callable[[str], PreparedXa] | None = None,
 ) -> PipelineFactory[T]:
-    """A factory of pipelines that make records in some form; the other arguments are those of :func:`replay_as`.
+    """Return a factory of pipelines that make records in some form; the other arguments are those of :func:`replay_as`.
 
     Args:
         form: their form.
@@ -164,7 +164,7 @@ def replay_through(
     end: tuple[str, int] | None = None,
     recorded: RecordedTables | None = None,
 ) -> Iterator[T]:
-    """What another pipeline makes of the binlog files in a folder; raises as :func:`replay`.
+    """Return what another pipeline makes of the binlog files in a folder; raises as :func:`replay`.
 
     Args:
         make: makes the pipeline when the start is reached.
@@ -248,14 +248,14 @@ class _Replay(Generic[T]):
                 self._left(file, position)
 
     def _wanted(self, file: BinlogFile, position: int, packet: bytes) -> bool:
-        """Whether an event is to make records."""
+        """Return whether an event is to make records."""
         raise NotImplementedError
 
     def _left(self, file: BinlogFile, position: int) -> None:
         """A file was read up to a position."""
 
     def _offset(self, file: str, position: int) -> SourceOffset:
-        """The offset at which the pipeline begins."""
+        """Return the offset at which the pipeline begins."""
         raise NotImplementedError
 
     def _pipeline(self, file: str, position: int) -> EventPipeline[T]:
@@ -277,7 +277,7 @@ class _Replay(Generic[T]):
             tables.put(as_described_by_snapshot(table, tables.server))
 
     def _packets(self, xa: PreparedXa) -> Iterator[bytes]:
-        """The events of a file from the beginning of an XA transaction on, after the file's own description."""
+        """Yield the events of a file from the beginning of an XA transaction on, after the file's own description."""
         for file in self._all_files:
             if file.name == xa.file:
                 with file.path.open("rb", _READ_BYTES) as stream:
@@ -288,11 +288,11 @@ class _Replay(Generic[T]):
                         position += len(packet)
 
     def _version(self) -> str:
-        """The version of the server that wrote the file."""
+        """Return the version of the server that wrote the file."""
         return self._decoder.format.server_version if self._decoder.format else ""
 
     def _structures(self) -> Tables:
-        """The structures up to the event that is read; they are the pipeline's too once it has begun."""
+        """Return the structures up to the event that is read; they are the pipeline's too once it has begun."""
         if self._tables is None:
             self._tables = Tables(Server(Flavor(self._settings.connector), self._version()))
         return self._tables

@@ -144,7 +144,7 @@ class ReselectColumns:
         return [None] * len(records)
 
     def _fields(self, record: ConnectRecord, table: TableId) -> list[str]:
-        """The fields of ``after`` to read again."""
+        """Return the fields of ``after`` to read again."""
         after = record.value.get("after")  # a post-processor may have deleted it
         if after is None or record.value["op"] not in _STREAMED:
             return []
@@ -312,7 +312,7 @@ class ReselectColumns:
         return made
 
     def _key_fields(self, form: _Form, record: ConnectRecord) -> Sequence[str]:
-        """The fields of the key.
+        """Return the fields of the key.
 
         Raises:
             _NeverRead: the table has no key, or one whose values are not those of the table.

@@ -292,7 +292,7 @@ class ConnectorRun:
             self.components.store.close(self._taken_over)
 
     def _load(self, offsets: OffsetStore) -> SourceOffset | None:
-        """The stored offset. One that was deleted after an earlier run of this process is stored again."""
+        """Return the stored offset. One that was deleted after an earlier run of this process is stored again."""
         found = offsets.load()
         log.info("%s", "no position is stored yet" if found is None else f"the stored position is {describe(found)}")
         if found is not None:

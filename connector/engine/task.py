@@ -216,7 +216,7 @@ class ConnectorTask:
         return failure
 
     def _passes(self, failure: BaseException) -> bool:
-        """Whether a new run may succeed, and is allowed."""
+        """Return whether a new run may succeed, and is allowed."""
         limit = self.config.failure.max_retries
         if 0 <= limit <= self.restarts:
             return False

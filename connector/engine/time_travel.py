@@ -84,7 +84,7 @@ def find_section(folder: Path, first: str | None, last: str | None) -> Section:
 
 
 def _is_gtid(text: str) -> bool:
-    """Whether a point is one transaction, and not a set or a position."""
+    """Return whether a point is one transaction, and not a set or a position."""
     try:
         one_gtid(text)
     except ValueError:
@@ -122,7 +122,7 @@ def _point(files: FolderFiles, text: str, name: str) -> SourceOffset:
 def table_changes(
     config: Configuration, table: str, folder: Path, first: str | None = None, last: str | None = None
 ) -> Iterator[Change]:
-    """The changes of a table between two points, as Python values; see :func:`replay_table`."""
+    """Yield the changes of a table between two points, as Python values; see :func:`replay_table`."""
     settings = pipeline_settings(config, run_id(), changes=True)
     for outputs in replay_table(RecordForm(), config, settings, table, folder, first, last):
         for output in outputs:
@@ -139,7 +139,7 @@ def replay_table(
     first: str | None = None,
     last: str | None = None,
 ) -> Iterator[T]:
-    """The changes of a table between two points, in some form.
+    """Yield the changes of a table between two points, in some form.
 
     Args:
         form: the form.
@@ -188,7 +188,10 @@ def replay_table(
 
 
 def _prepared(folder: Path, start: SourceOffset, xid: str) -> PreparedXa:
-    """The XA transaction that was prepared before the start. Raises ``ProtocolError`` if the files do not have it."""
+    """Return the XA transaction that was prepared before the start.
+
+    Raises ``ProtocolError`` if the files do not have it.
+    """
     found = xa_prepared_before(FolderFiles(folder), xid, start)
     if found is None:
         raise ProtocolError(

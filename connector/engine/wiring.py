@@ -192,7 +192,7 @@ def fitting_records(
 
 
 def offset_store(config: Configuration) -> OffsetStore:
-    """Where the offset is stored; its topic is not created."""
+    """Return where the offset is stored; its topic is not created."""
     kafka, delivery = config.kafka, config.delivery
     if delivery.offset_topic is not None:
         return KafkaOffsetStore(
@@ -215,7 +215,7 @@ _OFFSETS_IN_MEMORY: dict[tuple[str, str], InMemoryOffsetStore] = {}
 
 
 def history_store(config: Configuration, timeout: float | None = None) -> SchemaHistoryStore:
-    """Where the schema history is; its topic is not made.
+    """Return where the schema history is; its topic is not made.
 
     Args:
         config: the configuration.
@@ -243,7 +243,7 @@ _HISTORIES_IN_MEMORY: dict[tuple[str, str], InMemorySchemaHistory] = {}
 
 
 def history_source(config: Configuration) -> HistorySource:
-    """The schema history as a source of the tables' structures, to be closed after use.
+    """Return the schema history as a source of the tables' structures, to be closed after use.
 
     Raises:
         SchemaHistoryError: the connector keeps its history in memory.
@@ -262,7 +262,7 @@ def topic_guard(
     on_failure: Callable[[BaseException], None],
     sink: Sink | None = None,
 ) -> TopicGuard:
-    """A guard of the connector's topics.
+    """Return a guard of the connector's topics.
 
     Args:
         config: the configuration.
@@ -302,7 +302,7 @@ def _watch(admin: TopicAdmin | None) -> TopicWatch:
 
 
 def heartbeat_action(config: Configuration) -> Callable[[], None] | None:
-    """A function that runs ``heartbeat.action.query`` on its own connection; failures are logged only."""
+    """Return a function that runs ``heartbeat.action.query`` on its own connection; failures are logged only."""
     query = config.heartbeat.action_query
     if not query:
         return None
@@ -367,7 +367,7 @@ def _sink(
 
 
 def _table_store(config: Configuration, path: Path) -> "DuckDbStore | DeltaStore":
-    """Where a sink keeps tables. The libraries are extras."""
+    """Return where a sink keeps tables. The libraries are extras."""
     history = None if config.history.file is None else Path(config.history.file)
     connector = path, config.name, config.topics.prefix, history
     if config.delivery.sink.startswith("delta:"):
@@ -380,13 +380,13 @@ def _table_store(config: Configuration, path: Path) -> "DuckDbStore | DeltaStore
 
 
 def _queue_bytes(config: Configuration) -> int:
-    """The capacity of the event store, which also bounds a commit of a sink that keeps tables."""
+    """Return the capacity of the event store, which also bounds a commit of a sink that keeps tables."""
     given = config.streaming.max_queue_bytes
     return given or (_TABLES_QUEUE_BYTES if config.delivery.tables is not None else 0)
 
 
 def record_sink(config: Configuration) -> RecordSink:
-    """The sink that ``rowtide.sink`` names, Kafka apart.
+    """Return the sink that ``rowtide.sink`` names, Kafka apart.
 
     Raises:
         DeliveryError: the directory cannot be used.

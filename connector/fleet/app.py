@@ -140,7 +140,7 @@ async def take_signal(fleet: Fleet, key: bytes | None, value: bytes | None) -> N
 
 
 def _credentials(connection: ConnectionSettings) -> Any:
-    """The credentials of Faust's clients; ``None`` for plain text."""
+    """Return the credentials of Faust's clients; ``None`` for plain text."""
     context = None if connection.tls is None else tls_context(connection.tls)
     if connection.credentials is not None:
         given = connection.credentials

@@ -76,7 +76,7 @@ def partition_of(name: str, partitions: int) -> int:
 
 
 def _shown_names(properties: Mapping[str, str]) -> dict[str, str]:
-    """The names of properties by those that are shown, which have asterisks instead of salts."""
+    """Return the names of properties by those that are shown, which have asterisks instead of salts."""
     found: dict[str, str] = {}
     for name in properties:
         shown = masked_name(name)
@@ -87,7 +87,7 @@ def _shown_names(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_secrets(properties: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
-    """A configuration with the known secrets instead of asterisks.
+    """Return a configuration with the known secrets instead of asterisks.
 
     Raises:
         ConfigurationError: a secret is not known.
@@ -553,7 +553,7 @@ class Fleet(Service):
             await self._write(self.settings.status_topic, records)
 
     def _news(self) -> dict[str, ConnectorStatus | None]:
-        """The statuses that have changed; ``None`` for connectors that were deleted."""
+        """Return the statuses that have changed; ``None`` for connectors that were deleted."""
         connectors = self.configurations.connectors
         now = {name: self._status_of(name, one) for name, one in connectors.items()}
         self._written = {name: status for name, status in self._written.items() if now.get(name) is not None}
@@ -577,7 +577,7 @@ class Fleet(Service):
                 self._written[name] = status
 
     def _wanted(self, name: str) -> Connector | None:
-        """What the connector shall be started from; ``None`` if it shall not run here."""
+        """Return what the connector shall be started from; ``None`` if it shall not run here."""
         connector = self.configurations.connectors.get(name)
         if connector is None or connector.target is not Target.STARTED or not self.owns(name):
             return None

@@ -290,7 +290,7 @@ def _read(property_: Property[Any], properties: Mapping[str, str], problems: lis
 
 
 def _connection(settings: Mapping[str, str], problems: list[Problem]) -> ConnectionSettings | None:
-    """The connection of Faust's client, which has no log-in by Kerberos or OAUTHBEARER here."""
+    """Return the connection of Faust's client, which has no log-in by Kerberos or OAUTHBEARER here."""
     try:
         return connection_settings(settings)
     except NotSupported as error:

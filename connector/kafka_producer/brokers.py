@@ -71,7 +71,7 @@ class Brokers:
             thread.end()
 
     def connect(self, broker: int | None) -> Connection:
-        """A new connection to a broker, or to any of them: each time, another one is tried first.
+        """Return a new connection to a broker, or to any of them: each time, another one is tried first.
 
         Raises:
             ConnectionFailed: the broker cannot be reached, or has no address.
@@ -88,7 +88,7 @@ class Brokers:
         return Connection(addresses, self._settings, self._context, self._version)
 
     def is_current(self, broker: int | None, connection: Connection, age: float, idle: float) -> bool:
-        """Whether a connection may still be used.
+        """Return whether a connection may still be used.
 
         Args:
             broker: the broker it is for; ``None`` for any.

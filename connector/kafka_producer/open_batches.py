@@ -49,11 +49,11 @@ class ClosedBatch:
         self._too_large = too_large
 
     def numbered(self, producer_id: int, epoch: int, base_sequence: int, *, transactional: bool) -> memoryview:
-        """The bytes to send."""
+        """Return the bytes to send."""
         return self._records.numbered(producer_id, epoch, base_sequence, transactional=transactional)
 
     def split(self) -> Sequence[Self]:
-        """Two batches of the same records."""
+        """Return two batches of the same records."""
         self._too_large(self._records)
         place = TopicPartition(self.topic, self.partition)
         halves = self._records.halves(self._codec())

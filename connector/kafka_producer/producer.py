@@ -175,7 +175,7 @@ class Producer:
             self._until(lambda: is_room() or not self._sender.waiting, _NO_ROOM)
 
     def _partitions(self, topics: Collection[str]) -> dict[str, int]:
-        """The numbers of partitions of topics; waits until all are looked up, together."""
+        """Return the numbers of partitions of topics; waits until all are looked up, together."""
 
         def missing() -> list[str]:
             counts = {topic: self._sender.partitions(topic) for topic in topics}
@@ -351,7 +351,7 @@ class Producer:
                 self._changed.wait(max(0.0, self._look_again_at(now) - now))
 
     def _look_again_at(self, now: float) -> float:
-        """When a thread that waits has something to do, even without a result of a request."""
+        """Return when a thread that waits has something to do, even without a result of a request."""
         wake_up = self._sender.wake_up(now)
         return now + _LOOK_S if wake_up is None else min(now + _LOOK_S, wake_up)
 

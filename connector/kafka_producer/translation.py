@@ -24,7 +24,7 @@ _FIRST_THAT_RAISES_EPOCHS = 3
 
 
 def request(sent: messages.Request, timeout_ms: int) -> tuple[Request[Any], int]:
-    """A request of the protocol, and the highest version in which it may be sent.
+    """Return a request of the protocol, and the highest version in which it may be sent.
 
     Args:
         sent: the machine's request.
@@ -105,7 +105,7 @@ def _produce(sent: messages.Produce, timeout_ms: int) -> TopicBatches | produce.
 
 
 def answer(sent: messages.Request, received: Any, versions: BrokerVersions) -> messages.Answer:
-    """An answer for the machine.
+    """Return an answer for the machine.
 
     Args:
         sent: the request.
@@ -151,7 +151,7 @@ def answer(sent: messages.Request, received: Any, versions: BrokerVersions) -> m
 
 
 def brokers(received: Any) -> Iterable[tuple[int, str, int]]:
-    """The ids, hosts and ports of brokers that an answer names."""
+    """Yield the ids, hosts and ports of brokers that an answer names."""
     if isinstance(received, cluster.MetadataAnswer):
         for broker in received.brokers:
             yield broker.node_id, broker.host, broker.port

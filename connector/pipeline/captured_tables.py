@@ -94,23 +94,23 @@ class RowObserver(Protocol):
         ...
 
     def observe(self, event: Rows, structure: TableStructure, table: Table) -> None:
-        """The records of a row event of the watched table were made, outside of XA transactions."""
+        """Note that the records of a row event of the watched table were made, outside of XA transactions."""
         ...
 
     def emitted(self, topic: str) -> None:
-        """Records of an XA transaction were emitted to a topic."""
+        """Note that records of an XA transaction were emitted to a topic."""
         ...
 
     def omitted(self, table: TableId | None) -> None:
-        """A row event is skipped, because it cannot be handled; ``None`` if it may have changed any table."""
+        """Note that a row event is skipped, because it cannot be handled; ``None`` if it may have changed any table."""
         ...
 
     def changed(self, table: TableId) -> None:
-        """A statement has created, changed, renamed, dropped or truncated a table."""
+        """Note that a statement has created, changed, renamed, dropped or truncated a table."""
         ...
 
     def renamed(self, former: TableId, now: TableId) -> None:
-        """A statement has given a table another name, and :meth:`changed` was called for both names."""
+        """Note that a statement has given a table another name, and :meth:`changed` was called for both names."""
         ...
 
 
@@ -205,7 +205,7 @@ class CapturedTables:
             return Lookup(None, problem=error)  # not cached: a later statement may make the table known
 
     def derived(self, event: Rows, parent: CapturedTable) -> list[DerivedRows]:
-        """The changes that follow from a row event by foreign keys, as row events of other captured tables.
+        """Return the changes that follow from a row event by foreign keys, as row events of other captured tables.
 
         Raises:
             SchemaError: they cannot be derived.
@@ -228,7 +228,7 @@ class CapturedTables:
         return found
 
     def cached(self, structure: TableStructure) -> CapturedTable | None:
-        """What :meth:`find` returns, if it needs nothing but the cache for it."""
+        """Return what :meth:`find` returns, if it needs nothing but the cache for it."""
         name = structure.database, structure.table
         found = self._found.get(name)
         if found is None or found.table is not self._tables.table(*name) or found.structure != structure:
@@ -236,7 +236,7 @@ class CapturedTables:
         return found
 
     def ignores(self, structure: TableStructure) -> bool:
-        """Whether it is cached that a table is not captured."""
+        """Return whether it is cached that a table is not captured."""
         return self._ignored.get((structure.database, structure.table)) is not None
 
     def _built(self, structure: TableStructure, table: Table) -> CapturedTable:
@@ -264,7 +264,7 @@ class CapturedTables:
         )  # fmt: skip
 
     def __len__(self) -> int:
-        """The number of tables whose codec is cached."""
+        """Return the number of tables whose codec is cached."""
         return len(self._found)
 
     def changed(self, table: TableId, *, exists: bool) -> None:

@@ -97,7 +97,7 @@ class Cascades:
         return reference.columns or (() if parent is None else parent.primary_key)
 
     def concerns(self, structure: TableStructure) -> bool:
-        """Whether the changes of a table may change others."""
+        """Return whether the changes of a table may change others."""
         self._refresh()
         table = self._tables.table_id(structure.database, structure.table)
         return any(table in found for found in (self._deletes, self._updates, self._unread, self._renamed))
@@ -218,7 +218,7 @@ class Cascades:
 
 
 def _derived(child: Table, key: Constraint, parent: Table, columns: Sequence[str]) -> Derived:
-    """The delete of a child by a foreign key, or why it cannot be derived."""
+    """Return the delete of a child by a foreign key, or why it cannot be derived."""
     reference = key.reference
     assert reference is not None
     places = tuple(sorted(zip(_places(child, key.columns), _places(parent, columns), strict=False)))
@@ -258,7 +258,7 @@ def _problem(child: Table, key: Constraint, why: str, event: str = "DELETE") -> 
 
 
 def _equal_bytes(column: Column, other: Column) -> bool:
-    """Whether equal values of both columns have the same bytes in row images."""
+    """Return whether equal values of both columns have the same bytes in row images."""
     if column.data_type in _INTEGERS:
         return column.data_type == other.data_type and column.unsigned == other.unsigned
     return column.data_type in _SAME_BYTES and column.column_type == other.column_type
@@ -295,7 +295,7 @@ def _present(bitmap: bytes, structure: TableStructure) -> list[bool]:
 
 
 def _child_structure(one: Derived, parent: TableStructure) -> TableStructure:
-    """The TABLE_MAP of a child with the parent's columns as its key."""
+    """Return the TABLE_MAP of a child with the parent's columns as its key."""
     taken = dict(one.places)
     columns = []
     for place, column in enumerate(one.child.row_columns):
@@ -310,7 +310,7 @@ def _child_structure(one: Derived, parent: TableStructure) -> TableStructure:
 
 
 def _child_event(one: Derived, child: TableStructure, parent: TableStructure, event: Rows) -> Rows:
-    """The deletes of the child's rows, each with the columns of the primary key only."""
+    """Return the deletes of the child's rows, each with the columns of the primary key only."""
     present = _present(event.columns, parent)
     for _, place in one.places:
         if not present[place]:

@@ -23,7 +23,7 @@ _SAVEPOINTS = b"SAVEPOINT", b"ROLLBACK", b"RELEASE"
 
 
 def table_id(packet: bytes) -> int:
-    """The table id of a TABLE_MAP or a row event."""
+    """Return the table id of a TABLE_MAP or a row event."""
     return int.from_bytes(packet[HEADER_LENGTH : HEADER_LENGTH + _TABLE_ID_BYTES], "little")
 
 
@@ -74,7 +74,7 @@ class EventsNeeded:
 
 
 def _payload(header: EventHeader, events: bytes, *, checksum: bool) -> bytes:
-    """A TRANSACTION_PAYLOAD that begins where another one does."""
+    """Return a TRANSACTION_PAYLOAD that begins where another one does."""
     size = len(events).to_bytes(8, "little")
     body = b"\x01\x09\xfe" + size + _NO_COMPRESSION + b"\x03\x09\xfe" + size + b"\x00" + events
     length = HEADER_LENGTH + len(body) + 4 * checksum

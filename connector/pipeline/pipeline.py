@@ -60,7 +60,7 @@ class SignalTable(Protocol):
     """Carries out the signals that are rows of ``signal.data.collection``."""
 
     def is_signal_table(self, structure: TableStructure) -> bool:
-        """Whether it is ``signal.data.collection``."""
+        """Return whether it is ``signal.data.collection``."""
         ...
 
     def rows(

@@ -93,7 +93,7 @@ class Progress:
         self._settled = True
 
     def source_position(self, ts_us: int, now: int) -> SourcePosition:
-        """The position of the current event, for records.
+        """Return the position of the current event, for records.
 
         Args:
             ts_us: when the source made the change, µs since the epoch.
@@ -235,7 +235,7 @@ class Progress:
         return replace(self.offset(transaction), pos=pos, event=event)
 
     def taken_transactions(self) -> int:
-        """How many transactions have ended since the last call."""
+        """Return how many transactions have ended since the last call."""
         ended, self._transactions = self._transactions, 0
         return ended
 
@@ -255,7 +255,10 @@ class Progress:
         return 0 if self._skip is None else self._skip.event
 
     def rows_to_skip(self) -> int:
-        """How many rows of the current row event were done before the start: only the first one has such rows."""
+        """Return how many rows of the current row event were done before the start.
+
+        Only the first one has such rows.
+        """
         if self._skip is not None:
             self._rows_done, self._skip = self._skip.row, None
             return self._rows_done
@@ -273,21 +276,24 @@ class Progress:
         self._rows_done = last + 1 if last < total - 1 else total
 
     def change_micros(self) -> int:
-        """The time of the current change, in µs since the epoch."""
+        """Return the time of the current change, in µs since the epoch."""
         return self.micros if self.micros is not None else (self.timestamp or 0) * 1_000_000
 
     def change_seconds(self) -> int | None:
-        """The same in seconds, ``None`` if it is not known."""
+        """Return the same in seconds, ``None`` if it is not known."""
         return self.timestamp if self.micros is None else self.micros // 1_000_000
 
     def boundary_ms(self) -> int:
-        """The time of a transaction's beginning or end: without one in the GTID event, that of the event before."""
+        """Return the time of a transaction's beginning or end.
+
+        Without one in the GTID event, that of the event before.
+        """
         if self.micros is not None:
             return self.micros // 1000
         return (self.timestamp_before or 0) * 1000
 
     def source(self, settings: PipelineSettings, database: str, table: str | None, micros: int) -> dict[str, Any]:
-        """The ``source`` block of a record about the current event, as a Connect value.
+        """Return the ``source`` block of a record about the current event, as a Connect value.
 
         Args:
             settings: of the records.
@@ -312,7 +318,7 @@ class Progress:
         )
 
     def offset(self, transaction: Mapping[str, Any] | None) -> SourceOffset:
-        """The position from which a restart makes the records after those made so far.
+        """Return the position from which a restart makes the records after those made so far.
 
         Args:
             transaction: fields of transaction metadata.
@@ -338,7 +344,7 @@ class Progress:
         )
 
     def state(self) -> dict[str, Any]:
-        """The complete state, for :meth:`take`; it can be pickled."""
+        """Return the complete state, for :meth:`take`; it can be pickled."""
         return vars(self).copy()
 
     def take(self, state: Mapping[str, Any]) -> None:
@@ -359,7 +365,7 @@ class Progress:
         return self._events_done
 
     def resume_point(self) -> ResumePoint:
-        """The state for :meth:`return_to`."""
+        """Return the state for :meth:`return_to`."""
         return (
             self._restart_file,
             self._restart_pos,

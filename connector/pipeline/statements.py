@@ -85,7 +85,7 @@ class StatementContext:
 
 
 def statement_context(progress: Progress, monitor: TransactionMonitor | None, now: int) -> StatementContext:
-    """The context of the current statement.
+    """Return the context of the current statement.
 
     Args:
         progress: its position in the stream.
@@ -206,7 +206,7 @@ class Statements:
         return out
 
     def _emptied(self, applied: StatementResult, before: Tables | None) -> Iterator[SchemaChange]:
-        """The captured tables that a statement drops or replaces, or to which it gives another name.
+        """Yield the captured tables that a statement drops or replaces, or to which it gives another name.
 
         With exact values their topics say that the rows are gone, by the record of a TRUNCATE. Debezium's do not.
 
@@ -247,7 +247,7 @@ class Statements:
                 yield _dropped(table)
 
     def _in_form(self, applied: StatementResult, statement: QueryEvent, context: StatementContext) -> Iterator[Batch]:
-        """The messages of the form that has taken the place of Debezium's (``PipelineSettings.form``).
+        """Yield the messages of the form that has taken the place of Debezium's (``PipelineSettings.form``).
 
         Debezium does not report a statement that changes nothing but indexes.
         """
@@ -274,7 +274,7 @@ class Statements:
     def _table_events(
         self, applied: StatementResult, event: events.Query, context: StatementContext
     ) -> Iterator[Batch]:
-        """What the statement has done to captured tables as a whole (``PipelineSettings.table_events``)."""
+        """Yield what the statement has done to captured tables as a whole (``PipelineSettings.table_events``)."""
         if not self._settings.table_events:
             return
 
@@ -369,7 +369,10 @@ class Statements:
             )  # fmt: skip
 
     def _hides_captured(self, applied: StatementResult) -> bool:
-        """Whether a statement concerns temporary tables with names of captured ones: a restart must know of them."""
+        """Return whether a statement concerns temporary tables with names of captured ones.
+
+        A restart must know of them.
+        """
         return any(self._names.keeps_structure(table.database, table.table) for table in applied.temporary)
 
     def _refuse_dml(self, event: events.Query, position: str) -> None:
@@ -421,7 +424,7 @@ class Statements:
         return context.progress.source(self._settings, change.database, table, context.micros)
 
     def _records(self, change: SchemaChange) -> TableSchema | None:
-        """The schemas of the records of a changed table; ``None`` if it no longer exists."""
+        """Return the schemas of the records of a changed table; ``None`` if it no longer exists."""
         if change.table is None:
             return None
         topic = self._captured.topics.topic(change.table.id)
@@ -462,13 +465,13 @@ class Statements:
 
 
 def _dropped(table: TableId) -> SchemaChange:
-    """The change that removes a table from the history."""
+    """Return the change that removes a table from the history."""
     ddl = f"DROP TABLE IF EXISTS {quoted_name(table.database)}.{quoted_name(table.table)}"
     return SchemaChange(ChangeKind.DROP, table.database, ddl, table, tables=(table,))
 
 
 def _recorded(settings: PipelineSettings, names: CapturedNames) -> Callable[[TableId], bool] | None:
-    """The tables whose statements the history records; ``None`` for all."""
+    """Return the tables whose statements the history records; ``None`` for all."""
     tables = settings.tables
     if settings.only_captured_tables_ddl:
         return lambda table: names.keeps_structure(table.database, table.table)
@@ -478,7 +481,7 @@ def _recorded(settings: PipelineSettings, names: CapturedNames) -> Callable[[Tab
 
 
 def _together(outputs: list[Output]) -> list[Output]:
-    """All history entries, then the messages of each topic as one batch: they are committed together."""
+    """Return all history entries, then the messages of each topic as one batch: they are committed together."""
     batches: dict[str, Batch] = {}
     for output in outputs:
         if isinstance(output, Batch):

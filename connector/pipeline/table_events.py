@@ -23,7 +23,10 @@ _REMOVES_ROWS = re.compile(
 
 
 def moved_rows(statement_class: str, text: str) -> str | None:
-    """The words of a statement by which rows come into a table or leave it without row events; ``None`` if none do."""
+    """Return the words of a statement by which rows come into a table or leave it without row events.
+
+    ``None`` if none do.
+    """
     found = BRINGS_ROWS.search(text) or _REMOVES_ROWS.search(text) if statement_class == "alter table" else None
     return None if found is None else " ".join(found[0].upper().split())
 
@@ -93,7 +96,7 @@ def _columns(schema: TableSchema) -> tuple[Column, ...]:
 
 
 def _values(schema: TableSchema, known: set[str], seconds: int) -> dict[str, object]:
-    """The values of the columns that are not known, in the rows that exist."""
+    """Return the values of the columns that are not known, in the rows that exist."""
     return {
         one.column.name: UNKNOWN if one.mapper or one.type.is_custom else added_value(one.column, seconds)
         for one in schema.columns

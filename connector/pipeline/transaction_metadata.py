@@ -95,7 +95,7 @@ class TransactionMonitor:
         return java_hash_map_order(self._counts)
 
     def blocks(self, collection: str, number: int) -> list[str]:
-        """The ``transaction`` fields of the next records of a table; only within a transaction."""
+        """Return the ``transaction`` fields of the next records of a table; only within a transaction."""
         assert self.id is not None
         total, order = self._total, self._counts.get(collection, 0)
         self._add(collection, number)
@@ -109,7 +109,7 @@ class TransactionMonitor:
         return {"id": self.id, "total_order": self._total, "data_collection_order": self._counts[collection]}
 
     def offset_fields(self) -> Mapping[str, Any]:
-        """The fields of the offset; none outside of a transaction.
+        """Return the fields of the offset; none outside of a transaction.
 
         Before the first transaction begins they are those of the start position, so that a restart finds them again.
         """
@@ -118,7 +118,7 @@ class TransactionMonitor:
         return _OffsetFields(self.id, *self._shared())
 
     def state(self) -> MonitorState:
-        """The state for :meth:`return_to`."""
+        """Return the state for :meth:`return_to`."""
         return self.id, *self._shared(), self._restored
 
     def return_to(self, state: MonitorState) -> None:
@@ -128,7 +128,7 @@ class TransactionMonitor:
         self._set({**counts, **dict(changes[:size])})
 
     def _shared(self) -> tuple[Mapping[str, int], Sequence[tuple[str, int]], int]:
-        """The counts so far: those of some records before, the changes of them, and how many of these count."""
+        """Return the counts so far: those of some records before, the changes of them, and how many of these count."""
         if len(self._changes) >= len(self._base):  # copied as rarely as there are tables
             self._base, self._changes = dict(self._counts), []
         return self._base, self._changes, len(self._changes)

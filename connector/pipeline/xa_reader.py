@@ -25,7 +25,7 @@ def xa_reader(
     packets: XaPackets,
     temporary_file: TemporaryFile | None = None,
 ) -> ReadXa:
-    """A function that reads a transaction again when it is committed.
+    """Return a function that reads a transaction again when it is committed.
 
     Args:
         settings: of the pipeline whose transactions are read.

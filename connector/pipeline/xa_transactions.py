@@ -109,7 +109,7 @@ class XaTransactions:
         return None if self.state.opened is None else self.state.opened.xid
 
     def offset(self, plain: SourceOffset) -> SourceOffset:
-        """The resume position.
+        """Return the resume position.
 
         Args:
             plain: the resume position without regard to XA transactions.

@@ -72,7 +72,7 @@ def _check_magic(magic: bytes, file: str) -> None:
 
 
 def _next_packet(stream: BinaryIO, file: str, position: int, active: bool) -> bytes:
-    """The bytes of the next event, or no bytes at the end of the file."""
+    """Return the bytes of the next event, or no bytes at the end of the file."""
     head = stream.read(HEADER_LENGTH)
     if len(head) == HEADER_LENGTH:
         _, code, _, size, _, _ = HEADER.unpack(head)

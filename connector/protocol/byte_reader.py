@@ -14,11 +14,11 @@ class ByteReader:
         self.end = end
 
     def remaining(self) -> int:
-        """The number of bytes left."""
+        """Return the number of bytes left."""
         return self.end - self.pos
 
     def take(self, size: int) -> bytes:
-        """The next ``size`` bytes. Raises `TruncatedEvent` if fewer are left."""
+        """Return the next ``size`` bytes. Raises `TruncatedEvent` if fewer are left."""
         start, stop = self.pos, self.pos + size
         if stop > self.end:
             raise TruncatedEvent(f"needs {size} bytes where {self.end - start} are left")
@@ -26,15 +26,15 @@ class ByteReader:
         return self.data[start:stop]
 
     def rest(self) -> bytes:
-        """All remaining bytes."""
+        """Return all remaining bytes."""
         return self.take(self.end - self.pos)
 
     def uint(self, size: int) -> int:
-        """An unsigned integer of ``size`` bytes."""
+        """Return an unsigned integer of ``size`` bytes."""
         return int.from_bytes(self.take(size), "little")
 
     def sint(self, size: int) -> int:
-        """A signed integer of ``size`` bytes."""
+        """Return a signed integer of ``size`` bytes."""
         return int.from_bytes(self.take(size), "little", signed=True)
 
     def packed(self) -> int:
@@ -47,15 +47,15 @@ class ByteReader:
         return self.uint({252: 2, 253: 3, 254: 8}[first])
 
     def string(self, length_size: int) -> bytes:
-        """A string prefixed by its length, an integer of ``length_size`` bytes."""
+        """Return a string prefixed by its length, an integer of ``length_size`` bytes."""
         return self.take(self.uint(length_size))
 
     def packed_string(self) -> bytes:
-        """A string prefixed by its length, a packed integer."""
+        """Return a string prefixed by its length, a packed integer."""
         return self.take(self.packed())
 
     def terminated(self) -> bytes:
-        """A zero-terminated string; the zero byte is consumed."""
+        """Return a zero-terminated string; the zero byte is consumed."""
         stop = self.data.find(b"\0", self.pos, self.end)
         if stop < 0:
             raise TruncatedEvent("a string lacks its terminating zero byte")

@@ -24,7 +24,7 @@ Decoder = Callable[[bytes], str]
 
 
 def decoder(collation: int) -> Decoder:
-    """The function that decodes bytes in a collation's character set. The function never raises.
+    """Return the function that decodes bytes in a collation's character set. The function never raises.
 
     Raises:
         UnsupportedEvent: the collation id is unknown, or the one of byte strings.
@@ -37,7 +37,7 @@ def decoder(collation: int) -> Decoder:
 
 
 def charset_decoder(charset: str) -> Decoder:
-    """The same by the name of the character set. Raises `UnsupportedEvent` if the name is unknown."""
+    """Return the same by the name of the character set. Raises `UnsupportedEvent` if the name is unknown."""
     found = _decoder("utf8mb3" if charset == "utf8" else charset)
     if found is None:
         raise UnsupportedEvent(f"text in character set {charset!r} cannot be decoded")
@@ -46,7 +46,7 @@ def charset_decoder(charset: str) -> Decoder:
 
 @cache
 def charset_of_collation(collation: int) -> str:
-    """The character set of a collation id. The ids of MySQL and MariaDB do not contradict each other.
+    """Return the character set of a collation id. The ids of MySQL and MariaDB do not contradict each other.
 
     Raises:
         UnsupportedEvent: the id is unknown.
@@ -74,12 +74,12 @@ def ambiguous_characters(charset: str) -> frozenset[str]:
 
 
 def character_table(decode: Decoder) -> str | None:
-    """The 256 characters of a single-byte character set by their bytes; ``None`` if it is none."""
+    """Return the 256 characters of a single-byte character set by their bytes; ``None`` if it is none."""
     return _CHARACTER_TABLES.get(decode)
 
 
 def decode_statement(statement: bytes, collation: int | None) -> str:
-    """The text of a statement in character_set_client; UTF-8 if that is unknown or ``binary``."""
+    """Return the text of a statement in character_set_client; UTF-8 if that is unknown or ``binary``."""
     if collation is None or collation == BINARY:
         return _utf8(statement)
     return decoder(collation)(statement)
@@ -98,7 +98,7 @@ def _utf8(data: bytes) -> str:
 
 
 def _lenient(data: bytes, codec: str) -> str:
-    """A lone surrogate, which MariaDB and ucs2 allow, becomes one U+FFFD, not one for each byte."""
+    """Return a lone surrogate, which MariaDB and ucs2 allow, becomes one U+FFFD, not one for each byte."""
     try:
         return _SURROGATES.sub("\ufffd", data.decode(codec, "surrogatepass"))
     except UnicodeDecodeError:
@@ -181,7 +181,7 @@ class _Multi(NamedTuple):
 
 
 def _user_defined() -> Iterator[tuple[bytes, str]]:
-    """The last ten rows of JIS X 0208 and 0212, which the servers map to Unicode's private use area."""
+    """Yield the last ten rows of JIS X 0208 and 0212, which the servers map to Unicode's private use area."""
     for prefix, first in ((b"", 0xE000), (b"\x8f", 0xE3AC)):
         for row in range(10):
             yield prefix + bytes([0xF5 + row, 0xA1]), "".join(map(chr, range(first + 94 * row, first + 94 * row + 94)))
@@ -293,7 +293,7 @@ _UNICODE: Mapping[str, Decoder] = {
 
 @cache
 def _decoder(charset: str) -> Decoder | None:
-    """The decoder of a character set, made when it is first used: the tables of all of them are large."""
+    """Return the decoder of a character set, made when it is first used: the tables of all of them are large."""
     if charset in _SINGLE:
         return _single(*_SINGLE[charset])
     if charset in _MULTI:

@@ -246,7 +246,7 @@ class _Group:
 
 
 def _flags(packet: bytes, place: int) -> int:
-    """The flags of a GTID event; 0 if it is damaged, which its decoding reports."""
+    """Return the flags of a GTID event; 0 if it is damaged, which its decoding reports."""
     return packet[place] if len(packet) > place else 0
 
 
@@ -255,7 +255,7 @@ def _begins(statement: bytes) -> bool:
 
 
 def _statement(packet: bytes, checksums: bool) -> bytes:
-    """The statement of a QUERY event; empty if the event is damaged, which its decoding reports."""
+    """Return the statement of a QUERY event; empty if the event is damaged, which its decoding reports."""
     if len(packet) < _QUERY_HEAD:
         return b""
     start = _QUERY_HEAD + int.from_bytes(packet[_QUERY_HEAD - 2 : _QUERY_HEAD], "little") + packet[_QUERY_HEAD - 5] + 1
@@ -269,14 +269,14 @@ def _statement(packet: bytes, checksums: bool) -> bytes:
 
 
 def _name(quoted: bytes) -> str:
-    """The name of a savepoint in one spelling: servers compare names without regard to case and accents."""
+    """Return the name of a savepoint in one spelling: servers compare names without regard to case and accents."""
     text = quoted.rstrip(b" ;").decode("utf-8", "replace")
     text = text[1:-1].replace("``", "`") if text.startswith("`") else text
     return "".join(one for one in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(one))
 
 
 def _ignorable(packet: bytes, checksums: bool) -> bytes:
-    """The event with the type IGNORABLE."""
+    """Return the event with the type IGNORABLE."""
     changed = bytearray(packet)
     changed[4] = EventType.IGNORABLE
     changed[17] |= IGNORABLE

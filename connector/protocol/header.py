@@ -84,7 +84,7 @@ GTID_TYPES = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID
 
 
 def type_name(type_code: int) -> str:
-    """The name of an event type, or its number if it is unknown."""
+    """Return the name of an event type, or its number if it is unknown."""
     try:
         return EventType(type_code).name
     except ValueError:
@@ -92,7 +92,7 @@ def type_name(type_code: int) -> str:
 
 
 def end_of_event(start: int, size: int, log_pos: int) -> int:
-    """Where an event ends that a stream sends after ``start``.
+    """Return where an event ends that a stream sends after ``start``.
 
     That is ``log_pos``, which is stored modulo 2**32. MariaDB leaves it 0 inside a transaction: such an event begins
     at ``start``.

@@ -32,7 +32,7 @@ class PacketBuffer:
         self._parts: list[bytes] = []
 
     def space(self) -> memoryview:
-        """The free part of the buffer, at least one byte; use it before the next call of :meth:`received`."""
+        """Return the free part of the buffer, at least one byte; use it before the next call of :meth:`received`."""
         return memoryview(self._data)[self._end :]
 
     @property
@@ -43,7 +43,7 @@ class PacketBuffer:
         return (_HEADER if self._end < _HEADER else self._packet_size()) - self._end
 
     def received(self, count: int) -> list[bytes]:
-        """The payloads that are complete with ``count`` more bytes in the buffer, in order."""
+        """Return the payloads that are complete with ``count`` more bytes in the buffer, in order."""
         end = self._end = self._end + count
         if end >= _HEADER and self._packet_size() <= end:
             return self._complete()
@@ -51,7 +51,7 @@ class PacketBuffer:
         return []
 
     def _packet_size(self) -> int:
-        """The size of the first packet, with its header."""
+        """Return the size of the first packet, with its header."""
         data = self._data
         return (data[0] | data[1] << 8 | data[2] << 16) + _HEADER
 

@@ -25,7 +25,7 @@ WideDecimals = Literal["string", "decimal128", "decimal256"]
 
 
 def arrow_type(column: Column, wide_decimals: WideDecimals = "string") -> pa.DataType:
-    """The Arrow type of a column's values. TIME is a duration; JSON, ENUM and SET are strings."""
+    """Return the Arrow type of a column's values. TIME is a duration; JSON, ENUM and SET are strings."""
     match column.data_type:
         case "bigint":
             return pa.uint64() if column.unsigned else pa.int64()
@@ -66,7 +66,7 @@ def _decimal_type(digits: int, scale: int, wide_decimals: WideDecimals) -> pa.Da
 
 
 def fitting(values: list[Any], kind: pa.DataType) -> list[Any]:
-    """The values without those that Arrow has no form for: unavailable ones, and dates that no calendar has."""
+    """Return the values without those that Arrow has no form for: unavailable ones, and dates that no calendar has."""
     if pa.types.is_temporal(kind):
         return [None if isinstance(value, str) or value is UNAVAILABLE else value for value in values]
     if kind == _GEOMETRY:

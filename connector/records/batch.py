@@ -58,7 +58,10 @@ class Batch(NamedTuple):
         return len(self.messages) or len(self.changes) or len(self.tables)
 
     def destinations(self) -> "Sequence[Batch]":
-        """The batches to send, each with one topic, partition and timestamp; only the last offset may be stored."""
+        """Return the batches to send, each with one topic, partition and timestamp.
+
+        Only the last offset may be stored.
+        """
         return self.pieces or (self,)
 
 

@@ -82,7 +82,7 @@ class JsonText(str):
     __slots__ = ()
 
     def document(self) -> Any:
-        """The document; the text itself if it is none, as MariaDB allows without its CHECK."""
+        """Return the document; the text itself if it is none, as MariaDB allows without its CHECK."""
         try:
             return json.loads(self)
         except ValueError:
@@ -149,7 +149,7 @@ class Row(Mapping[str, Any]):
         return repr(dict(self))
 
     def json_text(self, name: str) -> str | None:
-        """The text of a JSON column, in which numbers have all their digits; ``None`` for NULL.
+        """Return the text of a JSON column, in which numbers have all their digits; ``None`` for NULL.
 
         Raises:
             KeyError: there is no such column.
@@ -234,12 +234,12 @@ class Change:
         return None if self._after is None else Row(self._layout.places, self._after)
 
     def before_as(self, cls: type[T]) -> T | None:
-        """The row before the change as an object of a class; see :meth:`after_as`."""
+        """Return the row before the change as an object of a class; see :meth:`after_as`."""
         before = self.before
         return None if before is None else typed_row(cls, before, str(self.schema.id))
 
     def after_as(self, cls: type[T]) -> T | None:
-        """The row after the change as an object of a class; ``None`` for ``d`` and ``t``.
+        """Return the row after the change as an object of a class; ``None`` for ``d`` and ``t``.
 
         Args:
             cls: a dataclass or a pydantic model with a field for each column that is needed, such as those that
@@ -303,11 +303,14 @@ class Change:
         return self._transaction
 
     def to_debezium(self) -> str:
-        """The value of Debezium's record: the JSON text of the envelope, as the configured converter writes it."""
+        """Return the value of Debezium's record.
+
+        The JSON text of the envelope, as the configured converter writes it.
+        """
         return self._debezium(self)[1].decode()
 
     def debezium_key(self) -> str | None:
-        """The key of Debezium's record as JSON text; ``None`` if the table has none."""
+        """Return the key of Debezium's record as JSON text; ``None`` if the table has none."""
         key = self._debezium(self)[0]
         return None if key is None else key.decode()
 

@@ -150,7 +150,7 @@ def _days(value: int) -> dt.date:
 
 
 def _moment(epoch: dt.datetime, unit: int) -> Callable[[Schema, bool], Convert]:
-    """A number of 1/``unit`` seconds since an epoch; what is smaller than a microsecond is zero in MySQL."""
+    """Return a number of 1/``unit`` seconds since an epoch; what is smaller than a microsecond is zero in MySQL."""
 
     def make(_schema: Schema, _json: bool) -> Convert:
         return lambda value: epoch + dt.timedelta(microseconds=value * 1_000_000 // unit)

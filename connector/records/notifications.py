@@ -145,7 +145,7 @@ class Notifications:
         self._started_ns = self._clock()
 
     def started(self, offset: SourceOffset) -> Iterator[Batch]:
-        """The snapshot has started, at the time of :meth:`begin`."""
+        """Report that the snapshot has started, at the time of :meth:`begin`."""
         yield from self._notified("STARTED", {}, offset, self._started_ns)
 
     def reading(self, tables: Sequence[TableId], captured: Sequence[TableId]) -> None:
@@ -161,7 +161,7 @@ class Notifications:
         self._sorted_tables = joined(sorted(map(str, captured)))
 
     def in_progress(self, table: TableId, offset: SourceOffset) -> Iterator[Batch]:
-        """The snapshot reads a table."""
+        """Report that the snapshot reads a table."""
         data = {
             "current_collection_in_progress": str(table),
             "data_collections": self._tables,
@@ -171,7 +171,7 @@ class Notifications:
     def part_in_progress(
         self, table: TableId, number: int, total: int, rows: int, offset: SourceOffset
     ) -> Iterator[Batch]:
-        """One of several connections reads a part of a table.
+        """Report that one of several connections reads a part of a table.
 
         Args:
             table: the table.
@@ -189,7 +189,7 @@ class Notifications:
         yield from self._notified("TABLE_CHUNK_IN_PROGRESS", data, offset)
 
     def part_completed(self, table: TableId, number: int, total: int, offset: SourceOffset) -> Iterator[Batch]:
-        """All rows of a part were read; see :meth:`part_in_progress`."""
+        """Report that all rows of a part were read; see :meth:`part_in_progress`."""
         data = {
             "scanned_collection": str(table),
             "chunk_index": str(number),
@@ -200,7 +200,7 @@ class Notifications:
         yield from self._notified("TABLE_CHUNK_COMPLETED", data, offset)
 
     def table_completed(self, table: TableId, rows: int, offset: SourceOffset) -> Iterator[Batch]:
-        """All rows of a table were read."""
+        """Report that all rows of a table were read."""
         data = {
             "scanned_collection": str(table),
             "total_rows_scanned": str(rows),
@@ -210,7 +210,7 @@ class Notifications:
         yield from self._notified("TABLE_SCAN_COMPLETED", data, offset)
 
     def table_failed(self, table: TableId, offset: SourceOffset) -> Iterator[Batch]:
-        """A table cannot be read; the snapshot is aborted."""
+        """Report that a table cannot be read; the snapshot is aborted."""
         yield from self._notified(
             "TABLE_SCAN_COMPLETED", {"scanned_collection": str(table), "status": "SQL_EXCEPTION"}, offset
         )

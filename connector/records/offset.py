@@ -158,7 +158,7 @@ class SourceOffset:
         return fields
 
     def to_json(self) -> str:
-        """The value of the record in Kafka Connect's offset storage topic."""
+        """Return the value of the record in Kafka Connect's offset storage topic."""
         fields = self.to_map()
         if self.server is not None and self.gtids is None:
             fields = java_hash_map_order({**fields, _SERVER: self.server})
@@ -170,7 +170,7 @@ class SourceOffset:
         return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
     def position_json(self) -> str:
-        """The position for a message: as stored, without ``carried``."""
+        """Return the position for a message: as stored, without ``carried``."""
         return replace(self, carried=None).to_json()
 
     @classmethod
@@ -217,7 +217,7 @@ class SourceOffset:
 
     @classmethod
     def _prepared(cls, stored: Any) -> PreparedXa:
-        """A prepared XA transaction from what `to_map` makes of it."""
+        """Return a prepared XA transaction from what `to_map` makes of it."""
         match stored:
             case [str(xid), str(file), int(pos), None]:
                 return PreparedXa(xid, file, pos)
@@ -227,7 +227,7 @@ class SourceOffset:
 
 
 def _parsed(text: str | bytes, kind: type[T]) -> T:
-    """A JSON array or object. Raises ``ValueError`` if the text is something else."""
+    """Return a JSON array or object. Raises ``ValueError`` if the text is something else."""
     try:
         found = json.loads(text)
     except RecursionError:
@@ -239,7 +239,10 @@ def _parsed(text: str | bytes, kind: type[T]) -> T:
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str | None:
-    """The text of a field, ``None`` if it is missing. Raises ``ValueError`` if it is not text, or cannot be sent."""
+    """Return the text of a field, ``None`` if it is missing.
+
+    Raises ``ValueError`` if it is not text, or cannot be sent.
+    """
     value = fields.get(name)
     if value is None:
         return None

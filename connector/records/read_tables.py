@@ -47,7 +47,7 @@ class ReadTables:
         return CapturedNames(self.lists, exists)
 
     def carried(self, others: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        """The fields of all offsets from now on: those of ``others``, and this one."""
+        """Return the fields of all offsets from now on: those of ``others``, and this one."""
         fields = {name: value for name, value in (others or {}).items() if name != _FIELD}
         text = json.dumps(_stored(self), separators=(",", ":"), ensure_ascii=False)
         if len(text) > _LONGEST_PLAIN:
@@ -62,7 +62,7 @@ class ReadTables:
 
     @classmethod
     def from_carried(cls, fields: Mapping[str, Any] | None) -> "ReadTables | None":
-        """What an offset has; ``None`` for one of Debezium, of an earlier version, or that cannot be read."""
+        """Return what an offset has; ``None`` for one of Debezium, of an earlier version, or that cannot be read."""
         text = (fields or {}).get(_FIELD)
         if text is None:
             return None
@@ -76,7 +76,7 @@ class ReadTables:
 
 
 def with_read(carried: Mapping[str, Any] | None, tables: Collection[TableId | None]) -> Mapping[str, Any] | None:
-    """The fields of all offsets from now on, after the rows of tables were read."""
+    """Return the fields of all offsets from now on, after the rows of tables were read."""
     known = ReadTables.from_carried(carried) if tables else None
     if known is None or not set(known.unread) & set(tables):
         return carried
@@ -84,7 +84,7 @@ def with_read(carried: Mapping[str, Any] | None, tables: Collection[TableId | No
 
 
 def with_unread(carried: Mapping[str, Any] | None, table: TableId) -> Mapping[str, Any] | None:
-    """The fields of all offsets from now on, after a captured table got rows that the stream does not have."""
+    """Return the fields of all offsets from now on, after a captured table got rows that the stream does not have."""
     known = ReadTables.from_carried(carried)
     if known is None or table in known.unread:
         return carried
@@ -94,7 +94,7 @@ def with_unread(carried: Mapping[str, Any] | None, table: TableId) -> Mapping[st
 def with_renamed(
     carried: Mapping[str, Any] | None, former: TableId, now: TableId, *, remains: bool
 ) -> Mapping[str, Any] | None:
-    """The fields of all offsets from now on, after a table was renamed; see ``SnapshotState.renamed``."""
+    """Return the fields of all offsets from now on, after a table was renamed; see ``SnapshotState.renamed``."""
     known = ReadTables.from_carried(carried)
     if known is None or former not in known.unread:
         return carried

@@ -41,7 +41,7 @@ _OF_MODELS = frozenset(
 
 
 def classes_module(tables: Iterable[TableSchema], connector: str, *, pydantic: bool) -> str:
-    """The source of a module with a class for the rows of each table.
+    """Return the source of a module with a class for the rows of each table.
 
     Args:
         tables: the schemas of the tables' records.
@@ -74,7 +74,7 @@ def classes_module(tables: Iterable[TableSchema], connector: str, *, pydantic: b
 
 
 def _class_names(tables: Iterable[TableSchema]) -> list[str]:
-    """A name for each class: that of the table, with its database if several databases have such a table."""
+    """Return a name for each class: that of the table, with its database if several databases have such a table."""
     short = [_pascal(table.table.id.table) for table in tables]
     full = [_pascal(f"{table.table.id.database}_{table.table.id.table}") for table in tables]
     return _unique(long if short.count(name) > 1 else name for name, long in zip(short, full, strict=True))
@@ -88,7 +88,7 @@ def _pascal(name: str) -> str:
 
 
 def _unique(names: Iterable[str]) -> list[str]:
-    """The names; one that comes again gets a number."""
+    """Return the names; one that comes again gets a number."""
     found: list[str] = []
     for name in names:
         number, other = 2, name
@@ -171,12 +171,12 @@ def _type(column: RecordColumn) -> str:
 
 
 def _literal(text: str) -> str:
-    """A text as Python writes it in double quotes."""
+    """Return a text as Python writes it in double quotes."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def _doc(text: str) -> str:
-    """A text for a docstring, in one line."""
+    """Return a text for a docstring, in one line."""
     line = " ".join(text.encode("utf-8", "replace").decode().split())
     line = "".join(sign for sign in line if sign.isprintable())  # before quotes are replaced, which this joins
     line = line.replace("\\", "\\\\").replace('"""', "'''")

@@ -26,7 +26,7 @@ def schema_change_message(
     now_ms: int,
     ts_ms: int,
 ) -> Batch:
-    """The message of a change of structure.
+    """Return the message of a change of structure.
 
     Args:
         settings: of the records.

@@ -59,7 +59,7 @@ class MessageForm(Protocol):
     """What rows and statements become, instead of Debezium's messages. It is pickled for the decoder processes."""
 
     def codec(self, records: TableSchema, columns: Sequence[Column]) -> Any:
-        """The codec of a table, a :class:`~rowtide.connector.records.codecs.rows.RowsCodec`.
+        """Return the codec of a table, a :class:`~rowtide.connector.records.codecs.rows.RowsCodec`.
 
         Args:
             records: the schemas of Debezium's records of the table.
@@ -75,7 +75,7 @@ class MessageForm(Protocol):
         position: SourcePosition,
         offset: SourceOffset,
     ) -> Batch | None:
-        """The messages of a statement; ``None`` if it has none.
+        """Return the messages of a statement; ``None`` if it has none.
 
         Args:
             changes: what it changes in captured tables, with the schemas of Debezium's records of each after it.
@@ -87,7 +87,7 @@ class MessageForm(Protocol):
         ...
 
     def moved(self, batch: Batch, position: SourcePosition, number: int) -> Batch:
-        """A batch of an XA transaction, as it is written when the transaction is committed.
+        """Return a batch of an XA transaction, as it is written when the transaction is committed.
 
         Args:
             batch: as it was made where the transaction was prepared.

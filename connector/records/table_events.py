@@ -55,7 +55,9 @@ class TableEvent(NamedTuple):
 
 
 def added_value(column: Column, seconds: int) -> Any:
-    """The value that existing rows have in a column that ALTER TABLE adds; ``UNKNOWN`` if only the server knows it.
+    """Return the value that existing rows have in a column that ALTER TABLE adds.
+
+    ``UNKNOWN`` if only the server knows it.
 
     The types are those of :class:`~rowtide.connector.records.change.Row`; a date that no calendar has is ``None``.
 
@@ -129,6 +131,6 @@ def _implicit(column: Column) -> Any:
 
 
 def captured_columns(table: Table, names: Sequence[str]) -> tuple[Column, ...]:
-    """The columns of a table with these names."""
+    """Return the columns of a table with these names."""
     known = {column.name: column for column in table.row_columns}
     return tuple(known[name] for name in names)

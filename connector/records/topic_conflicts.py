@@ -44,12 +44,12 @@ class TopicGuard:
         self._names.release(table.database, table.table)
 
     def topics(self) -> set[str]:
-        """The topics of all captured tables, before transforms."""
+        """Return the topics of all captured tables, before transforms."""
         names, data_change = self._tables.names(), self._naming.data_change
         return {data_change(one.database, one.table) for one in names if self._captures(one.database, one.table)}
 
     def topic(self, table: TableId) -> str:
-        """The topic for the rows of a captured table.
+        """Return the topic for the rows of a captured table.
 
         Raises:
             TopicClash: the topic belongs to another table, or to the connector itself.

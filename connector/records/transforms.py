@@ -152,7 +152,7 @@ class Transformer:
             yield self.batch(output) if isinstance(output, Batch) and output.messages else output
 
     def batch(self, batch: Batch) -> Batch:
-        """The transformed batch; one without messages if the transforms drop them all.
+        """Return the transformed batch; one without messages if the transforms drop them all.
 
         Raises:
             TransformFailed: a transform cannot process a record.
@@ -177,7 +177,7 @@ class Transformer:
         return self._pieces(batch) if transcoded is None else [transcoded]
 
     def _pieces(self, batch: Batch) -> list[Batch]:
-        """A batch for each run of messages with the same topic, partition and timestamp."""
+        """Return a batch for each run of messages with the same topic, partition and timestamp."""
         pieces: list[Batch] = []
         destination: tuple[str, int | None, int | None] | None = None
         messages: list[Message] = []
@@ -200,7 +200,7 @@ class Transformer:
         return [piece._replace(size=message_bytes(piece.messages)) for piece in pieces]
 
     def _rejected(self, batch: Batch, message: Message, error: TransformFailed | ConversionFailed) -> list[Batch]:
-        """The dead letter of a record that a transform or a converter rejects.
+        """Return the dead letter of a record that a transform or a converter rejects.
 
         Raises:
             TransformFailed, ConversionFailed: the error, without ``errors.tolerance=all``.
@@ -215,7 +215,7 @@ class Transformer:
         return []
 
     def _records(self, batch: Batch) -> Iterable[ConnectRecord | TransformError]:
-        """The records after the post-processors, or why they cannot be processed."""
+        """Return the records after the post-processors, or why they cannot be processed."""
         records = (connect_record(batch, message) for message in batch.messages)
         if not self._processors:
             return records
@@ -259,7 +259,7 @@ class Transformer:
 
 
 def _enveloped(batch: Batch, message: Message) -> Message:
-    """A message before the transforms, each of key and value with its schema."""
+    """Return a message before the transforms, each of key and value with its schema."""
     key_schema, value_schema = batch.schemas or (None, None)
     key, value, headers = message
     return _with_schema(key_schema, key), _with_schema(value_schema, value), headers
@@ -322,7 +322,7 @@ def connect_record(batch: Batch, message: Message) -> ConnectRecord:
 
 
 def _header(name: str, text: bytes | None, key_schema: Schema | None) -> Header:
-    """A header as it was before it was text: the other key of a changed key is a struct."""
+    """Return a header as it was before it was text: the other key of a changed key is a struct."""
     if text is not None and name in (NEW_KEY, OLD_KEY):
         return Header(name, key_schema, _value(key_schema, text))
     return Header(name, None if text is None else STRING, text and text.decode())

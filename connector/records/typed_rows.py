@@ -101,7 +101,10 @@ def typed_row(cls: type[T], row: Mapping[str, Any], table: str) -> T:
 
 
 def _instead(field: _Field, column: str, value: Any, cls: type, table: str) -> Any:
-    """What a field has instead of a value that is none of its classes: null for a date that the calendar lacks."""
+    """Return what a field has instead of a value that is none of its classes.
+
+    Null for a date that the calendar lacks.
+    """
     if any(value == one and type(value) is type(one) for one in field.literals):
         return value
     invalid_date = isinstance(value, str) and field.invalid_dates
@@ -128,7 +131,7 @@ def _instead(field: _Field, column: str, value: Any, cls: type, table: str) -> A
 
 @lru_cache(maxsize=1024)
 def _plan(cls: Any) -> tuple[bool, tuple[_Field, ...]]:
-    """Whether a class is a pydantic model, and its fields."""
+    """Return whether a class is a pydantic model, and its fields."""
     if hasattr(cls, "model_validate") and hasattr(cls, "model_fields"):
         return True, tuple(_model_fields(cls))
     if dataclasses.is_dataclass(cls):
@@ -147,7 +150,7 @@ def _dataclass_fields(cls: Any) -> Iterator[_Field]:
 
 
 def _hints(cls: Any) -> dict[str, Any]:
-    """The annotations of a class; without those with a name that is imported for type checkers only.
+    """Return the annotations of a class; without those with a name that is imported for type checkers only.
 
     Raises:
         EngineTypeError: one cannot be evaluated.
@@ -180,7 +183,10 @@ def _model_fields(cls: Any) -> Iterator[_Field]:
 
 
 def _aliases(alias: Any) -> tuple[str, ...]:
-    """The names that a field may have: of a text, pydantic's AliasChoices, or of the document of its AliasPath."""
+    """Return the names that a field may have.
+
+    Of a text, pydantic's AliasChoices, or of the document of its AliasPath.
+    """
     if isinstance(alias, str):
         return (alias,)
     choices = getattr(alias, "choices", None) or [one for one in getattr(alias, "path", ())[:1] if one]
@@ -188,7 +194,10 @@ def _aliases(alias: Any) -> tuple[str, ...]:
 
 
 def _taken(annotation: Any) -> tuple[tuple[type, ...] | None, tuple[Any, ...], bool]:
-    """The classes of values that an annotation takes, ``None`` for all; its literals; and whether it takes ``None``."""
+    """Return the classes of values that an annotation takes, ``None`` for all.
+
+    Its literals; and whether it takes ``None``.
+    """
     kinds: set[type] = set()
     literals: list[Any] = []
     for one in _alternatives(annotation):

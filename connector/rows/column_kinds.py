@@ -7,7 +7,7 @@ _BYTE_TYPES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob"
 
 
 def column_kind(column: model.Column) -> Kind:
-    """The kind of a column's values."""
+    """Return the kind of a column's values."""
     name = column.data_type
     kind = _KINDS.get(name)
     if kind is not None:

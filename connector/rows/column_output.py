@@ -55,7 +55,7 @@ class ColumnOutput:
 
 
 def template(fields: Sequence[tuple[str, str]]) -> str:
-    """The source of an f-string that builds a JSON object.
+    """Return the source of an f-string that builds a JSON object.
 
     Args:
         fields: pairs of a field's name and the variable that holds its JSON text.
@@ -71,7 +71,7 @@ def _literal(text: str) -> str:
 
 
 def text_expression(output: ColumnOutput, v: str, bind: Bind) -> str:
-    """The source of an expression: the JSON text of the canonical value in the variable ``v``."""
+    """Return the source of an expression: the JSON text of the canonical value in the variable ``v``."""
     if (
         output.change is not None
         or output.type.is_custom  # its schema may have a decimal anywhere
@@ -82,14 +82,14 @@ def text_expression(output: ColumnOutput, v: str, bind: Bind) -> str:
 
 
 def null_text(output: ColumnOutput) -> str:
-    """The JSON text of null in the record's value, masked like any other value."""
+    """Return the JSON text of null in the record's value, masked like any other value."""
     if output.change is None:
         return output.fallback.text
     return value_text(output.schema.with_optional(True), output.change(output.fallback_value), output.form)
 
 
 def column_converter(output: ColumnOutput) -> Callable[[Any], Any]:
-    """A function from a canonical value to the Connect value of the field, with fallback and masking."""
+    """Return a function from a canonical value to the Connect value of the field, with fallback and masking."""
     convert, change = output.type.convert, output.change
 
     def converted(value: Any) -> Any:
@@ -105,19 +105,19 @@ def column_converter(output: ColumnOutput) -> Callable[[Any], Any]:
 
 
 def value_expression(output: ColumnOutput, v: str, bind: Bind) -> str:
-    """The source of an expression: the converted value of the canonical value in the variable ``v``."""
+    """Return the source of an expression: the converted value of the canonical value in the variable ``v``."""
     if output.type.convert is identity and output.change is None and output.fallback_value is None:
         return v
     return f"{bind(column_converter(output))}({v})"
 
 
 def null_value(output: ColumnOutput) -> Any:
-    """The value of null, masked like any other value."""
+    """Return the value of null, masked like any other value."""
     return output.change(output.fallback_value) if output.change else output.fallback_value
 
 
 def tuple_source(variables: Sequence[str]) -> str:
-    """The source of a tuple of variables."""
+    """Return the source of a tuple of variables."""
     return f"({''.join(f'{variable}, ' for variable in variables)})"
 
 

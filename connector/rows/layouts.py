@@ -78,7 +78,7 @@ _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
 def column_layout(type_code: int, metadata: int) -> ColumnLayout:
-    """The layout of a column from its TABLE_MAP entry.
+    """Return the layout of a column from its TABLE_MAP entry.
 
     Args:
         type_code: ``type`` of :class:`~rowtide.connector.protocol.events.table_structure.MappedColumn`.
@@ -138,7 +138,10 @@ _STRUCT_CODES = {
 
 
 def struct_code(column: ColumnLayout, decoding: ColumnDecoding) -> str:
-    """The :mod:`struct` code of a fixed-size value; ``Ns`` for a value that :func:`fixed_source` decodes from bytes."""
+    """Return the :mod:`struct` code of a fixed-size value.
+
+    ``Ns`` for a value that :func:`fixed_source` decodes from bytes.
+    """
     code = _STRUCT_CODES.get((column.type, decoding.unsigned))
     if code is None:
         code = {FLOAT: "f", DOUBLE: "d", YEAR: "B"}.get(column.type)
@@ -174,7 +177,7 @@ def fixed_source(column: ColumnLayout, decoding: ColumnDecoding, v: str, bind: B
 
 
 def variable_source(column: ColumnLayout, decoding: ColumnDecoding, v: str, bind: Bind) -> list[str]:
-    """Source lines that convert ``v``, the bytes after a length prefix, to the canonical value."""
+    """Return the source lines that convert ``v``, the bytes after a length prefix, to the canonical value."""
     lines = []
     if column.type in {COMPRESSED_BLOB, COMPRESSED_VARCHAR}:
         lines.append(f"{v} = {bind(uncompressed)}({v})")
@@ -227,7 +230,7 @@ def _decimal_source(column: ColumnLayout, v: str) -> list[str]:
 
 
 def _fraction(column: ColumnLayout, base: int) -> tuple[int, int]:
-    """The number of bits of the fraction, and its unit in microseconds."""
+    """Return the number of bits of the fraction, and its unit in microseconds."""
     size = column.size - base
     return size * 8, (1, 10_000, 100, 1)[size]
 
@@ -287,7 +290,7 @@ MONTHS = _Months()
 
 
 def at_time(day: InvalidDate, micros: int) -> InvalidDate:
-    """An invalid date with a time of day."""
+    """Return an invalid date with a time of day."""
     return InvalidDate(day.year, day.month, day.day, micros)
 
 
@@ -307,7 +310,7 @@ class _SetTexts(dict[int, str]):
 
 
 def old_datetime(number: int) -> int | InvalidDate:
-    """A DATETIME from before MySQL 5.6.4: the decimal number YYYYMMDDhhmmss."""
+    """Return a DATETIME from before MySQL 5.6.4: the decimal number YYYYMMDDhhmmss."""
     day, clock = divmod(number, 1_000_000)
     found = DAYS_BY_PACKED_DATE[day // 10_000 << 9 | day // 100 % 100 << 5 | day % 100]
     micros = (clock // 10_000 * 3600 + clock // 100 % 100 * 60 + clock % 100) * 1_000_000
@@ -315,7 +318,7 @@ def old_datetime(number: int) -> int | InvalidDate:
 
 
 def old_time(number: int) -> int:
-    """A TIME from before MySQL 5.6.4: the signed decimal number hhmmss in three bytes."""
+    """Return a TIME from before MySQL 5.6.4: the signed decimal number hhmmss in three bytes."""
     if number >= 1 << 23:
         number -= 1 << 24
     sign, number = (-1, -number) if number < 0 else (1, number)
@@ -323,7 +326,7 @@ def old_time(number: int) -> int:
 
 
 def floats(stored: bytes) -> list[float]:
-    """A VECTOR: little-endian float32 values."""
+    """Return a VECTOR: little-endian float32 values."""
     return list(struct.unpack(f"<{len(stored) // 4}f", stored))
 
 

@@ -10,7 +10,7 @@ Texts = tuple[str, str]
 
 
 def python_parts(opening: bytes, rows: Sequence[Texts], place: int, closing: bytes) -> list[bytes]:
-    """One text of each row, between the same bytes.
+    """Return one text of each row, between the same bytes.
 
     Args:
         opening: the bytes before it.
@@ -29,7 +29,7 @@ def python_values(
     first: int,
     tail: str,
 ) -> list[bytes]:
-    """The value of each row: the row before and after, each ``null`` if it is not there, and what follows.
+    """Return the value of each row: the row before and after, each ``null`` if it is not there, and what follows.
 
     Args:
         opening: the bytes before a value.
@@ -57,7 +57,7 @@ def python_values(
 
 
 def python_bytes(messages: Sequence[tuple[bytes | None, bytes | None, Any]]) -> int:
-    """The bytes of all keys and values.
+    """Return the bytes of all keys and values.
 
     Args:
         messages: key, value and headers of each message.

@@ -98,7 +98,7 @@ def image_values(
 
 
 def with_json_diffs(columns: Sequence[Column], style: JsonStyle = STREAM) -> list[Column]:
-    """The columns for decoding the result of :func:`expand_images`, with documents in a style."""
+    """Return the columns for decoding the result of :func:`expand_images`, with documents in a style."""
     return [
         replace(column, decoding=replace(column.decoding, json_text=partial(json_text_with_diffs, style=style)))
         if column.decoding.json_text is not None
@@ -108,7 +108,7 @@ def with_json_diffs(columns: Sequence[Column], style: JsonStyle = STREAM) -> lis
 
 
 def json_text_with_diffs(value: bytes, style: JsonStyle = STREAM) -> str | None:
-    """The text of a JSON value that may be a document with differences; ``None`` for no bytes."""
+    """Return the text of a JSON value that may be a document with differences; ``None`` for no bytes."""
     parts = split_differences(value)
     if parts is None:
         return json_text(value, style) if value else None

@@ -146,7 +146,7 @@ def value_rows(columns: Sequence[Column], *present: Sequence[bool], cached: bool
 
 
 def separate_keys(columns: Sequence[Column], key: Sequence[int]) -> frozenset[int]:
-    """The key columns whose text or value in the key differs from that in the row."""
+    """Return the key columns whose text or value in the key differs from that in the row."""
     return frozenset(i for i in key if (output := columns[i].output) and output.differs_in_key)
 
 
@@ -182,7 +182,7 @@ class _Source:
         self._fix_escapes = False
 
     def bind(self, value: object) -> str:
-        """The name of a new constant of the function with this value."""
+        """Return the name of a new constant of the function with this value."""
         if value is string_text and not self._values:
             self._fix_escapes, value = True, encode_basestring
         name = f"c{len(self._names)}"
@@ -272,12 +272,12 @@ class _Source:
         run.clear()
 
     def _cache(self, column: Column) -> str:
-        """The name of a new cache of the column's texts or values."""
+        """Return the name of a new cache of the column's texts or values."""
         assert column.output is not None
         return self.bind(compile_text_cache(partial(self._lines_of, column, column.output)))
 
     def _is_cached(self, index: int) -> bool:
-        """Whether the texts or values of a column are cached."""
+        """Return whether the texts or values of a column are cached."""
         column = self._columns[index]
         alone = column.output is not None and index not in self._separate_keys and self._caches
         return alone and column.layout.fixed and column.layout.type in CACHED_TYPES

@@ -25,7 +25,7 @@ def text_rows(
     key_constants: Sequence[tuple[str, str]] = (),
     carry: bool = False,
 ) -> TextRows:
-    """The function that returns JSON text; the arguments are those of :func:`row_compiler.text_rows`."""
+    """Return the function that returns JSON text; the arguments are those of :func:`row_compiler.text_rows`."""
     python = partial(row_compiler.text_rows, columns, key, *present, key_constants=key_constants, carry=carry)
     if not _is_regular(present, carry=carry):
         return python()
@@ -42,7 +42,10 @@ def text_rows(
 def key_value_rows(
     columns: Sequence[Column], key: Sequence[int], *present: Sequence[bool], carry: bool = False
 ) -> KeyValueRows:
-    """The function that returns converted values; the arguments are those of :func:`row_compiler.key_value_rows`."""
+    """Return the function that returns converted values.
+
+    The arguments are those of :func:`row_compiler.key_value_rows`.
+    """
     python = partial(row_compiler.key_value_rows, columns, key, *present, carry=carry)
     if not _is_regular(present, carry=carry):
         return python()
@@ -52,7 +55,10 @@ def key_value_rows(
 
 
 def value_rows(columns: Sequence[Column], *present: Sequence[bool]) -> ValueRows:
-    """The function that returns the values of a row; the arguments are those of :func:`row_compiler.value_rows`."""
+    """Return the function that returns the values of a row.
+
+    The arguments are those of :func:`row_compiler.value_rows`.
+    """
     python = partial(row_compiler.value_rows, columns, *present)
     if not _is_regular(present, carry=False):
         return python()
@@ -61,7 +67,7 @@ def value_rows(columns: Sequence[Column], *present: Sequence[bool]) -> ValueRows
 
 
 def _is_regular(present: Sequence[Sequence[bool]], *, carry: bool) -> bool:
-    """Whether compiled code can decode such images: it has no values of an earlier image, and needs a column."""
+    """Return whether compiled code can decode such images: it has no values of an earlier image, and needs a column."""
     return native is not None and any(map(any, present)) and not (carry and len(present) > 1)
 
 

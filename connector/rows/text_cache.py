@@ -70,12 +70,12 @@ class TextCache(dict[bytes | str, Any]):
 
 
 def compile_text_cache(lines: Callable[[Bind], Sequence[str]]) -> TextCache:
-    """A cache whose texts are made by the function that :func:`compile_text_function` returns."""
+    """Return a cache whose texts are made by the function that :func:`compile_text_function` returns."""
     return TextCache(compile_text_function(lines))
 
 
 def compile_text_function(lines: Callable[[Bind], Sequence[str]]) -> Callable[[Any], Any]:
-    """The function of generated code.
+    """Return the function of generated code.
 
     Args:
         lines: returns source lines that convert the stored value in the variable ``v`` to its text.

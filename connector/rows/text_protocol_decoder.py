@@ -24,7 +24,7 @@ def text_rows(
     *,
     verify: bool = False,
 ) -> TextRows:
-    """The functions for a result set; the arguments are those of :func:`text_protocol_rows.text_rows`."""
+    """Return the functions for a result set; the arguments are those of :func:`text_protocol_rows.text_rows`."""
     python = partial(text_protocol_rows.text_rows, columns, key, names, key_constants, verify=verify)
     # The query of a user may return other columns, or the same ones in another order.
     if native is None or [column.column.name.lower() for column in columns] != [name.lower() for name in names]:

@@ -132,7 +132,7 @@ class _Source:
         self._fix_escapes = False
 
     def bind(self, value: object) -> str:
-        """The name of a new constant of the functions with this value."""
+        """Return the name of a new constant of the functions with this value."""
         if value is string_text:
             self._fix_escapes, value = True, encode_basestring
         name = f"c{len(self._names)}"
@@ -188,7 +188,7 @@ class _Source:
         return self.bind(null_value(output)) if self._values else repr(null_text(output))
 
     def _value_source(self, index: int, v: str) -> list[str]:
-        """Source lines that convert ``v`` from the server's text to JSON text, or to the converted value."""
+        """Return the source lines that convert ``v`` from the server's text to JSON text, or to the converted value."""
         column, output = self._columns[index].column, self._columns[index].output
         make = converted_source if self._values else self._json_source
         if index in self._separate_keys:
@@ -230,7 +230,7 @@ class _Source:
 
 
 def longer(buffer: bytes, position: int, first: int) -> tuple[int, int]:
-    """A length that does not fit into one byte, and the offset of the value."""
+    """Return a length that does not fit into one byte, and the offset of the value."""
     size = {252: 2, 253: 3, 254: 8}[first]
     return int.from_bytes(buffer[position : position + size], "little"), position + size
 

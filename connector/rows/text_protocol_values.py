@@ -60,7 +60,7 @@ def value_source(
 
 
 def converted_source(column: Column, output: ColumnOutput, v: str, bind: Bind, key: str | None = None) -> list[str]:
-    """Source lines as those of :func:`value_source`, for the converted value instead of JSON text."""
+    """Return the source lines as those of :func:`value_source`, for the converted value instead of JSON text."""
     lines = _canonical_source(column, output.type.kind, v, bind)
     if key is not None:
         lines.append(f"{key} = {value_expression(output.in_key, v, bind)}")
@@ -94,7 +94,7 @@ def _canonical_source(column: Column, kind: Kind, v: str, bind: Bind) -> list[st
 
 
 def _decimal_source(scale: int, v: str, bind: Bind) -> list[str]:
-    """The unscaled number. A custom snapshot query can return another number of decimals than the column has."""
+    """Return the unscaled number. A custom snapshot query can return another number of decimals than the column has."""
     if not scale:
         return [f"{v} = int({v}) if '.' not in {v} else {bind(unscaled)}({v}, 0)"]
     as_declared = f"{v}[-{scale + 1}:-{scale}] == '.'"
@@ -115,7 +115,7 @@ def _datetime_source(digits: int, v: str, bind: Bind) -> list[str]:
 
 
 def unscaled(text: str, scale: int) -> int:
-    """The unscaled number of a decimal's text, rounded half up to ``scale`` decimals, as MySQL rounds."""
+    """Return the unscaled number of a decimal's text, rounded half up to ``scale`` decimals, as MySQL rounds."""
     number = Decimal(text).scaleb(scale, _EXACT)
     return int(number.to_integral_value("ROUND_HALF_UP"))
 
@@ -126,7 +126,7 @@ def fraction_micros(digits: str) -> int:
 
 
 def time_micros(text: str) -> int:
-    """A TIME, ``[-]HH:MM:SS[.ffffff]`` with up to three digits of hours, in microseconds."""
+    """Return a TIME, ``[-]HH:MM:SS[.ffffff]`` with up to three digits of hours, in microseconds."""
     hours, minutes, seconds = text.lstrip("-").split(":")
     whole, _, fraction = seconds.partition(".")
     micros = ((int(hours) * 60 + int(minutes)) * 60 + int(whole)) * 1_000_000 + fraction_micros(fraction)

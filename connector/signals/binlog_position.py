@@ -21,7 +21,7 @@ _LAST_POSITION = 2**32 - 1
 
 
 def restart_position(signal: Signal, connector: str, current: SourceOffset) -> SourceOffset:
-    """The position that a signal demands.
+    """Return the position that a signal demands.
 
     Args:
         signal: with ``binlog_filename`` and ``binlog_position``, or with ``gtid_set``.
@@ -62,7 +62,7 @@ def _gtid_set(text: str, connector: str) -> str:
 
 
 def next_start(start: SourceOffset, behind: SourceOffset, connector: str) -> str:
-    """What the next start reads, in words.
+    """Return what the next start reads, in words.
 
     Args:
         start: the position that the signal has set.
@@ -90,7 +90,7 @@ def next_start(start: SourceOffset, behind: SourceOffset, connector: str) -> str
 
 
 def _compared_gtids(start: SourceOffset, behind: SourceOffset, connector: str) -> tuple[str, str]:
-    """The transactions that come again, and those that have not been read yet and are omitted."""
+    """Return the transactions that come again, and those that have not been read yet and are omitted."""
     here, there = start.gtid_set(connector), behind.gtid_set(connector)
     if isinstance(here, GtidSet) and isinstance(there, GtidSet):
         return str(there - here), str(here - there)
@@ -106,24 +106,24 @@ def _place(position: SourceOffset) -> tuple[int, int]:
 
 
 def with_restart_position(carried: Mapping[str, Any] | None, start: SourceOffset, signal: Signal) -> dict[str, Any]:
-    """What offsets carry from now on."""
+    """Return what offsets carry from now on."""
     moved_by = [*_moved_by(carried), signal.id][-_KEPT_IDS:]
     return {**(carried or {}), _RESTART: start.to_json(), _MOVED_BY: "\n".join(moved_by)}
 
 
 def is_repeated(carried: Mapping[str, Any] | None, signal: Signal) -> bool:
-    """Whether a row of the signal table is read again because its own signal, or a later one, has moved back."""
+    """Return whether a row of the signal table is read again because its own signal, or a later one, has moved back."""
     return signal.channel == "source" and signal.id in _moved_by(carried)
 
 
 def _moved_by(carried: Mapping[str, Any] | None) -> list[str]:
-    """The ids of the signals that were carried out, oldest first."""
+    """Return the ids of the signals that were carried out, oldest first."""
     text = (carried or {}).get(_MOVED_BY)
     return [] if text is None else str(text).split("\n")
 
 
 def start_of(stored: SourceOffset) -> SourceOffset:
-    """The position from which to start: the stored one, or the one that a signal has put in its place.
+    """Return the position from which to start: the stored one, or the one that a signal has put in its place.
 
     Raises:
         ValueError: the position of the signal is damaged.
@@ -135,11 +135,11 @@ def start_of(stored: SourceOffset) -> SourceOffset:
 
 
 def without_demand(stored: SourceOffset) -> SourceOffset:
-    """The stored position without the one that a signal has put in its place."""
+    """Return the stored position without the one that a signal has put in its place."""
     carried = {name: value for name, value in (stored.carried or {}).items() if name != _RESTART}
     return replace(stored, carried=carried or None)
 
 
 def demanded_by(stored: SourceOffset) -> str:
-    """The id of the last signal that has set a position."""
+    """Return the id of the last signal that has set a position."""
     return next(reversed(_moved_by(stored.carried)), "")

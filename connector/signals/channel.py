@@ -26,7 +26,7 @@ class PolledChannel(Protocol):
         ...
 
     def poll(self) -> Iterable[Received]:
-        """The signals that have come since the last poll.
+        """Return the signals that have come since the last poll.
 
         Raises:
             ChannelFailed: the channel cannot be read.
@@ -34,7 +34,7 @@ class PolledChannel(Protocol):
         ...
 
     def stored(self, position: object) -> None:
-        """The signals up to a position are carried out, and that is stored: they need not be kept.
+        """Note that the signals up to a position are carried out, and that is stored: they need not be kept.
 
         Raises:
             ChannelFailed: that cannot be recorded in the channel; the next call tries again.

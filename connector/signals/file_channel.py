@@ -48,7 +48,7 @@ class FileChannel:
         self._ends: dict[int, int] = {}  # of the last signal in a taken file
 
     def poll(self) -> Iterator[Received]:
-        """The signals in new lines. A line without an end of line counts when no writer has the file open."""
+        """Yield the signals in new lines. A line without an end of line counts when no writer has the file open."""
         try:
             for taken_at, path in self._taken():
                 yield from self._signals(taken_at, path)
@@ -75,12 +75,12 @@ class FileChannel:
         """Nothing is open between two polls."""
 
     def _is_settled(self, taken: tuple[int, Path]) -> bool:
-        """Whether a taken file has been read to its end, and no longer grows."""
+        """Return whether a taken file has been read to its end, and no longer grows."""
         taken_at, path = taken
         return self._is_final(path) and (taken_at, path.stat().st_size) <= self._read
 
     def _is_final(self, path: Path) -> bool:
-        """Whether no writer has a taken file open; new writers do not find it.
+        """Return whether no writer has a taken file open; new writers do not find it.
 
         Linux gives a read lease only for a file that no process has open for writing.
         """
@@ -108,7 +108,7 @@ class FileChannel:
         return moment, taken
 
     def _taken(self) -> list[tuple[int, Path]]:
-        """The taken files in the order in which they were taken."""
+        """Return the taken files in the order in which they were taken."""
         found = []
         for path in self._path.parent.glob(f"{_literal(self._path.name)}.*{_TAKEN}"):
             number = path.name.removeprefix(f"{self._path.name}.").removesuffix(_TAKEN)

@@ -78,6 +78,6 @@ class SignalInbox:
 
 
 def position_of(channel: str, stored: SourceOffset | None) -> Any:
-    """The stored position of a channel; ``None`` if there is none."""
+    """Return the stored position of a channel; ``None`` if there is none."""
     carried: Mapping[str, Any] = (stored and stored.carried) or {}
     return carried.get(_FIELD + channel)

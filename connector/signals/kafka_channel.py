@@ -56,7 +56,7 @@ class KafkaChannel:
         self._consumer: Consumer | None = None
 
     def poll(self) -> Iterator[Received]:
-        """The signals for this connector; records for others are passed over."""
+        """Yield the signals for this connector; records for others are skipped."""
         if self._consumer is None:
             self._consumer = Consumer(self._settings)
             self._consumer.assign([TopicPartition(self._topic, 0, self._start)])

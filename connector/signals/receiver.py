@@ -52,7 +52,7 @@ class SignalReceiver:
         self._built: tuple[CapturedTable, Codec] | None = None
 
     def is_signal_table(self, structure: TableStructure) -> bool:
-        """Whether it is ``signal.data.collection``."""
+        """Return whether it is ``signal.data.collection``."""
         return (structure.database, structure.table) in self._signal_tables
 
     def message(

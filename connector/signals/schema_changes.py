@@ -75,7 +75,10 @@ def _table(recorded: RecordedTable) -> Table:
 
 
 def _with_defaults(item: Any) -> Mapping[str, Any]:
-    """The change with what Debezium adds: a nullable column has the default null unless the signal says otherwise."""
+    """Return the change with what Debezium adds.
+
+    A nullable column has the default null unless the signal says otherwise.
+    """
     if not isinstance(item, Mapping):
         raise TypeError("not a JSON object")
     table = item.get("table")

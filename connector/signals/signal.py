@@ -33,7 +33,7 @@ class Signal:
     channel: str
 
     def text(self, name: str) -> str | None:
-        """A parameter that is a string; ``None`` if it is missing.
+        """Return a parameter that is a string; ``None`` if it is missing.
 
         Raises:
             SignalError: it is something else.
@@ -44,7 +44,7 @@ class Signal:
         raise SignalError(f"{name!r} in the data must be a string, not {value!r:.200}")
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A parameter that is a list of strings; empty if it is missing.
+        """Return a parameter that is a list of strings; empty if it is missing.
 
         Raises:
             SignalError: it is something else.
@@ -81,7 +81,7 @@ class SignalContext:
 
 
 def from_columns(signal_id: object, kind: object, data: object, channel: str = "source") -> Signal:
-    """The signal of a row of the signal table, whose columns are id, type and data.
+    """Return the signal of a row of the signal table, whose columns are id, type and data.
 
     Args:
         signal_id: a text.
@@ -106,7 +106,7 @@ def from_columns(signal_id: object, kind: object, data: object, channel: str = "
 
 
 def from_message(text: str | bytes, channel: str, new_id: Callable[[], str]) -> Signal:
-    """The signal of a message ``{"id": …, "type": …, "data": {…}}``.
+    """Return the signal of a message ``{"id": …, "type": …, "data": {…}}``.
 
     Args:
         text: the message.
@@ -121,7 +121,10 @@ def from_message(text: str | bytes, channel: str, new_id: Callable[[], str]) -> 
 
 
 def from_fields(fields: Mapping[str, Any], channel: str, new_id: Callable[[], str]) -> Signal:
-    """The signal of ``id``, ``type`` and ``data``; see :func:`from_message`. ``data`` may also be JSON as text."""
+    """Return the signal of ``id``, ``type`` and ``data``; see :func:`from_message`.
+
+    ``data`` may also be JSON as text.
+    """
     _require_unicode(fields, "a signal")
     signal_id, kind, data = fields.get("id"), fields.get("type"), fields.get("data")
     if signal_id is None:

@@ -25,7 +25,7 @@ KEPT = 1000
 
 
 def new_signal_id() -> str:
-    """A new id for a signal, or for what is requested without one."""
+    """Return a new id for a signal, or for what is requested without one."""
     return str(uuid.uuid4())
 
 
@@ -40,7 +40,7 @@ class RecentNotifications:
         self._kept.append(notification)
 
     def all(self, signal_id: str | None = None) -> list[Mapping[str, Any]]:
-        """The notifications, those of one signal if its id is given."""
+        """Return the notifications, those of one signal if its id is given."""
         kept = list(self._kept.copy())
         return [one for one in kept if signal_id is None or one["id"] == signal_id]
 
@@ -86,7 +86,7 @@ class Signalling:
         snapshots: SnapshotsOnDemand,
         more: Mapping[str, SignalAction],
     ) -> Signals:
-        """The actions of a run, with further ones by type."""
+        """Return the actions of a run, with further ones by type."""
         return Signals(settings, time.time_ns, snapshots, self.hooks, from_table=config.signals.source, more=more)
 
     def start(self, config: Configuration, start: SourceOffset, last_stored: Callable[[], SourceOffset | None]) -> None:

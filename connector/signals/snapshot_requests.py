@@ -44,13 +44,13 @@ class Collections:
         return cls.parse(sources)
 
     def select(self, tables: Iterable[TableId]) -> list[TableId]:
-        """The tables that are meant: those of the first expression, then those of the next one, each once."""
+        """Return the tables that are meant: those of the first expression, then those of the next one, each once."""
         names = {table: str(table) for table in tables}
         found = (table for pattern in self._compiled for table, name in names.items() if pattern.fullmatch(name))
         return list(dict.fromkeys(found))
 
     def unmatched(self, tables: Iterable[TableId]) -> list[str]:
-        """The expressions that match no table."""
+        """Return the expressions that match no table."""
         names = [str(table) for table in tables]
         pairs = zip(self.sources, self._compiled, strict=True)
         return [source for source, pattern in pairs if not any(map(pattern.fullmatch, names))]
@@ -91,7 +91,7 @@ class SnapshotRequest:
     surrogate_key: str | None = None
 
     def filter_of(self, table: TableId) -> str | None:
-        """The filter for a table: that of the first condition that matches it."""
+        """Return the filter for a table: that of the first condition that matches it."""
         return next((one.filter for one in self.conditions if one.collection.select([table])), None)
 
 
@@ -128,7 +128,10 @@ class StopRequest:
 
 
 def snapshot_request(signal: Signal) -> SnapshotRequest:
-    """The request of an ``execute-snapshot`` signal. Raises ``SignalError``: it has no tables, or a wrong parameter."""
+    """Return the request of an ``execute-snapshot`` signal.
+
+    Raises ``SignalError``: it has no tables, or a wrong parameter.
+    """
     collections = Collections.of_signal(signal)
     if not collections:
         raise SignalError("'data-collections' is missing in the data: the list of tables, as regular expressions")
@@ -138,7 +141,10 @@ def snapshot_request(signal: Signal) -> SnapshotRequest:
 
 
 def rows_request(signal: Signal) -> RowsRequest:
-    """The request of a ``rowtide-reread-rows`` signal. Raises ``SignalError``: a parameter is missing or wrong."""
+    """Return the request of a ``rowtide-reread-rows`` signal.
+
+    Raises ``SignalError``: a parameter is missing or wrong.
+    """
     collection, columns, keys = signal.text("data-collection"), signal.texts("key-columns"), signal.data.get("keys")
     if not collection or not columns:
         raise SignalError("the data must have 'data-collection', a table, and 'key-columns', the columns of its key")
@@ -152,12 +158,15 @@ def _is_key(key: object, size: int) -> bool:
 
 
 def stop_request(signal: Signal) -> StopRequest:
-    """The request of a ``stop-snapshot`` signal. Raises ``SignalError``: a parameter is wrong."""
+    """Return the request of a ``stop-snapshot`` signal. Raises ``SignalError``: a parameter is wrong."""
     return StopRequest(signal, snapshot_type(signal), Collections.of_signal(signal))
 
 
 def snapshot_type(signal: Signal) -> SnapshotType:
-    """The ``type`` in the data, ``incremental`` by default. Raises ``SignalError`` if it is not a type of snapshot."""
+    """Return the ``type`` in the data, ``incremental`` by default.
+
+    Raises ``SignalError`` if it is not a type of snapshot.
+    """
     kind = (signal.text("type") or "incremental").lower()
     if kind == "incremental":
         return "incremental"

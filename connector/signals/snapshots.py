@@ -53,7 +53,7 @@ class SnapshotsOnDemand(Protocol):
         ...
 
     def window(self, window_id: str, kind: Window) -> None:
-        """The stream has passed a row that the snapshot itself wrote to the signal table.
+        """Note that the stream has passed a row that the snapshot itself wrote to the signal table.
 
         Args:
             window_id: the row's id, as it was written: with ``-open`` or ``-close`` at its end.

@@ -53,7 +53,7 @@ class ChangeTable(SnapshotTable):
         return TextRows(rows, row)
 
     def deletions(self, rows: Rows, read_time: ReadTime) -> Sequence[Any]:
-        """The changes of rows that an incremental snapshot found to be gone."""
+        """Return the changes of rows that an incremental snapshot found to be gone."""
         return self._of_op(rows, "incremental", read_time, "d")
 
     def _of_op(self, rows: Rows, marker: Snapshot, read_time: ReadTime, op: Literal["r", "d"]) -> Sequence[Any]:
@@ -87,7 +87,7 @@ class ChangeTable(SnapshotTable):
         ]
 
     def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
-        """A batch of changes; its size in memory is estimated from the latest rows."""
+        """Return a batch of changes; its size in memory is estimated from the latest rows."""
         size = len(messages) * (self._row_bytes + self._layout.image_bytes)
         return Batch(self.topic, -1, (), offset, size, ts_ms, changes=messages)
 
@@ -106,7 +106,7 @@ class _Chunk:
         self._rows: Rows | None = None
 
     def row(self, place: int) -> tuple[Any, ...]:
-        """The row at a place, as JSON."""
+        """Return the row at a place, as JSON."""
         if self._rows is None:
             self._rows = self._read()
         return self._rows[place]
@@ -116,12 +116,12 @@ class TableForm(Protocol):
     """Makes of a captured table what its rows become."""
 
     def __call__(self, table: Table, settings: PipelineSettings, *, custom_query: bool) -> SnapshotTable:
-        """The table; the arguments are those of :func:`snapshot_table`."""
+        """Return the table; the arguments are those of :func:`snapshot_table`."""
         ...
 
 
 def snapshot_table(table: Table, settings: PipelineSettings, *, custom_query: bool) -> SnapshotTable:
-    """A captured table whose rows become changes or messages, according to the settings.
+    """Return a captured table whose rows become changes or messages, according to the settings.
 
     Args:
         table: the table's structure.

@@ -134,7 +134,7 @@ class Snapshot:
             yield from self._outputs(opened.sessions, position, opened.statements, opened.tables)
 
     def aborted(self) -> Iterator[Batch]:
-        """The notification that the snapshot failed or was aborted; none before its position is known."""
+        """Yield the notification that the snapshot failed or was aborted; none before its position is known."""
         if self._running is not None:
             transforms = self._settings.transforms
             for batch in self._notifications.ended("ABORTED", self._running):
@@ -148,7 +148,7 @@ class Snapshot:
             refuse_changed(self._database, session, view, captured, self.tables.server)
 
     def _prepared_before(self, opened: View) -> tuple[PreparedXa, ...]:
-        """The XA transactions that are neither in the view nor, once they are committed, in the binlog after it.
+        """Return the XA transactions that are neither in the view nor, once they are committed, in the binlog after it.
 
         Raises:
             SnapshotError: the binlog does not have one of them.
@@ -174,11 +174,11 @@ class Snapshot:
         return Session(self._database, mariadb=self._settings.connector == "mariadb")
 
     def row_tables(self, listed: Sequence[ListedTable]) -> list[ListedTable]:
-        """The tables whose rows are read."""
+        """Return the tables whose rows are read."""
         return plan.row_tables(listed, self._settings, self._config) if self._decision.rows else []
 
     def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
-        """The statements that make the structures of all tables."""
+        """Return the statements that make the structures of all tables."""
         server = server_queries.server(session)
         self._tables = Tables(server)
         created = {
@@ -217,7 +217,7 @@ class Snapshot:
                 self._running = output.offset
 
     def _table_events(self, running: SourceOffset, to_read: Sequence[TableId]) -> Batch:
-        """The captured tables, of which the rows of some are read."""
+        """Return the captured tables, of which the rows of some are read."""
         settings, known = self._settings, list(self.tables.names())
         names = CapturedNames.among(settings.tables, ((table.database, table.table) for table in known))
         captured = [table for table in known if names.captures(table.database, table.table)]

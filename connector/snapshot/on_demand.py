@@ -174,7 +174,7 @@ class RequestedSnapshots:
         return self._used_incremental().resume(signal, at)
 
     def window(self, window_id: str, kind: Window) -> None:
-        """The stream has passed a row that an incremental snapshot wrote to the signal table."""
+        """Note that the stream has passed a row that an incremental snapshot wrote to the signal table."""
         if self._incremental is not None:
             self._incremental.window(window_id, kind)
 
@@ -212,7 +212,7 @@ def requested_snapshots(
     stopped: Callable[[], bool],
     signals: "SignalsThatCame",
 ) -> RequestedSnapshots:
-    """The snapshots of a run.
+    """Return the snapshots of a run.
 
     Args:
         config: the configuration.

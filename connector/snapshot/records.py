@@ -68,7 +68,7 @@ class SnapshotTable:
         return [selected(column, exact=self._settings.exact_values) for column in self.columns]
 
     def query(self, where: str) -> str:
-        """The query for the rows that fulfil a condition, as SQL."""
+        """Return the query for the rows that fulfil a condition, as SQL."""
         return f"SELECT {', '.join(self.selected) or '1'} FROM {quoted_table(self.table.id)} WHERE {where}"
 
     @property
@@ -91,19 +91,19 @@ class SnapshotTable:
         return text_rows(columns, self._key_places(), names, self._records.key_constants, verify=self._custom_query)
 
     def _key_places(self) -> list[int]:
-        """The places of the key's columns among the record's."""
+        """Return the places of the key's columns among the record's."""
         place = {record.index: place for place, record in enumerate(self._records.columns)}
         return [place[index] for index in self._records.key_columns]
 
     def deletions(self, rows: Rows, read_time: "ReadTime") -> Sequence[Any]:
-        """The messages of rows that an incremental snapshot found to be gone, each with its tombstone."""
+        """Return the messages of rows that an incremental snapshot found to be gone, each with its tombstone."""
         made = self._of_op(rows, "incremental", read_time, "d")
         if not self._settings.tombstones:
             return made
         return [one for key, value, headers in made for one in ((key, value, headers), (key, None, headers))]
 
     def messages(self, rows: Rows, marker: Snapshot, read_time: "ReadTime") -> Sequence[Any]:
-        """The messages of rows, with one marker for all of them."""
+        """Return the messages of rows, with one marker for all of them."""
         return self._of_op(rows, marker, read_time, "r")
 
     def _of_op(self, rows: Rows, marker: Snapshot, read_time: "ReadTime", op: Literal["r", "d"]) -> Sequence[Any]:
@@ -123,11 +123,11 @@ class SnapshotTable:
         return list(zip(keys, values, repeat(headers)))
 
     def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
-        """The batch of messages, with the offset after them."""
+        """Return the batch of messages, with the offset after them."""
         return Batch(self.topic, -1, messages, offset, message_bytes(messages), ts_ms, self.schemas)
 
     def unplaced(self, rows: Rows, clock: Callable[[], int]) -> Batch:
-        """The batch of rows that are read outside of a snapshot: without a place in the binlog.
+        """Return the batch of rows that are read outside of a snapshot: without a place in the binlog.
 
         Args:
             rows: the rows.
@@ -149,7 +149,7 @@ class StreamEvent:
 
     @classmethod
     def of(cls, progress: Progress) -> "StreamEvent":
-        """The current event."""
+        """Return the current event."""
         return cls(progress.file, progress.pos, progress.server_id, progress.gtid, progress.thread)
 
 
@@ -185,7 +185,7 @@ class _Pending:
     starts: bool
 
     def batch(self, first: Snapshot, last: Snapshot | None, offset: SourceOffset | None = None) -> Batch:
-        """The batch of the rows.
+        """Return the batch of the rows.
 
         Args:
             first: the marker of the table's first row.

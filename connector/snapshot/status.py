@@ -11,11 +11,11 @@ class SnapshotProgress(Protocol):
     """Receives the progress of a snapshot."""
 
     def tables(self, tables: Sequence[TableId]) -> None:
-        """The rows of these tables will be read, in this order."""
+        """Report that the rows of these tables will be read, in this order."""
         ...
 
     def added(self, names: Iterable[str]) -> None:
-        """The rows of these tables (``db.table``) will be read after those that are known."""
+        """Report that the rows of these tables (``db.table``) will be read after those that are known."""
         ...
 
     def left(self, names: Collection[str]) -> None:
@@ -27,7 +27,7 @@ class SnapshotProgress(Protocol):
         ...
 
     def stuck(self, table: str, problem: str) -> None:
-        """A table makes no progress until further rows of it are read."""
+        """Report that a table makes no progress until further rows of it are read."""
         ...
 
 
@@ -98,7 +98,7 @@ class SnapshotStatus:
         self._changed()
 
     def left(self, names: Collection[str]) -> None:
-        """Tables are not read, or no further."""
+        """Report that tables are not read, or no further."""
         self.by_name = {name: rows for name, rows in self.by_name.items() if name not in names}
         self._changed()
 

@@ -105,7 +105,7 @@ class BinlogEnd:
 
 
 def bytes_behind(files: Sequence[tuple[str, int]], file: str, pos: int) -> int | None:
-    """Bytes between a position and the end of the last file; ``None`` if the file is not among them.
+    """Return the bytes between a position and the end of the last file; ``None`` if the file is not among them.
 
     Args:
         files: names and sizes of the binlog files, oldest first.

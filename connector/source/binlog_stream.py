@@ -69,7 +69,7 @@ class ReplicaReplaced(StreamRefused):
 def stream_beside(
     config: DatabaseConfig, start: SourceOffset, *, mariadb: bool, send_annotations: bool = False
 ) -> "BinlogStream":
-    """A second stream next to the connector's own.
+    """Return a second stream next to the connector's own.
 
     It has a random server id, because a server disconnects a replica when another one with the same id connects.
     """
@@ -79,7 +79,7 @@ def stream_beside(
 
 
 def registered_replica(config: DatabaseConfig) -> Replica:
-    """How the connector registers as a replica.
+    """Return how the connector registers as a replica.
 
     The UUID is the same for every connection of the connector: the server then ends a dead one that it has not noticed
     yet. MariaDB, which has no UUIDs, tells them by the server id, and shows the host.
@@ -177,7 +177,9 @@ class BinlogStream:
             self._socket.settimeout(_SHORT_TICK_S if often else _TICK_S)
 
     def requested_acknowledgement(self) -> Callable[[], None] | None:
-        """What acknowledges the events so far, if the server waits for that (``DELIVERED``); it is returned once.
+        """Return what acknowledges the events so far, if the server waits for that (``DELIVERED``).
+
+        It is returned once.
 
         Any thread may call the function.
         """
@@ -203,7 +205,7 @@ class BinlogStream:
             sock.sendall(session.to_send())
 
     def taken_bytes(self) -> int:
-        """Bytes received since the last call."""
+        """Return the bytes received since the last call."""
         taken, self._received_bytes = self._received_bytes, 0
         return taken
 

@@ -51,7 +51,7 @@ class CurrentStructure:
         self._mariadb = mariadb
 
     def statement(self, table: TableId, since: RowsPosition) -> str:
-        """The text of SHOW CREATE TABLE, if the table had that structure at an earlier position, too.
+        """Return the text of SHOW CREATE TABLE, if the table had that structure at an earlier position, too.
 
         Args:
             table: the table.

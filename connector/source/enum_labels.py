@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def with_labels(session: Session, table: TableId, statement: str, server: Server) -> str:
-    """A statement of SHOW CREATE TABLE, with the labels that the server shows as ``?``.
+    """Return a statement of SHOW CREATE TABLE, with the labels that the server shows as ``?``.
 
     If the account may not create a temporary table, a warning is logged and the statement stays as it is.
 
@@ -56,7 +56,7 @@ def with_labels(session: Session, table: TableId, statement: str, server: Server
 
 
 def _labels(session: Session, table: TableId, column: Column) -> list[str]:
-    """The labels of a column, in their order."""
+    """Return the labels of a column, in their order."""
     name = f"{quoted(table.database)}.rowtide_labels_{secrets.token_hex(8)}"
     numbers = range(1, len(column.labels) + 1)
     values = [(number, number if column.data_type == "enum" else 1 << number - 1) for number in numbers]
@@ -74,7 +74,7 @@ def _labels(session: Session, table: TableId, column: Column) -> list[str]:
 
 
 def _replaced(statement: str, column: Column, labels: list[str]) -> str:
-    """The statement with the labels of a column, and with its default if that is one of them."""
+    """Return the statement with the labels of a column, and with its default if that is one of them."""
     head = f"  {quoted(column.name)} {column.column_type}"
     start = statement.find(head)
     if start < 0:

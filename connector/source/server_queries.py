@@ -67,12 +67,12 @@ class DatabaseCharset:
 
 
 def quoted(name: str) -> str:
-    """A name in backquotes."""
+    """Return a name in backquotes."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quoted_table(table: TableId) -> str:
-    """A table's qualified name in backquotes."""
+    """Return a table's qualified name in backquotes."""
     return f"{quoted(table.database)}.{quoted(table.table)}"
 
 
@@ -94,7 +94,7 @@ def is_rounded(column: Column) -> bool:
 
 
 def server(session: Session) -> Server:
-    """The properties of the server that the meaning of DDL statements depends on."""
+    """Return the properties of the server that the meaning of DDL statements depends on."""
     version, lower_case, collation, explicit = session.query(
         "SELECT @@version, @@lower_case_table_names, @@GLOBAL.collation_server, @@explicit_defaults_for_timestamp"
     )[0]
@@ -103,13 +103,13 @@ def server(session: Session) -> Server:
 
 
 def server_charset(session: Session) -> DatabaseCharset:
-    """The default character set and collation of new databases."""
+    """Return the default character set and collation of new databases."""
     charset, collation = session.query("SELECT @@GLOBAL.character_set_server, @@GLOBAL.collation_server")[0]
     return DatabaseCharset(str(charset), str(collation))
 
 
 def databases(session: Session) -> dict[str, DatabaseCharset]:
-    """All databases that the account can see."""
+    """Return all databases that the account can see."""
     rows = session.query(
         "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA"
     )
@@ -117,7 +117,7 @@ def databases(session: Session) -> dict[str, DatabaseCharset]:
 
 
 def tables(session: Session, names: Sequence[str]) -> list[ListedTable]:
-    """All tables of the databases, without views; a database that the account may not list is omitted."""
+    """Return all tables of the databases, without views; a database that the account may not list is omitted."""
     found = []
     for database in names:
         try:
@@ -132,7 +132,7 @@ def tables(session: Session, names: Sequence[str]) -> list[ListedTable]:
 
 
 def row_estimates(session: Session, names: Sequence[TableId]) -> dict[TableId, int | None]:
-    """The server's estimates of the rows of tables; ``None`` where it has none.
+    """Return the server's estimates of the rows of tables; ``None`` where it has none.
 
     Not with SHOW TABLE STATUS … LIKE: for each table, MySQL would visit all tables of its database, which takes longer
     than the snapshot if they are very many.
@@ -155,7 +155,7 @@ def row_estimates(session: Session, names: Sequence[TableId]) -> dict[TableId, i
 
 
 def has_row_versions(session: Session, table: TableId) -> bool:
-    """Whether a view shows the rows of a table as they were when it was opened."""
+    """Return whether a view shows the rows of a table as they were when it was opened."""
     rows = session.query(
         "SELECT ENGINE FROM information_schema.TABLES "
         f"WHERE TABLE_SCHEMA = {session.literal(table.database)} AND TABLE_NAME = {session.literal(table.table)}"
@@ -164,7 +164,7 @@ def has_row_versions(session: Session, table: TableId) -> bool:
 
 
 def create_statement(session: Session, table: TableId) -> str:
-    """The text of SHOW CREATE TABLE.
+    """Return the text of SHOW CREATE TABLE.
 
     Raises:
         TableGone: it does not exist.
@@ -182,7 +182,7 @@ def create_statement(session: Session, table: TableId) -> str:
 
 
 def statement_text(statement: bytes) -> str:
-    """A statement of SHOW CREATE TABLE as text.
+    """Return a statement of SHOW CREATE TABLE as text.
 
     MariaDB shows the default of a binary column as it is. What is not UTF-8 becomes a hexadecimal literal, as MySQL
     shows it: the schema history is text.
@@ -205,7 +205,7 @@ def _as_hexadecimal(found: "re.Match[bytes]") -> bytes:
 
 
 def structures(session: Session, names: Iterable[TableId]) -> Tables:
-    """The structures of tables, as the server has them now."""
+    """Return the structures of tables, as the server has them now."""
     found = Tables(server(session))
     for table in names:
         text = create_statement(session, table)
@@ -214,7 +214,7 @@ def structures(session: Session, names: Iterable[TableId]) -> Tables:
 
 
 def binlog_files(client: Client) -> list[tuple[str, int]]:
-    """Names and sizes of the server's binlog files, oldest first.
+    """Return the names and sizes of the server's binlog files, oldest first.
 
     The sizes are those that positions count: without the header of a file that MySQL has encrypted.
     """
@@ -228,25 +228,25 @@ def server_identity(client: Client, *, mariadb: bool) -> str:
 
 
 def binlog_readers(client: Client) -> list[str]:
-    """Where programs with the same account are connected from that read the binlog, as ``host:port``."""
+    """Return where programs with the same account are connected from that read the binlog, as ``host:port``."""
     query = "SELECT HOST FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%' ORDER BY ID"
     return [str(row[0]) for row in client.fetch(query)]
 
 
 def now_micros(session: Session) -> int:
-    """The server's CURRENT_TIMESTAMP, a whole second, in µs since the epoch."""
+    """Return the server's CURRENT_TIMESTAMP, a whole second, in µs since the epoch."""
     return int(session.query("SELECT UNIX_TIMESTAMP()")[0][0]) * 1_000_000
 
 
 def binlog_status_statement(session: Session) -> str:
-    """The statement that returns the end of the binlog."""
+    """Return the statement that returns the end of the binlog."""
     if not session.mariadb and server(session).version_number >= 80200:
         return "SHOW BINARY LOG STATUS"
     return "SHOW MASTER STATUS"
 
 
 def current_position(session: Session) -> SourceOffset:
-    """The current end of the binlog.
+    """Return the current end of the binlog.
 
     Raises:
         SnapshotError: the server has no binlog, or the account may not read its position.
@@ -269,7 +269,7 @@ def current_position(session: Session) -> SourceOffset:
 
 
 def end_of_binlog(session: Session) -> SourceOffset:
-    """The end of the binlog. Its ``server`` is the ``server_id``, which the header of each binlog file has, too.
+    """Return the end of the binlog. Its ``server`` is the ``server_id``, which the header of each binlog file has, too.
 
     Raises:
         SnapshotError: it cannot be read.
@@ -278,7 +278,7 @@ def end_of_binlog(session: Session) -> SourceOffset:
 
 
 def server_id(session: Session) -> str:
-    """The ``server_id`` of the server."""
+    """Return the ``server_id`` of the server."""
     return str(session.query("SELECT @@GLOBAL.server_id")[0][0])
 
 
@@ -292,7 +292,7 @@ def _gtids(session: Session, status: tuple[Any, ...]) -> str | None:
 
 
 def commits_wait_for_all_replicas(session: Session) -> bool:
-    """Whether commits wait for an acknowledgement of every semi-synchronous replica that is connected."""
+    """Return whether commits wait for an acknowledgement of every semi-synchronous replica that is connected."""
     found = session.query("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_%'")
     found += session.query("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%'")
     values = {str(name).lower().removeprefix("rpl_semi_sync_"): str(value) for name, value in found}

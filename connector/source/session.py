@@ -95,7 +95,7 @@ class Session:
         return self.client.fetch_each(statements)
 
     def literal(self, text: str) -> str:
-        """A text as a string literal of SQL."""
+        """Return a text as a string literal of SQL."""
         return str(self.client.escape(text))
 
     def rows(

@@ -172,7 +172,7 @@ class Connectors(Service):
             await self._apply(found)
 
     async def _changes(self) -> Changes:
-        """What has changed in the files; says of each connector whether its file has errors.
+        """Return what has changed in the files; says of each connector whether its file has errors.
 
         Raises:
             ConfigurationError: something is wrong that is not about one connector.

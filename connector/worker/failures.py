@@ -50,7 +50,7 @@ class StopTimeoutError(ConnectorError):
 
 
 def is_taken_over(failure: BaseException | None) -> bool:
-    """Whether a connector has ended because another process runs it: Kafka or the database server says so."""
+    """Return whether a connector has ended because another process runs it: Kafka or the database server says so."""
     return isinstance(failure, ProducerFenced | TakenOver | ReplicaReplaced)
 
 

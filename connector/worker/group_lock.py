@@ -193,7 +193,7 @@ class GroupLock:
             self._on_problem(self, problem)
 
     def _owner(self) -> str:
-        """Which copy runs the connector, and whether its configuration is another one."""
+        """Return which copy runs the connector, and whether its configuration is another one."""
         try:
             admin = admin_client({"log_level": 2, **self._config.history.admin})
             found = admin.describe_consumer_groups([self._group], request_timeout=_LOOK_S)[self._group].result()

@@ -34,7 +34,7 @@ class TextFormatter(logging.Formatter):
         super().__init__(f"%(asctime)s %(levelname)-7s{thread} %(name)s: %(message)s")
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802 - logging's name
-        """The timestamp of a record."""
+        """Return the timestamp of a record."""
         return _time(record).astimezone().isoformat(timespec="milliseconds")
 
 
@@ -46,7 +46,7 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
+        """Return the line of a record."""
         fields = {
             "timestamp": _time(record).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -90,7 +90,7 @@ class RepeatedLines(logging.Filter):
         self._seen: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to write a line; the last one of a minute says that others follow."""
+        """Return whether to write a line; the last one of a minute says that others follow."""
         if record.levelno < logging.WARNING:
             return True
         text = record.getMessage()

@@ -38,7 +38,7 @@ class Worker(mode.Worker):
         self._reported: list[Failure] = []
 
     def on_init_dependencies(self) -> Iterable[ServiceT]:
-        """What starts and stops with the worker."""
+        """Return what starts and stops with the worker."""
         self.app.beacon.reattach(self.beacon)
         return [*self.services, self.app]
 
@@ -185,5 +185,5 @@ def has_terminal() -> bool:
 
 
 def _is_no_crash(record: logging.LogRecord) -> bool:
-    """Whether a line of Mode's is not about a service that has failed, which the worker reports at its end."""
+    """Return whether a line of Mode's is not about a service that has failed, which the worker reports at its end."""
     return "Crashed reason=" not in str(record.msg)

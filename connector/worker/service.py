@@ -91,7 +91,7 @@ class ConnectorService(Service):
         return ConnectorTask(self.config, on_end=on_end, signalling=self._signalling, form=self._form)
 
     def properties(self) -> Mapping[str, str]:
-        """The configuration, with secrets masked."""
+        """Return the configuration, with secrets masked."""
         return self.config.masked_properties()
 
     def signal(self, fields: Mapping[str, Any], channel: str = "in-process") -> str:
@@ -116,7 +116,7 @@ class ConnectorService(Service):
         self._signalling.hooks[kind] = action
 
     def notifications(self, signal_id: str | None = None) -> list[Mapping[str, Any]]:
-        """The last notifications, oldest first; those of one signal if its id is given."""
+        """Return the last notifications, oldest first; those of one signal if its id is given."""
         return self._signalling.notifications.all(signal_id)
 
     @property
@@ -212,7 +212,7 @@ class ConnectorService(Service):
             self.failure = StopTimeoutError(self.config.delivery.shutdown_timeout_ms)
 
     async def topics(self) -> list[str]:
-        """The topics that records were sent to since the last reset, or the start of the process."""
+        """Return the topics that records were sent to since the last reset, or the start of the process."""
         self._topics |= {topic for topic, sent in self._sent().items() if sent > self._before_reset.get(topic, 0)}
         return sorted(self._topics)
 
@@ -222,7 +222,7 @@ class ConnectorService(Service):
         self._before_reset = self._sent()
 
     def _sent(self) -> dict[str, int]:
-        """The number of records by topic of the task that runs."""
+        """Return the number of records by topic of the task that runs."""
         delivery = self.connector.current.delivery
         counted = {} if delivery is None else delivery.counters().topics
         return {topic: messages for topic, (messages, _) in counted.items() if topic != OTHER_TOPICS}
@@ -344,7 +344,7 @@ class ConnectorService(Service):
         return ConnectorState(connect_state(status.state), trace=status.problem or "")
 
     async def offsets(self) -> list[dict[str, Any]]:
-        """The stored position; see ``Controlled.offsets``."""
+        """Return the stored position; see ``Controlled.offsets``."""
         return await asyncio.to_thread(offsets_of, self.config)
 
     async def alter_offsets(self, changes: list[Any] | None) -> None:

@@ -164,7 +164,7 @@ def status_of(task: ConnectorTask, now: float) -> Status:
 
 
 def combined_health(statuses: Sequence[Status]) -> dict[str, Any]:
-    """The response body of ``/health``: that of the connector, or of each by its name if there are several."""
+    """Return the response body of ``/health``: that of the connector, or of each by its name if there are several."""
     if len(statuses) == 1:
         return health(statuses[0])
     return {
@@ -175,7 +175,7 @@ def combined_health(statuses: Sequence[Status]) -> dict[str, Any]:
 
 
 def probe(statuses: Sequence[Status], *, up: bool) -> dict[str, Any]:
-    """The response body of a probe.
+    """Return the response body of a probe.
 
     Args:
         statuses: the statuses of the connectors.
@@ -187,7 +187,7 @@ def probe(statuses: Sequence[Status], *, up: bool) -> dict[str, Any]:
 
 
 def health(status: Status) -> dict[str, Any]:
-    """The state of a connector as a JSON object."""
+    """Return the state of a connector as a JSON object."""
     reader, stored, queue = status.reader, status.stored, status.queue
     return {
         "status": "UP" if status.healthy else "DOWN",
@@ -240,7 +240,7 @@ def _hours(seconds: float | None) -> float | None:
 
 
 def tables_of(status: Status) -> dict[str, dict[str, Any]]:
-    """The state of every table of the snapshot, in reading order."""
+    """Return the state of every table of the snapshot, in reading order."""
     return {
         name: {
             "state": rows.state,
@@ -254,13 +254,13 @@ def tables_of(status: Status) -> dict[str, dict[str, Any]]:
 
 
 def _unread(stored: SourceOffset | None) -> list[str]:
-    """The captured tables of which rows are missing: those that they had before they were captured."""
+    """Return the captured tables of which rows are missing: those that they had before they were captured."""
     read = None if stored is None else ReadTables.from_carried(stored.carried)
     return [] if read is None else [str(table) for table in read.unread[:_MOST_TABLES]]
 
 
 def _unfinished(tables: Mapping[str, TableRows]) -> Iterator[tuple[str, str]]:
-    """The states of tables that are not read completely; those that are being read come first."""
+    """Return the states of tables that are not read completely; those that are being read come first."""
     for state in ("READING", "WAITING"):
         yield from ((name, state) for name, rows in tables.items() if rows.state == state)
 

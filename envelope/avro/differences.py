@@ -72,7 +72,7 @@ def _records(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterat
 
 
 def _plain(schema: Any) -> Any:
-    """The type in a union with null, without attributes of Connect around it."""
+    """Return the type in a union with null, without attributes of Connect around it."""
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
         return _plain(others[0]) if len(others) == 1 else schema

@@ -38,7 +38,7 @@ def _lost(own: Any, written: Any, path: str) -> Iterator[str]:
 
 
 def _described(schema: Any) -> dict[str, Any]:
-    """A type with its attributes, in one dictionary."""
+    """Return a type with its attributes, in one dictionary."""
     if not isinstance(schema, dict):
         return {"type": schema}
     if isinstance(schema["type"], dict):

@@ -35,7 +35,7 @@ def avro_program(schema: Schema, settings: AvroFormat, name: str | None = None) 
 
 
 def _null(schema: Schema, settings: AvroFormat) -> bytes | None:
-    """The bytes of null; ``None`` if it is not allowed."""
+    """Return the bytes of null; ``None`` if it is not allowed."""
     if schema.optional and (schema.default is None or not settings.replace_null_with_default):
         return b"\x00" if schema.default is None else b"\x02"
     return None if schema.default is None else avro_encoder(schema, settings)(schema.default)

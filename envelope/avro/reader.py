@@ -112,7 +112,7 @@ class _Reader:
         return found
 
     def _named(self, document: dict[str, Any], found: Schema) -> Schema:
-        """The schema with what the attributes of Connect say."""
+        """Return the schema with what the attributes of Connect say."""
         logical = document.get("logicalType")
         parameters = dict(document.get("connect.parameters") or ())
         name = document.get("connect.name") or _LOGICAL.get(logical or "") or found.name

@@ -76,7 +76,7 @@ class _Writer:
         self._unnamed = 0
 
     def optional(self, schema: Schema, namespace: str | None) -> str:
-        """The type of a schema within a namespace: a union with null if the schema is optional."""
+        """Return the type of a schema within a namespace: a union with null if the schema is optional."""
         text = self._type(schema, namespace)
         if not schema.optional:
             return text
@@ -137,7 +137,7 @@ class _Writer:
         return text + (',"default":null}' if schema.optional else "}")
 
     def _metadata(self, schema: Schema) -> list[str]:
-        """The attributes that tell the Connect schema."""
+        """Return the attributes that tell the Connect schema."""
         found = []
         if self._settings.connect_meta_data:
             if schema.doc is not None:
@@ -166,7 +166,7 @@ def _precision(schema: Schema) -> int:
 
 
 def _default_text(schema: Schema, value: Any, *, widened: bool) -> str:
-    """The JSON of a default.
+    """Return the JSON of a default.
 
     Args:
         schema: its schema.

@@ -48,7 +48,7 @@ def avro_name(field: str, settings: AvroFormat) -> str:
 
 
 def _conversion(schema: Schema, settings: AvroFormat) -> _Convert:
-    """The function from a value to the one that fastavro writes."""
+    """Return the function from a value to the one that fastavro writes."""
     convert = _CONVERSIONS[schema.type](schema, settings)
     if schema.default is not None and (settings.replace_null_with_default or not schema.optional):
         default = convert(schema.default)

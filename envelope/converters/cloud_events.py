@@ -125,7 +125,7 @@ class CloudEventsConverter:
     def _with_avro(
         self, record: ConnectRecord, source: Header, value: Any, data_schema: Schema, data: Any, added: Added
     ) -> bytes:
-        """An event whose data are Avro's bytes."""
+        """Return an event whose data are Avro's bytes."""
         assert self._avro is not None
         settings = self._settings
         topic = record.topic if settings.serializer == "json" else f"{record.topic}-data"
@@ -140,7 +140,7 @@ class CloudEventsConverter:
         return outer
 
     def _data(self, record: ConnectRecord, schema: Schema, value: Any, source: Header) -> tuple[Schema, Any]:
-        """The data of an event: before and after, or the whole value if the metadata is in headers."""
+        """Return the data of an event: before and after, or the whole value if the metadata is in headers."""
         settings = self._settings
         if settings.source_of("dataSchemaName") == "header":
             name = str(_required(record, "dataSchemaName").value)
@@ -248,12 +248,12 @@ def _required(record: ConnectRecord, name: str) -> Header:
 
 
 def _extension(name: str) -> str:
-    """The name of an extension attribute: letters and digits only."""
+    """Return the name of an extension attribute: letters and digits only."""
     return "iodebezium" + re.sub(r"[^A-Za-z0-9]", "", name)
 
 
 def _extension_schema(schema: Schema) -> Schema:
-    """The schema of an extension attribute: CloudEvents has no numbers of 64 bits."""
+    """Return the schema of an extension attribute: CloudEvents has no numbers of 64 bits."""
     plain = INT32 if schema.type in {"int8", "int16", "int32"} else STRING
     return plain.with_optional(schema.optional)
 

@@ -86,7 +86,7 @@ class ProtobufConverter:
         return lambda value, added: framed(encode(value), added)
 
     def _described(self, topic: str, side: Side, schema: Schema) -> tuple[Registration, Encoder, bytes]:
-        """The schema, how its values are encoded, and which message of the schema they are."""
+        """Return the schema, how its values are encoded, and which message of the schema they are."""
         if schema.type == "struct":
             file = protobuf_file(schema, self._settings)
             text, encode, name = protobuf_text(file), message_encoder(file.message, self._settings), file.full_name

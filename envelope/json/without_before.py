@@ -28,7 +28,7 @@ def without_before(value: bytes) -> bytes | None:
 
 
 def _members(text: str, start: int) -> dict[str, tuple[int, int]]:
-    """Where the values of the members of an object begin and end."""
+    """Return where the values of the members of an object begin and end."""
     return dict(_spans(text, start))
 
 

@@ -159,7 +159,7 @@ class _Builder:
         return f"{_DEFAULT_NAME}{self._unnamed}"
 
     def identifier(self, name: str, what: str) -> str:
-        """A name as it is valid in Protobuf."""
+        """Return a name as it is valid in Protobuf."""
         if self._settings.scrub_invalid_names:
             return _scrubbed(name)
         if _IDENTIFIER.fullmatch(name) is None:
@@ -170,7 +170,7 @@ class _Builder:
         return name
 
     def message(self, schema: Schema, name: str) -> MessageType:
-        """The message of a struct."""
+        """Return the message of a struct."""
         defined: dict[str, tuple[Schema, MessageType]] = {}
         fields = tuple(
             self._field(number, one.name, one.schema, defined) for number, one in enumerate(schema.fields, 1)
@@ -223,7 +223,7 @@ def _scrubbed(name: str) -> str:
 
 
 def _entry(schema: Schema) -> Schema:
-    """The entries of a map as structs."""
+    """Return the entries of a map as structs."""
     assert schema.keys is not None
     assert schema.items is not None
     return Schema("struct", fields=(Field("key", schema.keys), Field("value", schema.items)))

@@ -79,7 +79,7 @@ class _Tokens:
         self._place = 0
 
     def next(self) -> str | None:
-        """The next token; ``None`` at the end."""
+        """Return the next token; ``None`` at the end."""
         if self._place == len(self._found):
             return None
         self._place += 1
@@ -97,7 +97,7 @@ class _Tokens:
                 raise ValueError(f"the Protobuf schema has {found!r} where {token!r} is expected")
 
     def until(self, end: str) -> Iterator[str]:
-        """The tokens before the next ``end`` outside of brackets, which is consumed."""
+        """Yield the tokens before the next ``end`` outside of brackets, which is consumed."""
         while (token := self.required()) != end:
             yield token
             if token in _CLOSING:
@@ -170,7 +170,7 @@ def _field(tokens: _Tokens, word: str, *, choice: bool) -> ParsedField:
 
 
 def _parameters(options: list[str]) -> dict[str, str]:
-    """The parameters of ``(confluent.field_meta) = { params: [{ key: "scale", value: "2" }, …] }``."""
+    """Return the parameters of ``(confluent.field_meta) = { params: [{ key: "scale", value: "2" }, …] }``."""
     found, pair = {}, {}
     for part, text in _PARAMETER.findall(" ".join(options)) if "confluent.field_meta" in options else ():
         pair[part] = text[1:-1]

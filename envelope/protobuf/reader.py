@@ -108,7 +108,7 @@ def message_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
 
 
 def _number(data: bytes, place: int) -> tuple[int, int]:
-    """A number of up to 64 bits, and the place after it."""
+    """Return a number of up to 64 bits, and the place after it."""
     value = shift = 0
     while place < len(data) and shift < _MOST_BITS:
         byte = data[place]
@@ -129,7 +129,7 @@ def _signed(value: int) -> int:
 
 
 def _signed_32(value: int) -> int:
-    """The lower 32 bits as a signed number, as all readers of Protobuf take them."""
+    """Return the lower 32 bits as a signed number, as all readers of Protobuf take them."""
     return ((value + (1 << 31)) & 0xFFFF_FFFF) - (1 << 31)
 
 
@@ -158,7 +158,7 @@ _SCALARS = {
 
 
 def _struct(path: list[ParsedMessage], name: str | None = None) -> tuple[Schema, Decode]:
-    """The Connect schema of a message, and the function that decodes it.
+    """Return the Connect schema of a message, and the function that decodes it.
 
     Args:
         path: the messages around it, from the file on, and the message.
@@ -194,7 +194,7 @@ def _struct(path: list[ParsedMessage], name: str | None = None) -> tuple[Schema,
 
 
 def _parts(data: bytes) -> Any:
-    """The fields of a message: number, wire type, and the number or the bytes."""
+    """Return the fields of a message: number, wire type, and the number or the bytes."""
     place, end = 0, len(data)
     while place < end:
         tag, place = _number(data, place)
@@ -261,7 +261,7 @@ def _is_entry(schema: Schema) -> bool:
 
 
 def _type(name: str, parameters: Mapping[str, str], path: list[ParsedMessage]) -> _Type:
-    """The type of a name in a message. A message is optional."""
+    """Return the type of a name in a message. A message is optional."""
     scalar = _SCALARS.get(name)
     if scalar is not None:
         narrow = parameters.get("connect.type", "")
@@ -281,7 +281,7 @@ def _type(name: str, parameters: Mapping[str, str], path: list[ParsedMessage]) -
 
 
 def _defined(name: str, path: list[ParsedMessage]) -> _Type:
-    """The message or enumeration of a name, which is looked up from the inside out."""
+    """Return the message or enumeration of a name, which is looked up from the inside out."""
     parts = name.removeprefix(f".{path[0].name}.").removeprefix(f"{path[0].name}.").split(".")
     for depth in range(len(path), 0, -1):
         found = [*path[:depth]]
@@ -323,7 +323,7 @@ _WRAPPERS = {
 
 
 def _numbers(data: bytes) -> list[int]:
-    """The fields of a message of four whole numbers."""
+    """Return the fields of a message of four whole numbers."""
     found = [0] * 5
     for number, wire, part in _parts(data):
         if wire != _VARINT or not 0 < number < len(found):

@@ -174,12 +174,12 @@ _ZEROS: dict[str, Any] = {
 
 
 def _numbers(*numbers: int) -> bytes:
-    """A message of whole numbers, whose fields are numbered from 1."""
+    """Return a message of whole numbers, whose fields are numbered from 1."""
     return b"".join(_tag(place, _VARINT) + varint(one) for place, one in enumerate(numbers, 1) if one)
 
 
 def _decimal(schema: Schema) -> Encoder:
-    """The number, its own count of digits as its precision, and the scale."""
+    """Return the number, its own count of digits as its precision, and the scale."""
     scale, value_tag, precision_tag = decimal_scale(schema), _tag(1, _BYTES), _tag(2, _VARINT)
     written_scale = _tag(3, _VARINT) + varint(scale) if scale else b""
 

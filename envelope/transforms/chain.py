@@ -135,7 +135,7 @@ class ConditionalTransform:
     negate: bool = False
 
     def applies_to(self, record: ConnectRecord) -> bool:
-        """Whether the transform is applied to a record."""
+        """Return whether the transform is applied to a record."""
         return self.predicate is None or self.predicate.test(record) != self.negate
 
 

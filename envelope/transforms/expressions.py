@@ -162,7 +162,7 @@ def compile_expression(text: str, *, boolean: bool, exact: bool = False) -> Eval
 
 
 def _results(node: ast.expr) -> Iterator[ast.expr]:
-    """The parts of an expression one of which is its result."""
+    """Yield the parts of an expression one of which is its result."""
     match node:
         case ast.IfExp():
             yield from _results(node.body)
@@ -175,7 +175,7 @@ def _results(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _kind_of_result(node: ast.expr) -> str | None:
-    """The class of a part's value, ``None`` if it depends on the record."""
+    """Return the class of a part's value, ``None`` if it depends on the record."""
     match node:
         case ast.Constant():
             return type(node.value).__name__
@@ -200,7 +200,7 @@ _NAMES = {
 
 
 def _named(value: Any) -> str:
-    """What a value is. Messages do not contain values of rows."""
+    """Return what a value is. Messages do not contain values of rows."""
     return "a header or schema" if isinstance(value, _Attributes) else _NAMES[type(value).__name__]
 
 
@@ -299,7 +299,7 @@ def _class(value: Any) -> Any:
 
 
 def _comparable(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two numbers, so that 3.2 equals the DECIMAL 3.20; other values as they are."""
+    """Return two numbers, so that 3.2 equals the DECIMAL 3.20; other values as they are."""
     if isinstance(a, Decimal) and isinstance(b, float):
         return a, Decimal(repr(b))
     if isinstance(a, float) and isinstance(b, Decimal):

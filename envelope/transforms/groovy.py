@@ -89,7 +89,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _content(inner: str) -> str:
-    """The characters of a string literal, without its quotes."""
+    """Return the characters of a string literal, without its quotes."""
 
     def character(escape: re.Match[str]) -> str:
         found = escape[1]
@@ -298,7 +298,7 @@ class _Parser:
 
 
 def _template(literal: str) -> ast.expr:
-    """A string with ``${…}`` or ``$name``, as an f-string."""
+    """Return a string with ``${…}`` or ``$name``, as an f-string."""
     parts: list[ast.expr] = []
     for text, braces, path in re.findall(
         r"((?:\\.|[^$\\]|\$(?![{A-Za-z_]))+)|\$\{([^{}]*)\}|\$([A-Za-z_][\w.]*)", literal[1:-1]

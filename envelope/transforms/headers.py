@@ -130,7 +130,7 @@ class HeaderToValue:
         return replace(record, headers=kept)
 
     def _is_missing(self, schema: Schema, struct: Mapping[str, Any], path: tuple[str, ...]) -> bool:
-        """Whether a struct on the path is null, so that there is no place for the field."""
+        """Return whether a struct on the path is null, so that there is no place for the field."""
         for name in path[:-1]:
             known = schema.field(name)
             if known is None:
@@ -221,7 +221,10 @@ class DropHeaders:
 
 
 def _literal(text: str) -> tuple[Schema | None, Any]:
-    """The schema and value of a literal, as Connect's ``Values.parseString``: integers have the smallest type."""
+    """Return the schema and value of a literal, as Connect's ``Values.parseString``.
+
+    Integers have the smallest type.
+    """
     if text == "null":
         return None, None
     if text in ("true", "false"):

@@ -227,7 +227,7 @@ _LIMIT = 10_000
 
 
 def _is_null_for(schema: Schema, payload: Any) -> bool:
-    """Whether a payload is null and the schema allows that."""
+    """Return whether a payload is null and the schema allows that."""
     return payload is None and schema.fields[0].schema.optional
 
 

@@ -64,7 +64,10 @@ class PartitionRouting:
 
 
 def _value(schema: Schema, struct: Any, path: tuple[str, ...]) -> tuple[Schema | None, Any]:
-    """A value within structs, with its schema; ``None`` for both if a field does not exist, or a struct is null."""
+    """Return a value within structs, with its schema.
+
+    ``None`` for both if a field does not exist, or a struct is null.
+    """
     described: Schema | None = schema
     value = struct
     for name in path:

@@ -17,7 +17,7 @@ class RecordIsTombstone:
         return cls()
 
     def test(self, record: ConnectRecord) -> bool:
-        """Whether the value is null."""
+        """Return whether the value is null."""
         return record.value is None
 
 
@@ -33,7 +33,7 @@ class HasHeaderKey:
         return cls(options.required_text("name"))
 
     def test(self, record: ConnectRecord) -> bool:
-        """Whether the record has such a header."""
+        """Return whether the record has such a header."""
         return any(header.name == self.name for header in record.headers)
 
 
@@ -49,5 +49,5 @@ class TopicNameMatches:
         return cls(options.pattern("pattern"))
 
     def test(self, record: ConnectRecord) -> bool:
-        """Whether the topic's name matches."""
+        """Return whether the topic's name matches."""
         return self.pattern.fullmatch(record.topic) is not None

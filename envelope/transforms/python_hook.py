@@ -99,7 +99,7 @@ class _GivenList(list[Any]):
 
 
 def unchangeable(value: Any) -> Any:
-    """A value whose structs, maps and arrays refuse changes: one in place would be written without a check."""
+    """Return a value whose structs, maps and arrays refuse changes: one in place would be written without a check."""
     if isinstance(value, dict):
         return _GivenDict(
             {name: unchangeable(item) if type(item) in (dict, list) else item for name, item in value.items()}

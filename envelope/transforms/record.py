@@ -118,7 +118,7 @@ class Predicate(Protocol):
     """Selects the records that a transform is applied to."""
 
     def test(self, record: ConnectRecord) -> bool:
-        """Whether the record is selected."""
+        """Return whether the record is selected."""
         ...
 
 

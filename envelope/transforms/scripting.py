@@ -46,13 +46,13 @@ class Script:
         return Script, (self.option, self.text, self.boolean, self.nulls, self.topics, self.exact)
 
     def concerns(self, record: ConnectRecord) -> bool:
-        """Whether the expression is evaluated for a record; if not, :meth:`drops` decides."""
+        """Return whether the expression is evaluated for a record; if not, :meth:`drops` decides."""
         if self.topics is not None and not self.topics.fullmatch(record.topic):
             return False
         return record.value is not None or self.nulls == _EVALUATE
 
     def drops(self, record: ConnectRecord) -> bool:
-        """Whether a record that the expression does not concern is dropped."""
+        """Return whether a record that the expression does not concern is dropped."""
         selected = self.topics is None or self.topics.fullmatch(record.topic) is not None
         return selected and record.value is None and self.nulls == _DROP
 
@@ -134,7 +134,7 @@ def _script(options: Options, name: str, *, boolean: bool) -> Script:
 
 
 def _translation(text: str, *, boolean: bool) -> str:
-    """The expression for one in Groovy or JavaScript.
+    """Return the expression for one in Groovy or JavaScript.
 
     Raises:
         ValueError: there is none; it says what the user must write anew.
@@ -154,7 +154,7 @@ def _way_out(name: str, text: str, *, boolean: bool) -> str:
 
 
 def _suggestion(text: str, *, boolean: bool) -> str:
-    """A suggestion to append if an expression is one in Groovy."""
+    """Return a suggestion to append if an expression is one in Groovy."""
     try:
         return f". Did you mean {_translation(text, boolean=boolean)}?"
     except (NotTranslatableError, ExpressionError):

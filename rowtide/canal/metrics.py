@@ -19,7 +19,7 @@ _REQUEST_S = 10.0
 
 
 def render(states: Sequence[InstanceState], now_ms: int) -> str:
-    """The metrics of instances in Prometheus' text format.
+    """Return the metrics of instances in Prometheus' text format.
 
     Args:
         states: of the instances.

@@ -27,7 +27,7 @@ def entries(
     gtids: bool = False,
     clock: Clock = time.time_ns,
 ) -> Iterator[Entry]:
-    """The entries of all tables in the binlog files of a folder.
+    """Return the entries of all tables in the binlog files of a folder.
 
     Args:
         folder: where the files are; in the order of their numbers.
@@ -55,7 +55,7 @@ def entries(
 
 
 def entry_line(entry: Entry, number: int, ts: int) -> str:
-    """An entry as one line of JSON: its type, its bytes in base64, and its FlatMessages.
+    """Return an entry as one line of JSON: its type, its bytes in base64, and its FlatMessages.
 
     Args:
         entry: the entry.

@@ -48,7 +48,7 @@ _Version = tuple[int, ...]
 
 
 def _context(files: TlsFiles | None) -> ssl.SSLContext | None:
-    """The TLS context of the server.
+    """Return the TLS context of the server.
 
     Raises:
         ConfigurationError: a file is not what it should be.
@@ -67,7 +67,7 @@ def _context(files: TlsFiles | None) -> ssl.SSLContext | None:
 
 
 def _instance(settings: InstanceSettings, storage: Storage, flush_s: float) -> BaseInstance:
-    """The instance of a destination.
+    """Return the instance of a destination.
 
     Raises:
         OffsetError: its positions are damaged, or cannot be read.
@@ -193,7 +193,7 @@ class CanalService:
             log.error("no metrics: cannot listen at canal.metrics.pull.port: %s", error)  # noqa: TRY400
 
     async def _own_host(self) -> str:
-        """Where clients that find this server in ZooKeeper reach it; ``""`` without a cluster.
+        """Return where clients that find this server in ZooKeeper reach it; ``""`` without a cluster.
 
         Raises:
             ConfigurationError: it cannot be found out.
@@ -244,7 +244,7 @@ class CanalService:
             await asyncio.sleep(_POLL_S)
 
     def _runs(self, name: str) -> bool:
-        """Whether this server still runs a destination in the term that its instance was started in."""
+        """Return whether this server still runs a destination in the term that its instance was started in."""
         if self._cluster is None:
             return True
         nodes = self._cluster.nodes(name)
@@ -339,7 +339,7 @@ class CanalService:
             await asyncio.to_thread(self._cluster.release, name)
 
     async def _has_ended(self, name: str) -> bool:
-        """Whether no earlier instance of a destination still uses its files."""
+        """Return whether no earlier instance of a destination still uses its files."""
         instance = self._ending.get(name)
         if instance is not None and not await asyncio.to_thread(instance.stop, 0):
             self._versions.pop(name, None)  # the next scan tries again
@@ -362,7 +362,7 @@ class CanalService:
         self._restart_for = changed
 
     async def _settled(self) -> tuple[set[str], set[str]]:
-        """The destinations of the folder, and those whose files are being written: the next scan reads these."""
+        """Return the destinations of the folder, and those whose files are being written: the next scan reads these."""
         before = self._all_files()
         if before == self._files:
             return set(before), set()

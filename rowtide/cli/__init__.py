@@ -79,7 +79,7 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands. Nothing is imported."""
+        """Return the names of all commands. Nothing is imported."""
         return sorted({*super().list_commands(ctx), *COMMANDS})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -131,7 +131,7 @@ class LazyGroup(click.Group):
             raise click.ClickException(used_up) from error
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands that start with a text, without importing them."""
+        """Return the commands that start with a text, without importing them."""
         found = [CompletionItem(name, help=COMMANDS[name].summary) for name in COMMANDS if name.startswith(incomplete)]
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
@@ -162,14 +162,14 @@ def importing() -> Iterator[None]:
 
 
 def nearest(name: str) -> str | None:
-    """The command with the most similar name, if one is similar enough."""
+    """Return the command with the most similar name, if one is similar enough."""
     import difflib  # noqa: PLC0415 - only after a mistake
 
     return next(iter(difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.6)), None)
 
 
 def missing(error: ModuleNotFoundError, command: str, extra: str) -> click.ClickException:
-    """The error for a package that is not installed."""
+    """Return the error for a package that is not installed."""
     return click.ClickException(
         f"'rowtide {command}' needs the package {error.name}, which is not installed: pip install 'rowtide[{extra}]'"
     )

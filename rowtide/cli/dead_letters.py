@@ -117,7 +117,7 @@ def _records(reader: TopicReader, letters: DeadLettersConfig) -> Iterator[Stored
 
 
 def _chosen(found: Sequence[Letter], replay: Sequence[str]) -> list[Letter]:
-    """The dead letters to replay, in the order of the topic."""
+    """Return the dead letters to replay, in the order of the topic."""
     known = {letter.id: letter for letter in found}
     for identity in replay:
         if identity == _ALL:
@@ -130,7 +130,7 @@ def _chosen(found: Sequence[Letter], replay: Sequence[str]) -> list[Letter]:
 
 
 def _structures(script: Path, flavor: Flavor) -> Tables:
-    """The tables that a file of statements makes."""
+    """Return the tables that a file of statements makes."""
     tables = Tables(Server(flavor))
     text = script.read_bytes().decode("utf-8-sig", "surrogateescape")
     for made in apply_script(text, flavor, tables):

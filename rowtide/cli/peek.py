@@ -163,7 +163,7 @@ def _clients(config: tuple[str, ...], bootstrap_servers: str | None) -> _Clients
 
 
 def _existing_topic(reader: TopicReader, clients: _Clients, topic: str, *, wait: bool) -> tuple[str, dict[int, Extent]]:
-    """The full name of the topic, and the offsets of its partitions; ``wait`` until it is created."""
+    """Return the full name of the topic, and the offsets of its partitions; ``wait`` until it is created."""
     names = [topic, f"{clients.prefix}.{topic}"] if clients.prefix else [topic]
     waiting = False
     while True:
@@ -189,7 +189,7 @@ def _no_topic(clients: _Clients, names: Sequence[str]) -> click.ClickException:
 def _records(
     reader: TopicReader, topic: str, extents: Mapping[int, Extent], limit: int, *, from_start: bool
 ) -> Iterator[StoredRecord]:
-    """The first or last records over all partitions, at most ``limit``, in the order of their timestamps."""
+    """Yield the first or last records over all partitions, at most ``limit``, in the order of their timestamps."""
     window = limit * _SPARE
     found: list[StoredRecord] = []
     for partition, extent in extents.items():
@@ -236,7 +236,7 @@ class _Printer:
         return RegistryReader(registry_source(self._url, self._registry))
 
     def _json(self, side: Side, data: bytes | None, headers: Headers) -> bytes | None:
-        """A key or value in Avro or Protobuf as JSON with its schema."""
+        """Return a key or value in Avro or Protobuf as JSON with its schema."""
         if data is None or not in_registry(side, data, headers):
             return data
         if not self._url and self._registry is None:
@@ -255,7 +255,7 @@ class _Printer:
         return open_folder(self._claim_checks)
 
     def _claimed(self, record: StoredRecord) -> bytes | None:
-        """The value that a claim check points to; the value itself, also of a claim check without a folder."""
+        """Return the value that a claim check points to; the value itself, also of a claim check without a folder."""
         if self._claim_checks is None or record.value is None or not record.value.startswith(OPENING):
             return record.value
         check = ClaimCheck.parse(record.value)

@@ -52,7 +52,7 @@ def _list_all() -> None:
 
 
 def _matches(name: str) -> list[Entry]:
-    """The one property or family with this name; otherwise all that match it as a pattern or contain it."""
+    """Return the one property or family with this name; otherwise all that match it as a pattern or contain it."""
     exact = PROPERTIES.get(name) or next((family for family in FAMILIES if family.form == name), None)
     exact = exact or family_of(name)
     if exact is not None:

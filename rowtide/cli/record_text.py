@@ -34,7 +34,7 @@ Schema = Mapping[str, Any]
 
 
 def record_lines(key: bytes | None, value: bytes | None) -> Iterator[str]:
-    """The lines of a record: operation and source position of a change event, then its key and its values.
+    """Yield the lines of a record: operation and source position of a change event, then its key and its values.
 
     A schema change has its statement instead, and other records have only their key and value. A message that is not
     JSON is shown as text or in hexadecimal.
@@ -60,7 +60,7 @@ def record_lines(key: bytes | None, value: bytes | None) -> Iterator[str]:
 
 
 def lacks_schema(value: bytes | None) -> bool:
-    """Whether a message is a change event without a Connect schema, so that its values cannot be decoded."""
+    """Return whether a message is a change event without a Connect schema, so that its values cannot be decoded."""
     payload, schema = _parsed(value)
     return isinstance(payload, dict) and payload.get("op") in _OPERATIONS and "source" in payload and not schema
 
@@ -70,7 +70,7 @@ def _operation(name: str) -> str:
 
 
 def _source(source: Mapping[str, Any]) -> str:
-    """Where a change comes from: position, GTID, time of the commit."""
+    """Return where a change comes from: position, GTID, time of the commit."""
     position = f"{source['file']}:{source['pos']}" if source.get("file") else ""
     time = ""
     if isinstance(source.get("ts_ms"), int):
@@ -89,7 +89,7 @@ def _images(payload: Mapping[str, Any], schema: Schema) -> Iterator[str]:
 
 
 def _parsed(data: bytes | None) -> tuple[Any, Schema]:
-    """The payload of a message and its Connect schema, which is empty if the message has none."""
+    """Return the payload of a message and its Connect schema, which is empty if the message has none."""
     if data is None:
         return None, {}
     try:
@@ -107,7 +107,7 @@ def _field(schema: Schema, name: str) -> Schema:
 
 
 def _text(value: Any, schema: Schema, highlighted: Collection[str] = ()) -> str:
-    """A value; the fields of a struct are separated by commas."""
+    """Return a value; the fields of a struct are separated by commas."""
     if not isinstance(value, dict):
         return _scalar(value, schema)
     texts = {name: f"{name}={_scalar(item, _field(schema, name))}" for name, item in value.items()}
@@ -153,7 +153,7 @@ def _datetime(value: int, per_second: int) -> str:
 
 
 def _time(value: int, per_second: int) -> str:
-    """A MySQL TIME, which may be negative and longer than a day."""
+    """Return a MySQL TIME, which may be negative and longer than a day."""
     seconds, fraction = divmod(abs(value), per_second)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{_fraction(fraction, per_second)}"
     return f"-{text}" if value < 0 else text

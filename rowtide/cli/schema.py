@@ -104,7 +104,7 @@ def _lines(file: IO[bytes]) -> Iterator[str]:
 
 
 def as_json(value: Any) -> bytes:
-    """One line of JSON in UTF-8. Text that UTF-8 cannot encode is escaped."""
+    """Return one line of JSON in UTF-8. Text that UTF-8 cannot encode is escaped."""
     try:
         return json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -19,10 +19,10 @@ class Source(Protocol):
     server: Server
 
     def tables(self, at: PointInTime) -> Tables:
-        """The structures of all tables at a position, GTID set or time."""
+        """Return the structures of all tables at a position, GTID set or time."""
 
     def changes(self) -> Iterator[TableChange]:
-        """The statements that changed tables, in the order of the binlog."""
+        """Return the statements that changed tables, in the order of the binlog."""
 
 
 class BinlogSource:
@@ -33,7 +33,7 @@ class BinlogSource:
         self.server = Server(flavor)
 
     def tables(self, at: PointInTime) -> Tables:
-        """The structures of all tables at a position, GTID set or time."""
+        """Return the structures of all tables at a position, GTID set or time."""
         prefix = at.filter()
         tables: Tables | None = None
         for tables, _ in self._applied(prefix.includes):  # noqa: B007 - the last one counts
@@ -41,13 +41,13 @@ class BinlogSource:
         return tables if tables is not None else Tables(self.server)
 
     def changes(self) -> Iterator[TableChange]:
-        """The statements that changed tables, in the order of the binlog."""
+        """Yield the statements that changed tables, in the order of the binlog."""
         for _, change in self._applied(lambda _: True):
             if change.tables:
                 yield change
 
     def _applied(self, included: Callable[[BinlogPosition], bool]) -> Iterator[tuple[Tables, TableChange]]:
-        """The tables after each statement, as long as ``included`` accepts its position."""
+        """Yield the tables after each statement, as long as ``included`` accepts its position."""
         from rowtide.connector.source.files.statements import binlog_statements  # noqa: PLC0415 - needs the extra
 
         tables: Tables | None = None
@@ -69,5 +69,5 @@ class BinlogSource:
 
 
 def file_source(path: Path, flavor: Flavor) -> HistorySource:
-    """A schema history file."""
+    """Return a schema history file."""
     return HistorySource(Server(flavor), FileSchemaHistory(path))

@@ -47,7 +47,7 @@ def apply_script(script: str, flavor: Flavor, tables: Tables | None = None) -> I
 
 
 def _selected_database(sql: str, server: Server) -> str | None:
-    """The database that a ``USE`` statement names."""
+    """Return the database that a ``USE`` statement names."""
     try:
         body = parse(sql, context_of(QueryEvent(sql), server).dialect).body
     except SchemaHistoryError:
@@ -56,7 +56,7 @@ def _selected_database(sql: str, server: Server) -> str | None:
 
 
 def statements(script: str) -> Iterator[tuple[int, str]]:
-    """The statements of a script without their delimiters, each with the number of its first line.
+    """Yield the statements of a script without their delimiters, each with the number of its first line.
 
     ``DELIMITER`` lines change the delimiter, as in MySQL's client. Comments between statements are omitted.
     """

@@ -162,7 +162,7 @@ def _wider(old: Json, new: Json) -> Json | None:
 
 
 def _is_unsigned_bigint(schema: Json) -> bool:
-    """Whether negative values stand for those from 2^63 (with ``column.propagate.source.type``)."""
+    """Return whether negative values stand for those from 2^63 (with ``column.propagate.source.type``)."""
     return bool(schema.get("parameters", {}).get("__debezium.source.column.type", "").startswith("BIGINT UNSIGNED"))
 
 

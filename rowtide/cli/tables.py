@@ -422,7 +422,7 @@ def _interrupted(_number: int, _frame: object) -> NoReturn:
 
 
 def run_settings(options: dict[str, Any], *, needs_kafka: bool = True) -> tuple[dict[str, str], Settings]:
-    """The properties of the Kafka client and the settings of the run.
+    """Return the properties of the Kafka client and the settings of the run.
 
     Raises:
         SettingsError: an option or the configuration is wrong, or a required setting is missing.
@@ -562,7 +562,7 @@ def _structures(config: Sequence[str]) -> StructuresOf | None:
 
 
 def _registry(url: str, config: Sequence[str]) -> "TableRegistry | None":
-    """The schema registry of an option or of a connector's configuration; ``None`` if records have none.
+    """Return the schema registry of an option or of a connector's configuration; ``None`` if records have none.
 
     Raises:
         SettingsError: the configuration is wrong.
@@ -592,7 +592,7 @@ def _bytes(placeholder: str) -> bytes:
 
 
 def _configured(paths: Sequence[str], given: Collection[str]) -> dict[str, str]:
-    """The Kafka client properties and the topic prefix of a connector's configuration.
+    """Return the Kafka client properties and the topic prefix of a connector's configuration.
 
     Args:
         paths: the configuration files.

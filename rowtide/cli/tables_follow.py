@@ -148,7 +148,7 @@ class _View:
         }
 
     def table(self) -> Table:
-        """The tables with the longest lags, and a summary of the others."""
+        """Return the tables with the longest lags, and a summary of the others."""
         lags = sorted(self._lags(), key=lambda found: (-found[1].seconds, -found[1].records, found[0]))
         failed = self.stream.failures
         shown = Table(box=None, pad_edge=False)
@@ -171,7 +171,7 @@ class _View:
         return shown
 
     def metrics(self) -> str:
-        """The metrics in Prometheus' text format."""
+        """Return the metrics in Prometheus' text format."""
         failed, lags = self.stream.failures, self._lags()
         return "".join(
             [
@@ -191,7 +191,7 @@ class _View:
         )  # fmt: skip
 
     def health(self) -> tuple[int, str]:
-        """The status code and the JSON text of /health: 503 while a table fails."""
+        """Return the status code and the JSON text of /health: 503 while a table fails."""
         failed = {self._name(topic): text for topic, text in self.stream.failures.items()}
         found = {"status": "DOWN" if failed else "UP", "failed": failed}
         return 503 if failed else 200, json.dumps(found, ensure_ascii=False)
@@ -207,7 +207,7 @@ class _View:
 
 
 def _metric(name: str, kind: str, text: str, values: Mapping[str, float], label: str = "table") -> Iterator[str]:
-    """The lines of a metric, with its values by table or another label, or one value under the empty name."""
+    """Return the lines of a metric, with its values by table or another label, or one value under the empty name."""
     by_labels: dict[Labels, float] = {((label, one),) if one else (): value for one, value in values.items()}
     return metric(f"rowtide_tables_{name}", kind, text, by_labels)
 

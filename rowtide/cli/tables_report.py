@@ -59,7 +59,7 @@ class Bars:
 
 
 def line(outcome: Outcome) -> str:
-    """The line that is printed when a table is done."""
+    """Return the line that is printed when a table is done."""
     if outcome.error:
         return f"[red]failed[/red]  {_name(outcome)}"
     if not outcome.ranges:
@@ -84,7 +84,7 @@ def print_report(console: Console, outcomes: Sequence[Outcome]) -> None:
 
 
 def notes(outcome: Outcome) -> list[str]:
-    """What a user should know about an update: new columns, and what may be wrong."""
+    """Return what a user should know about an update: new columns, and what may be wrong."""
     return [*_columns(outcome), *outcome.notes, *_unmatched(outcome), *_reread(outcome)]
 
 
@@ -102,7 +102,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
 
 
 def _name(outcome: Outcome) -> str:
-    """The name of the table, with brackets escaped: rich would read them as markup."""
+    """Return the name of the table, with brackets escaped: rich would read them as markup."""
     return escape(str(outcome.name))
 
 

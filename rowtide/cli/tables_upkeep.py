@@ -23,7 +23,7 @@ _BATCHES = re.compile(r"(\d+) *batch(es)?")
 
 
 def is_only_upkeep(options: Mapping[str, Any], restart: Collection[str]) -> bool:
-    """Whether the tables are taken care of, and no records are applied.
+    """Return whether the tables are taken care of, and no records are applied.
 
     Raises:
         SettingsError: options contradict each other.
@@ -92,7 +92,7 @@ def keep(console: Console, outcomes: "Iterable[UpkeepOutcome]", *, as_json: bool
 
 
 def upkeep_line(outcome: "UpkeepOutcome") -> str:
-    """The line that is printed when upkeep of a table has ended."""
+    """Return the line that is printed when upkeep of a table has ended."""
     if outcome.error:
         return f"[red]error[/red]  upkeep: {escape(outcome.error)}"
     parts = []

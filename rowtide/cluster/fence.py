@@ -59,7 +59,7 @@ class FencedNodes:
         self.change([removal(self._contest.running)])
 
     def get(self, path: str) -> Found | None:
-        """A node; ``None`` if it does not exist.
+        """Return a node; ``None`` if it does not exist.
 
         Raises:
             ZooKeeperError: no answer.
@@ -67,7 +67,7 @@ class FencedNodes:
         return self._session.get(path)
 
     def children(self, path: str) -> list[str]:
-        """The names of the nodes below a node; none if it does not exist.
+        """Return the names of the nodes below a node; none if it does not exist.
 
         Raises:
             ZooKeeperError: no answer.
@@ -94,7 +94,7 @@ class FencedNodes:
             raise
 
     def tree(self, path: str) -> list[str]:
-        """A node and all below it, the deepest first; nothing if it does not exist.
+        """Return a node and all below it, the deepest first; nothing if it does not exist.
 
         Raises:
             ZooKeeperError: no answer.
@@ -135,7 +135,7 @@ def begin_term(session: ZooKeeperSession, contest: Contest, address: str, conten
 
 
 def put(path: str, content: bytes, *, exists: bool, version: int = -1) -> Change:
-    """The change that gives a node its content.
+    """Return the change that gives a node its content.
 
     Args:
         path: of the node.
@@ -149,5 +149,5 @@ def put(path: str, content: bytes, *, exists: bool, version: int = -1) -> Change
 
 
 def removal(path: str) -> Change:
-    """The change that deletes a node."""
+    """Return the change that deletes a node."""
     return lambda change: change.delete(path)

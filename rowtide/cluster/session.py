@@ -54,7 +54,7 @@ class Found(NamedTuple):
 
 
 def own_host(servers: str) -> str:
-    """The address of this host in the network of ZooKeeper.
+    """Return the address of this host in the network of ZooKeeper.
 
     Args:
         servers: of ZooKeeper, as for ``ZooKeeperSession``.
@@ -110,7 +110,7 @@ class ZooKeeperSession:
         return int(found[0])
 
     def get(self, path: str) -> Found | None:
-        """A node; ``None`` if it does not exist.
+        """Return a node; ``None`` if it does not exist.
 
         Raises:
             ZooKeeperError: no answer.
@@ -122,7 +122,7 @@ class ZooKeeperSession:
         return Found(content or b"", stat.version, stat.ephemeralOwner, stat.mzxid)
 
     def children(self, path: str) -> list[str]:
-        """The names of the nodes below a node; none if it does not exist.
+        """Return the names of the nodes below a node; none if it does not exist.
 
         Raises:
             ZooKeeperError: no answer.

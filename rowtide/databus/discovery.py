@@ -33,7 +33,7 @@ class DumpDescriptor:
     offset: int
 
     def encoded(self) -> str:
-        """The content of the node (``DumpsyncMetaDataEncode``)."""
+        """Return the content of the node (``DumpsyncMetaDataEncode``)."""
         return f"{self.file}:{self.position.file}:{self.position.pos}:{self.offset}"
 
     @classmethod
@@ -66,7 +66,7 @@ class KeepAlive:
     time_s: int
 
     def encoded(self) -> str:
-        """The content of the node; an IPv6 address stands in brackets, and old clients cannot read it."""
+        """Return the content of the node; an IPv6 address stands in brackets, and old clients cannot read it."""
         ip = f"[{self.ip}]" if ":" in self.ip else self.ip
         return f"{ip}:{self.port}:{self.topic}:{self.time_s}"
 
@@ -84,7 +84,7 @@ class KeepAlive:
 
 
 def root_path(path: str) -> str:
-    """The root of the nodes, without a slash at its end.
+    """Return the root of the nodes, without a slash at its end.
 
     Raises:
         DiscoveryError: it is empty or relative.

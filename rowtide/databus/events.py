@@ -41,7 +41,7 @@ class Position:
         return self.file.rpartition(".")[0]
 
     def before(self, other: "Position") -> bool:
-        """Whether it is before another position of the same server."""
+        """Return whether it is before another position of the same server."""
         return (self.number, self.pos) < (other.number, other.pos)
 
     @property
@@ -64,7 +64,7 @@ class KafkaKey:
     action: str
 
     def encoded(self) -> bytes:
-        """The key as JSON."""
+        """Return the key as JSON."""
         position = {"Name": self.position.file, "Pos": self.position.pos}
         return _json({"Pos": position, "Action": self.action})
 
@@ -98,19 +98,19 @@ class RowsEvent:
     rows: tuple[tuple[Cell, ...], ...]
 
     def values(self) -> list[list[Value]]:
-        """The rows, in Python's values."""
+        """Return the rows, in Python's values."""
         columns = self.table.columns
         return [[column.value(cell) for column, cell in zip(columns, row, strict=True)] for row in self.rows]
 
     def changes(self) -> Iterator[tuple[tuple[Cell, ...] | None, tuple[Cell, ...] | None]]:
-        """The row before and after each change."""
+        """Yield the row before and after each change."""
         if self.action == UPDATE:
             yield from zip(self.rows[::2], self.rows[1::2], strict=True)
         else:
             yield from ((row, None) if self.action == DELETE else (None, row) for row in self.rows)
 
     def key_values(self, row: Sequence[Cell]) -> list[Value]:
-        """The primary key of a row (``GetPKValues``).
+        """Return the primary key of a row (``GetPKValues``).
 
         Raises:
             ValueError: the table has none.
@@ -120,7 +120,7 @@ class RowsEvent:
         return [self.table.columns[place].value(row[place]) for place in self.table.primary_key]
 
     def encoded(self) -> bytes:
-        """The event as JSON."""
+        """Return the event as JSON."""
         rows = [[None if cell is None else base64.b64encode(cell).decode() for cell in row] for row in self.rows]
         return _json({"Table": self.table.fields(), "Action": self.action, "Rows": rows})
 
@@ -166,7 +166,7 @@ class QueryEvent:
     sql_mode: str = ""
 
     def encoded(self) -> bytes:
-        """The event as JSON."""
+        """Return the event as JSON."""
         query = base64.b64encode(self.query.encode(errors="surrogateescape")).decode()
         fields = {"Table": self.table.fields(), "Action": self.action, "Query": query}
         return _json(fields | {"SqlMode": self.sql_mode} if self.sql_mode else fields)

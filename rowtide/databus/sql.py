@@ -12,7 +12,7 @@ _NUMBERS = (ColumnType.NUMBER, ColumnType.FLOAT, ColumnType.BIT)
 
 
 def statements(event: RowsEvent | QueryEvent) -> list[str]:
-    """The statements of an event, one for each changed row: REPLACE, UPDATE or DELETE.
+    """Return the statements of an event, one for each changed row: REPLACE, UPDATE or DELETE.
 
     A row is found by its primary key, and by all its columns if the table has none; of several equal rows, one is
     changed. Numbers are not quoted, so that MySQL does not compare them as floating-point numbers. The session needs
@@ -33,12 +33,15 @@ def statements(event: RowsEvent | QueryEvent) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    """A text between quotes of a statement (``EscapeStringBackslash``); not for sql_mode NO_BACKSLASH_ESCAPES."""
+    """Return a text between quotes of a statement (``EscapeStringBackslash``).
+
+    Not for sql_mode NO_BACKSLASH_ESCAPES.
+    """
     return text.translate(_ESCAPES)
 
 
 def literal(column: Column, cell: Cell) -> str:
-    """A value of a column as SQL."""
+    """Return a value of a column as SQL."""
     value = column.value(cell)
     if value is None or cell is None:
         return "NULL"
@@ -61,7 +64,7 @@ def _update(table: Table, before: Sequence[Cell] | None, after: Sequence[Cell] |
 
 
 def _set_values(table: Table, row: Sequence[Cell]) -> list[tuple[str, str]]:
-    """Names and values of a row's columns; MySQL computes the generated ones."""
+    """Return the names and values of a row's columns; MySQL computes the generated ones."""
     cells = zip(table.columns, row, strict=True)
     return [(_quoted(column.name), literal(column, cell)) for column, cell in cells if not column.generated]
 
@@ -78,7 +81,7 @@ def _condition(table: Table, row: Sequence[Cell]) -> str:
 
 
 def _is_exactly(column: Column, cell: Cell) -> str:
-    """A condition that is false for other texts, also if they are equal in the collation of the column."""
+    """Return a condition that is false for other texts, also if they are equal in the collation of the column."""
     if cell is not None and column.type is ColumnType.STRING and not isinstance(column.value(cell), bytes):
         return f"CAST(CONVERT({_quoted(column.name)} USING utf8mb4) AS BINARY)=X'{cell.hex()}'"
     return _is(column, cell)
@@ -96,7 +99,7 @@ def _is(column: Column, cell: Cell) -> str:
 
 
 def _of_single_precision(number: float) -> float:
-    """The value of a FLOAT column as MySQL compares it, in double precision: 1.1 is 1.100000023841858."""
+    """Return the value of a FLOAT column as MySQL compares it, in double precision: 1.1 is 1.100000023841858."""
     found: float = struct.unpack("<f", struct.pack("<f", number))[0]
     return found
 

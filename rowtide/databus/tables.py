@@ -63,7 +63,7 @@ class Column:
         return _BINARY.match(self.raw_type) is not None
 
     def value(self, cell: Cell) -> Value:
-        """A value of the column: numbers exactly, ENUM and SET as text, bytes for what is not text."""
+        """Return a value of the column: numbers exactly, ENUM and SET as text, bytes for what is not text."""
         if cell is None:
             return None
         if self.binary:
@@ -134,7 +134,7 @@ class Table:
         return f"{self.schema}.{self.name}"
 
     def fields(self) -> dict[str, Any]:
-        """The structure as the original's JSON has it."""
+        """Return the structure as the original's JSON has it."""
         columns = [
             {
                 "Name": column.name,

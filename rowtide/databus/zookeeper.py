@@ -51,11 +51,11 @@ class Nodes:
         self.close()
 
     def path(self, node: str) -> str:
-        """The full path of a node."""
+        """Return the full path of a node."""
         return f"{self._root}/{node.strip('/')}"
 
     def get(self, node: str) -> str | None:
-        """The content of a node; ``None`` if it does not exist.
+        """Return the content of a node; ``None`` if it does not exist.
 
         Raises:
             DiscoveryError: ZooKeeper does not answer.

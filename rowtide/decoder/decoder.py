@@ -161,7 +161,7 @@ class Decoder:
         return self.decode(context.topic, None, value, context.headers)
 
     def _claimed(self, topic: str, value: bytes) -> bytes:
-        """The value itself, or the one that it points to."""
+        """Return the value itself, or the one that it points to."""
         if not value.startswith(OPENING):
             return value
         try:
@@ -204,7 +204,7 @@ class Decoder:
         return self._of_row(topic, key, value.json, schema, document, headers, added)
 
     def _from_cloud_event(self, event: Mapping[str, Any]) -> tuple[Schema | None, Any, Mapping[str, Any]]:
-        """The schema and the data of a CloudEvent: an envelope, or a row with the fields that its event adds."""
+        """Return the schema and the data of a CloudEvent: an envelope, or a row with the fields that its event adds."""
         data, more = of_cloud_event(event)
         if not isinstance(data, dict):
             raise DecodeError("the data of its CloudEvent are not JSON")
@@ -256,7 +256,7 @@ class Decoder:
         headers: Headers,
         given: Mapping[str, Any],
     ) -> Change:
-        """A change of an unwrapped record: fields and headers that begin with ``__`` say more than the row."""
+        """Return a change of an unwrapped record: fields and headers that begin with ``__`` say more than the row."""
         added = {**given, **{name: value for name, value in document.items() if name.startswith("__")}}
         for name, text in headers:
             if text and name.startswith("__") and name not in _SCHEMA_IDS:
@@ -371,7 +371,10 @@ def _row_schema(envelope: Schema) -> Schema:
 
 
 def _without_schema(schema: Schema | None, document: Mapping[str, Any]) -> str:
-    """What a record without a schema is, if it is not a row: those of rowtide and Debezium are told by their fields."""
+    """Return what a record without a schema is, if it is not a row.
+
+    Those of rowtide and Debezium are told by their fields.
+    """
     if schema is not None:
         return ""
     return next((name for name, fields in _OTHERS.items() if document.keys() >= fields), "") or (
@@ -401,7 +404,10 @@ def _op(given: Any) -> Op:
 
 
 def _table_of_names(source: Mapping[str, Any], topic: str, schema: str) -> tuple[str, str]:
-    """The database and the table that the topic or the schema names: Debezium's first releases did so nowhere else."""
+    """Return the database and the table that the topic or the schema names.
+
+    Debezium's first releases did so nowhere else.
+    """
     prefix = f"{source.get('name')}."
     for name in (topic, schema.removesuffix(".Envelope")):
         database, _, table = name.removeprefix(prefix).partition(".")
@@ -427,7 +433,10 @@ def _position(source: Mapping[str, Any], read_ns: int) -> SourcePosition:
 
 
 def _table(table: TableId, columns: Sequence[tuple[str, Schema | None]], key: Sequence[str]) -> Table:
-    """The structure as far as a record tells: types are those of Connect, unless the connector propagates MySQL's."""
+    """Return the structure as far as a record tells.
+
+    Types are those of Connect, unless the connector propagates MySQL's.
+    """
     described = []
     for name, schema in columns:
         propagated = "" if schema is None else dict(schema.parameters).get(_TYPE, "").lower()

@@ -81,7 +81,10 @@ class JsonReader:
         return Parsed(schema, _loads(data[len(opening) : -1]), True)
 
     def _opening(self, data: bytes) -> tuple[bytes, Schema] | None:
-        """The bytes up to the payload, and the schema in them; ``None`` if they are not as a converter writes them."""
+        """Return the bytes up to the payload, and the schema in them.
+
+        ``None`` if they are not as a converter writes them.
+        """
         text = data.decode("utf-8", "surrogatepass")
         document, end = _DECODER.raw_decode(text, len(_SCHEMA))
         opening = text[:end].encode("utf-8", "surrogatepass") + _PAYLOAD
@@ -99,7 +102,10 @@ class JsonReader:
         return None if schema is None else self._schema(schema), document["payload"]
 
     def _schema(self, document: Any) -> Schema:
-        """A schema, the same object for the same text: what is derived from schemas is kept by their identity."""
+        """Return a schema, the same object for the same text.
+
+        What is derived from schemas is kept by their identity.
+        """
         text = _dumps(document)
         known = self._known.get(text)
         if known is None:

@@ -122,7 +122,7 @@ class EventFactory:
         self._made = {}
 
     def wants_rows(self, event: Rows) -> bool:
-        """Whether events of this kind are wanted."""
+        """Return whether events of this kind are wanted."""
         return _class_of(event) in self.allowed
 
     def other(self, packet: EventPacket) -> Any:
@@ -279,7 +279,7 @@ class EventFactory:
         return made
 
     def _wrapper(self, packet: EventPacket, code: int) -> Any:
-        """A packet that shows the header; its body is read by rowtide."""
+        """Return a packet that shows the header; its body is read by rowtide."""
         timestamp, _, server_id, size, _, flags = HEADER.unpack_from(packet.data)
         wrapper = BinLogPacketWrapper.__new__(BinLogPacketWrapper)
         wrapper.__dict__.update(
@@ -310,7 +310,7 @@ class EventFactory:
 
 
 def _status(status: QueryStatus, *, mariadb: bool) -> dict[str, Any]:
-    """The status variables of a statement, as mysql-replication names them."""
+    """Return the status variables of a statement, as mysql-replication names them."""
     increment, offset = status.auto_increment or (None, None)
     client, connection, server = status.charset or (None, None, None)
     user, host = status.invoker or (None, None)
@@ -370,7 +370,7 @@ def _fetch_rows(made: Any, event: Rows, rows: EventRows, at: str) -> None:
 
 
 def _known_metadata(reader: ByteReader) -> Iterator[bytes]:
-    """The optional metadata fields of a TABLE_MAP that mysql-replication knows."""
+    """Yield the optional metadata fields of a TABLE_MAP that mysql-replication knows."""
     while reader.remaining():
         start = reader.pos
         kind = reader.uint(1)
@@ -380,7 +380,7 @@ def _known_metadata(reader: ByteReader) -> Iterator[bytes]:
 
 
 def _extra_data(event: Rows) -> dict[str, Any]:
-    """The attributes of the extra data of a row event: partitions, NDB."""
+    """Return the attributes of the extra data of a row event: partitions, NDB."""
     code = event.header.type_code
     if code not in {EventType.WRITE_ROWS, EventType.UPDATE_ROWS, EventType.DELETE_ROWS, EventType.PARTIAL_UPDATE_ROWS}:
         return {}
@@ -401,7 +401,7 @@ def _extra_data(event: Rows) -> dict[str, Any]:
 
 
 def _column(mapped: MappedColumn, column: model.Column, table: model.Table, dbms: str) -> Any:
-    """A column as mysql-replication describes it."""
+    """Return a column as mysql-replication describes it."""
     encoding, collation = column.charset, column.collation
     if mapped.collation is not None:
         encoding, collation, _ = find_charset(str(mapped.collation), dbms=dbms)
@@ -425,7 +425,7 @@ def _column(mapped: MappedColumn, column: model.Column, table: model.Table, dbms
 
 
 def _sizes(mapped: MappedColumn) -> dict[str, int]:
-    """The attributes of a column's size, by its type."""
+    """Return the attributes of a column's size, by its type."""
     metadata = mapped.metadata
     match mapped.type:
         case ColumnType.VARCHAR | ColumnType.VAR_STRING | ColumnType.STRING:

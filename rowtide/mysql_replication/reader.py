@@ -254,7 +254,7 @@ class BinLogStreamReader:
         ignored_events: Collection[type] | None,
         filter_non_implemented_events: bool,
     ) -> frozenset[type]:
-        """The classes of events to yield. It has the name that mysql-replication gives it.
+        """Return the classes of events to yield. It has the name that mysql-replication gives it.
 
         Raises:
             KeyError: an ignored event is not among them.
@@ -330,7 +330,7 @@ class BinLogStreamReader:
         return SourceOffset(self.log_file, pos)
 
     def _tables(self, server: Server) -> Tables:
-        """The structures of all tables at the start, as far as a schema history has them."""
+        """Return the structures of all tables at the start, as far as a schema history has them."""
         history = self._history
         if history is None:
             return Tables(server)
@@ -434,7 +434,7 @@ class BinLogStreamReader:
             yield made
 
     def _made(self, event: Event, packet: EventPacket, factory: EventFactory) -> Any:
-        """The event of mysql-replication; ``None`` if it is not wanted."""
+        """Return the event of mysql-replication; ``None`` if it is not wanted."""
         if isinstance(event, events.Rows):
             if not factory.wants_rows(event):
                 return None
@@ -459,7 +459,7 @@ class BinLogStreamReader:
         return factory.other(packet)
 
     def _structure_of(self, event: events.Rows) -> TableStructure:
-        """The TABLE_MAP of a row event.
+        """Return the TABLE_MAP of a row event.
 
         Raises:
             ProtocolError: the stream began after it.
@@ -481,7 +481,10 @@ class BinLogStreamReader:
         return self._structures.rows(structure, RowsPosition(progress.file, progress.pos, progress.timestamp or 0))
 
     def _selects(self, structure: TableStructure) -> bool:
-        """Whether the events of a table are wanted; as in mysql-replication, what is selected is never ignored."""
+        """Return whether the events of a table are wanted.
+
+        As in mysql-replication, what is selected is never ignored.
+        """
         database, table = structure.database, structure.table
         if self._only_tables is not None:
             wanted = table in self._only_tables

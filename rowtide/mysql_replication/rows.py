@@ -72,7 +72,7 @@ class EventRows(RowImages[Values]):
         ]
 
     def _naming(self, present: bytes) -> Callable[[Values], _Named]:
-        """The function that names the values of images with these columns."""
+        """Return the function that names the values of images with these columns."""
         found = self._naming_of.get(present)
         if found is None:
             found = self._new_naming(present)

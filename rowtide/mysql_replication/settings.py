@@ -80,7 +80,7 @@ def _refuse(settings: Mapping[str, Any]) -> None:
 
 
 def _tls(settings: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    """The mode of TLS as MySQL's clients name it, and the properties of its files; PyMySQL's rules apply."""
+    """Return the mode of TLS as MySQL's clients name it, and the properties of its files; PyMySQL's rules apply."""
     given = settings.get("ssl")
     if settings.get("ssl_disabled") or given is False:
         return "disabled", {}

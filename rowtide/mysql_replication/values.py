@@ -67,7 +67,7 @@ def value_columns(mapped: Sequence[MappedColumn], table: model.Table) -> list[Co
 
 
 def may_be_none(column: Column) -> bool:
-    """Whether users may see ``None`` as a value that the images of a column hold."""
+    """Return whether users may see ``None`` as a value that the images of a column hold."""
     return column.nullable or column.decoding.kind in {"date", "datetime", "timestamp", "set", "json"}
 
 
@@ -119,7 +119,7 @@ def _refuse(_value: object, error: Exception) -> None:
 
 
 def _conversion(kind: Kind, column: model.Column) -> Callable[[Any], Any]:
-    """The function from a column's canonical value to mysql-replication's."""
+    """Return the function from a column's canonical value to mysql-replication's."""
     match kind:
         case "decimal" | "time":
             return python_conversion(kind, column)
@@ -155,7 +155,7 @@ def _members(text: str) -> set[str] | NoneSource:
 
 
 def _document(stored: bytes) -> Any:
-    """The document; ``None`` for no bytes, which a row has that is older than its column."""
+    """Return the document; ``None`` for no bytes, which a row has that is older than its column."""
     if not stored:
         return None
     if native is not None:
@@ -167,7 +167,7 @@ def _document(stored: bytes) -> Any:
 
 
 def _in_bytes(value: Any) -> Any:
-    """A document with its texts as bytes."""
+    """Return a document with its texts as bytes."""
     kind = value.__class__
     if kind is str:
         return value.encode()
@@ -177,7 +177,7 @@ def _in_bytes(value: Any) -> Any:
 
 
 def _document_or_differences(stored: bytes) -> Any:
-    """The document, or what changes it: one ``JsonDiff``, or a list of several."""
+    """Return the document, or what changes it: one ``JsonDiff``, or a list of several."""
     parts = split_differences(stored)
     if parts is None:
         return _document(stored)
@@ -191,7 +191,7 @@ def _document_or_differences(stored: bytes) -> Any:
 
 
 def _opaque(column_type: int, stored: bytes) -> Any:
-    """A value that JSON has no type for, as Python's; mysql-replication has a DATE as a ``datetime``, too."""
+    """Return a value that JSON has no type for, as Python's; mysql-replication has a DATE as a ``datetime``, too."""
     if column_type in DECIMAL_TYPES:
         return Decimal(decimal_text(stored))
     if column_type not in _TIME_TYPES | _DATE_TYPES:

@@ -161,7 +161,7 @@ class KeyedFold:
         self._database.executemany("INSERT OR IGNORE INTO chosen VALUES (?)", ([_text(key)] for key in keys))
 
     def state(self, key: tuple[str, ...]) -> State:
-        """What the topic says of a key now."""
+        """Return what the topic says of a key now."""
         entry = self._entry(_text(key))
         return State(None, ()) if entry is None else self._state(entry)
 
@@ -188,7 +188,7 @@ class KeyedFold:
             self._write()
 
     def is_live(self, raw: bytes, mark: str) -> bool:
-        """Whether the key with these bytes has a row whose column ``mark`` does not say that it is deleted."""
+        """Return whether the key with these bytes has a row whose column ``mark`` does not say that it is deleted."""
         key = self._raw_key(blake2b(raw, digest_size=16).digest())
         row = None if key is None else self.state(tuple(json.loads(key))).row
         return row is not None and row[mark] != value_text(True)
@@ -210,11 +210,11 @@ class KeyedFold:
             self._watched[key] = [State(None, ()) if entry is None else self._state(entry)]
 
     def states(self, key: tuple[str, ...]) -> Sequence[State]:
-        """The states of a watched key, from the one when the watch began."""
+        """Return the states of a watched key, from the one when the watch began."""
         return self._watched[_text(key)]
 
     def counts(self) -> tuple[int, int]:
-        """The rows of the source, and those of the topic."""
+        """Return the rows of the source, and those of the topic."""
         self._write()
         ((source,),) = self._database.execute("SELECT count(*) FROM source")
         ((topic,),) = self._database.execute("SELECT count(*) FROM topic WHERE row IS NOT NULL")
@@ -317,7 +317,7 @@ class CountedFold:
         self._database.execute("DELETE FROM rows")
 
     def is_equal(self) -> bool:
-        """Whether both sides have the same rows."""
+        """Return whether both sides have the same rows."""
         self._write()
         return next(self._database.execute("SELECT 1 FROM rows LIMIT 1"), None) is None
 
@@ -336,7 +336,7 @@ class CountedFold:
 
 
 def _completed(row: Row, before: Row | None) -> Row:
-    """A row with the values of the row before it, where the binlog omits them."""
+    """Return a row with the values of the row before it, where the binlog omits them."""
     before = before or {}
     return {name: before.get(name, UNKNOWN) if text == UNKNOWN else text for name, text in row.items()}
 

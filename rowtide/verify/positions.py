@@ -41,13 +41,13 @@ class Place:
 
     @classmethod
     def of(cls, partition: int, offset: int, op: str, at: SourcePosition | None) -> "Place":
-        """The place of a change; a tombstone has no position in the binlog."""
+        """Return the place of a change; a tombstone has no position in the binlog."""
         if at is None:
             return cls(partition, offset, op)
         return cls(partition, offset, op, at.file, at.pos, at.gtid, at.snapshot is not None)
 
     def as_list(self) -> list[Any]:
-        """Its attributes, for JSON."""
+        """Return its attributes, for JSON."""
         return [self.partition, self.offset, self.op, self.file, self.pos, self.gtid, self.snapshot]
 
 
@@ -63,7 +63,7 @@ class ViewOrder:
         self._seen, self._end = (before(offset, same_server=same_server) for offset in (view.seen, view.end))
 
     def order(self, place: Place) -> Order:
-        """Where the change of a record stands. That of a snapshot's row is not known."""
+        """Return where the change of a record stands. That of a snapshot's row is not known."""
         if place.snapshot:
             return Order.WITHIN
         if self._seen(place):
@@ -106,7 +106,7 @@ class Server:
     server_id: str
 
     def wrote(self, stored: SourceOffset) -> bool:
-        """Whether the position of a connector is known to be in the binlog of this server.
+        """Return whether the position of a connector is known to be in the binlog of this server.
 
         Debezium does not store the server. The last event of its position names the server where it came from.
         """
@@ -116,7 +116,7 @@ class Server:
 
 
 def have_gtids(stored: SourceOffset, end: SourceOffset) -> bool:
-    """Whether two positions can be compared by their GTID sets."""
+    """Return whether two positions can be compared by their GTID sets."""
     return stored.gtids is not None and end.gtids is not None
 
 

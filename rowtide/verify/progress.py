@@ -42,7 +42,7 @@ class Progress:
         self.stored: SourceOffset | None = None
 
     def is_of(self, server: Server, end: SourceOffset) -> bool:
-        """Whether records of the connector have positions in the binlog of a server, by its stored position.
+        """Return whether records of the connector have positions in the binlog of a server, by its stored position.
 
         Raises:
             OffsetStoreError: the position cannot be read.
@@ -55,7 +55,7 @@ class Progress:
         return server.wrote(stored)
 
     def has_delivered(self, end: SourceOffset, session: Session, server: Server) -> bool:
-        """Whether all records of captured tables before a position are in the topics.
+        """Return whether all records of captured tables before a position are in the topics.
 
         A connector stores no position for transactions that it does not publish. So if the stored position is
         earlier, the binlog between both is searched for changes of captured tables.
@@ -86,7 +86,7 @@ class Progress:
 def has_changes(
     files: BinlogFiles, start: SourceOffset, end: SourceOffset, captures: Captures, *, annotations: bool = True
 ) -> bool:
-    """Whether there may be changes of captured tables between two positions of one server.
+    """Return whether there may be changes of captured tables between two positions of one server.
 
     ``annotations`` is whether positions of the connector count MariaDB's ANNOTATE_ROWS (``include.query``).
 
@@ -119,7 +119,7 @@ def has_other_changes(
     *,
     annotations: bool = True,
 ) -> bool:
-    """Whether there may be changes of captured tables in a GTID set that are not in another one.
+    """Return whether there may be changes of captured tables in a GTID set that are not in another one.
 
     Args:
         files: the binlog files of any server that has the second set.
@@ -157,7 +157,7 @@ def has_other_changes(
 
 
 def _is_begun(start: SourceOffset, file: str, event: events.Event, head: Head) -> bool:
-    """Whether a position is within a transaction."""
+    """Return whether a position is within a transaction."""
     if start.within is not None:
         return head.gtid == start.within
     header = event.header

@@ -58,11 +58,11 @@ class Resume:
     longest_s: float | None = None
 
     def path(self, table: SourceTable) -> Path:
-        """The file of a table."""
+        """Return the file of a table."""
         return self.folder / f"{quote(f'{self.connector}.{table.id}', safe=' ')}.verify"
 
     def text(self, reading: Reading, table: SourceTable, server: str) -> str:
-        """The text of a reading, for :meth:`reading`."""
+        """Return the text of a reading, for :meth:`reading`."""
         return json.dumps(
             {
                 "version": _VERSION,
@@ -116,5 +116,5 @@ _WAY_OUT = "so it cannot be continued: delete it, or name another directory with
 
 
 def damaged(path: Path, error: Exception) -> Undecided:
-    """The error of a file that cannot be read."""
+    """Return the error of a file that cannot be read."""
     return Undecided(f"{path} is damaged ({error}), {_WAY_OUT}")

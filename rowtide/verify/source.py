@@ -123,7 +123,7 @@ class Source:
         self.session.close()
 
     def captured(self) -> list[TableId]:
-        """The captured tables, without those of signals."""
+        """Return the captured tables, without those of signals."""
         listed = server_queries.tables(self.session, list(server_queries.databases(self.session)))
         return plan.captured_tables(listed, self._settings)
 
@@ -166,12 +166,12 @@ class Source:
             raise Undecided("the table was altered during the run: run the command again")
 
     def position(self) -> SourceOffset:
-        """A position of the binlog before which all is visible to the queries that follow."""
+        """Return a position of the binlog before which all is visible to the queries that follow."""
         position = committed_position(self.session, _COMMITS_S, "run the command when none is long")
         return replace(position, server=server_queries.server_id(self.session))
 
     def server(self) -> Server:
-        """The server that answers."""
+        """Return the server that answers."""
         identity = server_queries.server_identity(self.session.client, mariadb=self.session.mariadb)
         return Server(identity, server_queries.server_id(self.session))
 
@@ -214,7 +214,7 @@ class Source:
         return self.session.rows(table.id, table.form.query(condition), table.form.reader)
 
     def records(self, table: SourceTable, rows: Rows) -> Iterator[SentRecord]:
-        """The records that the connector would send for rows."""
+        """Yield the records that the connector would send for rows."""
         batch = table.form.unplaced(rows, time.time_ns)
         if self._transformer is not None:
             batch = self._transformer.batch(batch)

@@ -132,7 +132,7 @@ _TYPES = {
 
 
 def is_wrong_type(spark_type: str, records: Collection[str]) -> bool:
-    """Whether a column cannot have a type, by its types in the records. Several types have a common one."""
+    """Return whether a column cannot have a type, by its types in the records. Several types have a common one."""
     if len(records) != 1:
         return False
     (record,) = records

@@ -71,7 +71,7 @@ class StoredTable(Protocol):
         """Yield the values of columns; of the current versions if the table has all."""
 
     def is_replaced(self) -> bool:
-        """Whether it was rewritten since it was opened."""
+        """Return whether it was rewritten since it was opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class TableComparison:
         return f"Kafka deletes earlier records of a key (cleanup.policy={policy})" if "compact" in policy else ""
 
     def _records(self) -> Iterator[TopicRecord]:
-        """The records before the stored offsets, whose structures are noted."""
+        """Yield the records before the stored offsets, whose structures are noted."""
         partitions = len(self._stored.batch.offsets)
         for found in self._topic.records_before(self.result.topic, self._stored.batch.offsets):
             change = found.change
@@ -285,7 +285,10 @@ class TableComparison:
             self._names[place.partition] = names
 
     def _compared_columns(self, metadata: Collection[str]) -> list[tuple[str, str, str]]:
-        """The columns of the table to read: name in the table, type, and name in the records or of the metadata."""
+        """Return the columns of the table to read.
+
+        Name in the table, type, and name in the records or of the metadata.
+        """
         known = {name.lower(): name for name in self._types}
         found = []
         for name, kind in self._stored.columns():
@@ -303,7 +306,7 @@ class TableComparison:
         return sorted(found, key=lambda one: order.get(one[2], len(order)))  # equal rows have equal texts
 
     def _is_former(self, name: str) -> bool:
-        """Whether a column of older records has another name now."""
+        """Return whether a column of older records has another name now."""
         return name not in self._texts.kinds and name in self._ambiguous
 
     def _differ_in_column(self, name: str, kind: str | None, types: Iterable[str]) -> None:
@@ -374,7 +377,7 @@ class TableComparison:
         fold.add(Record(key, record.key or b"", self._row(found, change), found.place))
 
     def _row(self, found: TopicRecord, change: Change) -> Row | None:
-        """The row of the table after a change."""
+        """Return the row of the table after a change."""
         is_deletion = self._is_soft and change.op == "d"
         row = self._texts.row(change, change.before if is_deletion else change.after)
         if row is None and is_deletion:
@@ -401,7 +404,7 @@ class TableComparison:
         return [name for name in self._stored.batch.metadata if name in _METADATA and self._texts.compares(name)]
 
     def _table_key(self, row: Row) -> Key:
-        """The key of a row of the table, with the types that the records have."""
+        """Return the key of a row of the table, with the types that the records have."""
         key = []
         for number, name in enumerate(self._key_names):
             text, tags = row[name], self._tags.get(number, set()) - {"-"}
@@ -459,7 +462,7 @@ class TableComparison:
         *,
         note: bool = True,
     ) -> tuple[str, ...]:
-        """The columns that differ. The value of a column that was added after the last record is not known."""
+        """Return the columns that differ. The value of a column that was added after the last record is not known."""
         if topic is None or table is None:
             return ()
         last = places[-1] if places else None
@@ -523,7 +526,7 @@ class TableComparison:
             fold.close()
 
     def _common_names(self) -> set[str]:
-        """The columns that all records and the table have."""
+        """Return the columns that all records and the table have."""
         lists = {
             found.change.columns for found in self._records() if found.change is not None and found.change.op != "t"
         }
@@ -559,7 +562,7 @@ class TableComparison:
         return [(row, copies) for row, copies in ((before, -1), (after, 1)) if row is not None]
 
     def _log_row(self, change: Change, names: set[str]) -> list[tuple[Row, int]]:
-        """The row of a table of changes (``--keyless append``)."""
+        """Return the row of a table of changes (``--keyless append``)."""
         image = self._texts.row(change, change.after if change.after is not None else change.before) or {}
         own = _metadata_texts(change, None)
         return [({name: image.get(name, NULL) for name in names} | {name: own[name] for name in _CHANGE_COLUMNS}, 1)]
@@ -582,7 +585,10 @@ class TableComparison:
 
 
 def _metadata_texts(change: Change, place: Place | None) -> Row:
-    """The texts of the metadata columns of a change whose values are known. Null columns of the table are not here."""
+    """Return the texts of the metadata columns of a change whose values are known.
+
+    Null columns of the table are not here.
+    """
     at = change.position
     digits = at.file[len(at.file.rstrip("0123456789")) :]
     texts = {
@@ -603,7 +609,7 @@ def _metadata_texts(change: Change, place: Place | None) -> Row:
 
 
 def _is_repeated(change: Change, recent: dict[int, None]) -> bool:
-    """Whether a connector has written a change again after a crash, as its place and content tell."""
+    """Return whether a connector has written a change again after a crash, as its place and content tell."""
     at = change.position
     images = [None if row is None else repr(tuple(row.values())) for row in (change.before, change.after)]
     identity = hash((at.server_id, at.gtid, at.ts_us, at.file, at.pos, change.row, change.op, *images))

@@ -54,11 +54,11 @@ class Texts:
         return [column.name for column in self._table.form.columns if self.compares(column.name)]
 
     def compares(self, name: str) -> bool:
-        """Whether a column is compared."""
+        """Return whether a column is compared."""
         return not self._chosen or name in self._chosen or name in self.key_names
 
     def key(self, change: Change) -> Key:
-        """The texts of the key of a change; none if it does not identify a row.
+        """Return the texts of the key of a change; none if it does not identify a row.
 
         Raises:
             Undecided: the record has no key.
@@ -66,7 +66,7 @@ class Texts:
         return self.record_key(change) if self._table.key else ()
 
     def record_key(self, change: Change) -> Key:
-        """The texts of the key of a change, even if it does not identify a row.
+        """Return the texts of the key of a change, even if it does not identify a row.
 
         Raises:
             Undecided: the record has no key.
@@ -77,7 +77,7 @@ class Texts:
         return tuple(form(value) for form, value in zip(self._canonical(tuple(key)), key.values(), strict=True))
 
     def row(self, change: Change, found: RowOfChange | None) -> Row | None:
-        """The texts of a row of a change, by column."""
+        """Return the texts of a row of a change, by column."""
         if found is None:
             return None
         values, forms = _values(found, self.kinds), self._canonical(change.columns)
@@ -112,7 +112,7 @@ class Texts:
 
 
 def _values(row: RowOfChange, kinds: Mapping[str, str]) -> list[object]:
-    """The values of a row, with documents as their text."""
+    """Return the values of a row, with documents as their text."""
     return [_document(row, name) if kinds.get(name) == "json" else row[name] for name in row]
 
 

@@ -50,7 +50,9 @@ class Topic:
         return sum(map(len, self._read.values()))
 
     def has_passed(self, order: ViewOrder, position: Callable[[], Callable[[Place], bool | None]]) -> bool:
-        """Whether the last record of each partition is later than a view: records are in the order of the binlog.
+        """Return whether the last record of each partition is later than a view.
+
+        Records are in the order of the binlog.
 
         Args:
             order: of records and the view.
@@ -63,12 +65,12 @@ class Topic:
         return all(map(position(), last))
 
     def ends(self) -> dict[tuple[str, int], int]:
-        """The offsets after the last committed record of each partition, by topic and partition."""
+        """Return the offsets after the last committed record of each partition, by topic and partition."""
         known = {name: self._reader.extents(name) or {} for name in self.names}
         return {(name, partition): extent.high for name, of in known.items() for partition, extent in of.items()}
 
     def missing(self) -> list[str]:
-        """The topics that do not exist."""
+        """Return the topics that do not exist."""
         return [name for name in self.names if self._reader.extents(name) is None]
 
     def new_records(self) -> Iterator[TopicRecord]:
@@ -97,11 +99,11 @@ class Topic:
                 yield found
 
     def extents(self, name: str) -> Mapping[int, Extent]:
-        """The offsets of a topic, by partition; none if it does not exist."""
+        """Return the offsets of a topic, by partition; none if it does not exist."""
         return self._reader.extents(name) or {}
 
     def topic_id(self, name: str) -> str | None:
-        """The id that Kafka gave a topic, as Java spells it; ``None`` if there is none."""
+        """Return the id that Kafka gave a topic, as Java spells it; ``None`` if there is none."""
         found = self._reader.topic_id(name)  # librdkafka uses the other alphabet of Base64
         return None if found is None else found.replace("+", "-").replace("/", "_")
 

@@ -278,7 +278,7 @@ class TableVerification:
                 fold.keep(resume.text(reading, self._table, server))
 
     def _unlike(self, fold: KeyedFold, forms: OldForms) -> Iterator[Key]:
-        """The keys that may differ. Of very many rows in their old form, not all are read again."""
+        """Yield the keys that may differ. Of very many rows in their old form, not all are read again."""
         for key, source, topic in fold.unlike(extra=self._options.complete):
             if is_same(source, topic):
                 self._note(key, source, topic)
@@ -288,7 +288,7 @@ class TableVerification:
                 yield key
 
     def _is_old(self, key: Key, one: Difference, forms: OldForms) -> bool:
-        """Whether a difference only says that the last record is older than the structure; then it is noted."""
+        """Return whether a difference only says that the last record is older than the structure; then it is noted."""
         if is_same(one.source, one.topic):
             return True
         old = forms.of(one)
@@ -343,7 +343,7 @@ class TableVerification:
                 self._keep(key, name)
 
     def _confirmed(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key], forms: OldForms) -> list[Difference]:
-        """The differences of keys that are there each time when they are read again."""
+        """Return the differences of keys that are there each time when they are read again."""
         found: dict[Key, Difference] = {}
         for _ in range(_ROUNDS):
             made = self._round(fold, topic, keys)
@@ -354,7 +354,7 @@ class TableVerification:
         return [self._without_old(key, one, forms) for key, one in found.items()]
 
     def _without_old(self, key: Key, one: Difference, forms: OldForms) -> Difference:
-        """A difference without the columns whose old form explains it."""
+        """Return a difference without the columns whose old form explains it."""
         if one.kind != "stale" or not (old := forms.of(one)):
             return one
         self._note_old(key, old)
@@ -475,7 +475,7 @@ class TableVerification:
         return before(now, same_server=self._progress.is_of(self._server, now))
 
     def _is_delivered(self, topic: Topic, order: ViewOrder, end: SourceOffset) -> bool:
-        """Whether all records before the end of a view are in the topic."""
+        """Return whether all records before the end of a view are in the topic."""
         if topic.has_passed(order, self._before_now):
             return True
         return self._progress.has_delivered(end, self.source.session, self._server)
@@ -597,7 +597,10 @@ class TableVerification:
         self._refuse_missing(topic)
 
     def _order_of(self, found: TopicRecord, ends: Mapping[tuple[str, int], int], order: ViewOrder) -> Order:
-        """Where the change of a record stands. What was in the topic before the view was opened is not after it."""
+        """Return where the change of a record stands.
+
+        What was in the topic before the view was opened is not after it.
+        """
         place = found.place
         if place.snapshot:
             return Order.BEFORE
@@ -658,7 +661,7 @@ class TableVerification:
     # --- rows ------------------------------------------------------------------------------------------------------
 
     def chosen_keys(self) -> Iterator[Key]:
-        """The keys of the rows that the options choose, read from the source."""
+        """Yield the keys of the rows that the options choose, read from the source."""
         for chunk in self.source.chunks(self._table, self._options.where, self._options.sample):
             for key, _ in self._rows(chunk.rows):
                 yield key
@@ -680,7 +683,7 @@ class TableVerification:
             raise Undecided(f"topic {missing[0]} does not exist: has the connector ever sent this table?")
 
     def _rows(self, blocks: Iterable[Sequence[tuple[object, ...]]]) -> Iterator[tuple[Key, Row]]:
-        """The keys and rows of the source, as the records of the connector would have them."""
+        """Yield the keys and rows of the source, as the records of the connector would have them."""
         for rows in blocks:
             for topic, key, value, headers in self.source.records(self._table, rows):
                 change = self._decoder.decode(topic, key, value, headers)
@@ -693,7 +696,7 @@ class TableVerification:
 
 
 def _is_equal_within(fold: CountedFold, within: list[list[tuple[Row, int]]]) -> bool:
-    """Whether both sides are equal, after the records so far or after some of those that the view may have."""
+    """Return whether both sides are equal, after the records so far or after some of those that the view may have."""
     if fold.is_equal():
         return True
     while within:

@@ -38,11 +38,11 @@ class ByTable(MutableMapping[TableId, V]):
         return len(self._values)
 
     def of(self, database: str) -> list[TableId]:
-        """The tables of a database."""
+        """Return the tables of a database."""
         return list(self._databases.get(database, ()))
 
     def copy(self) -> "ByTable[V]":
-        """An independent copy."""
+        """Return an independent copy."""
         other: ByTable[V] = ByTable()
         other._values = dict(self._values)
         other._databases = {database: dict(names) for database, names in self._databases.items()}
@@ -91,13 +91,13 @@ class ChangedByTable(MutableMapping[TableId, V]):
         return sum(1 for _ in self)
 
     def of(self, database: str) -> list[TableId]:
-        """The tables of a database."""
+        """Return the tables of a database."""
         changed = [key for key, value in self._changes.items() if value is not None and key.database == database]
         kept = [key for key in self._below.of(database) if key not in self._changes and self._shown(key)]
         return [*kept, *changed]
 
     def copy(self) -> "ByTable[V]":
-        """An independent copy."""
+        """Return an independent copy."""
         other: ByTable[V] = ByTable()
         other.update(self)
         return other

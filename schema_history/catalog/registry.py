@@ -33,19 +33,19 @@ class TableRegistry:
         self._databases: dict[str, Database] = {}
 
     def table(self, database: str, name: str) -> Table | None:
-        """The table of that name, or ``None``."""
+        """Return the table of that name, or ``None``."""
         key = self._key(database, name)
         found = self._tables.get(key)
         return self._build_deferred(key) if found is None and key in self._deferred else found
 
     def table_id(self, database: str, name: str) -> TableId:
-        """The identifier of a table by a name as it is written in statements."""
+        """Return the identifier of a table by a name as it is written in statements."""
         return TableId(
             *((database.lower(), name.lower()) if self.server.lower_case_table_names == 1 else (database, name))
         )
 
     def exists(self, database: str, name: str) -> bool:
-        """Whether there is a table of that name."""
+        """Return whether there is a table of that name."""
         key = self._key(database, name)
         return key in self._tables or key in self._deferred
 
@@ -77,16 +77,16 @@ class TableRegistry:
         self._deferred.pop(key, None)
 
     def names_of(self, database: str) -> list[TableId]:
-        """The names of a database's tables."""
+        """Return the names of a database's tables."""
         key = self._name_key(database)
         return [*self._tables.of(key), *self._deferred.of(key)]
 
     def names(self) -> list[TableId]:
-        """The names of all tables."""
+        """Return the names of all tables."""
         return [*self._tables, *self._deferred]
 
     def database(self, name: str) -> Database | None:
-        """The database of that name, or ``None``."""
+        """Return the database of that name, or ``None``."""
         return self._databases.get(self._name_key(name))
 
     def put_database(self, database: Database) -> None:
@@ -105,7 +105,7 @@ class TableRegistry:
             self.remove(table_id)
 
     def databases(self) -> Iterator[Database]:
-        """All databases in order of creation."""
+        """Return all databases in order of creation."""
         return iter(self._databases.values())
 
     def __iter__(self) -> Iterator[Table]:
@@ -122,7 +122,7 @@ class TableRegistry:
             self.variables[name] = value.strip("'\"")
 
     def debezium_charset(self, database: str) -> str | None:
-        """The character set that Debezium assumes for new tables of a database."""
+        """Return the character set that Debezium assumes for new tables of a database."""
         known = self.database(database)
         if known is not None and known.debezium_charset is not None:
             return known.debezium_charset
@@ -132,7 +132,7 @@ class TableRegistry:
         return charsets.charset_of(self.server.collation) if self.server.collation else None
 
     def debezium_charset_after(self, options: TableOptions, known: Database | None, ctx: Context) -> str | None:
-        """The character set that Debezium assumes for a database after CREATE or ALTER DATABASE.
+        """Return the character set that Debezium assumes for a database after CREATE or ALTER DATABASE.
 
         A collation without a character set counts only the first time.
         """

@@ -123,7 +123,7 @@ class StatementExecutor:
         return self.event.thread_specific and (self.event.thread_id, table_id) in self.catalog.temporary
 
     def _temporary(self, table_id: TableId) -> Table | None:
-        """The temporary table; ``None`` also if its structure is not known."""
+        """Return the temporary table; ``None`` also if its structure is not known."""
         return self.catalog.temporary.get((self.event.thread_id, table_id)) if self.event.thread_specific else None
 
     def _set_temporary(self, table_id: TableId, table: Table | None) -> None:
@@ -418,7 +418,7 @@ def _backticks(table_id: TableId) -> str:
 
 
 def _renamed_columns(table: Table, body: AlterTable) -> Iterator[tuple[str, str]]:
-    """The former and the new name of each column that an ALTER TABLE renames."""
+    """Yield the former and the new name of each column that an ALTER TABLE renames."""
     for action in body.actions:
         if isinstance(action, ChangeColumn) and not action.modify:
             old, new = action.old, action.column.name

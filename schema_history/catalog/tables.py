@@ -40,7 +40,7 @@ class Tables(TableRegistry):
     def before(
         self, result: StatementResult, server: Server, visible: Callable[[TableId], bool] | None = None
     ) -> "Tables":
-        """The state before the last statement, with another server's settings; valid until these tables change.
+        """Return the state before the last statement, with another server's settings; valid until these tables change.
 
         Args:
             result: what the last statement did.
@@ -62,7 +62,7 @@ class Tables(TableRegistry):
         return other
 
     def copy(self) -> "Tables":
-        """An independent copy; cheap, since the tables themselves are shared."""
+        """Return an independent copy; cheap, since the tables themselves are shared."""
         other = Tables(self.server)
         other.temporary = dict(self.temporary)
         other.variables = dict(self.variables)
@@ -73,7 +73,7 @@ class Tables(TableRegistry):
 
 
 def as_described_by_snapshot(table: Table, server: Server) -> Table:
-    """The same table with the Debezium description that a snapshot gives it.
+    """Return the same table with the Debezium description that a snapshot gives it.
 
     Debezium derives a description from the text that it reads: from the statements of the stream, or from SHOW CREATE
     TABLE in a snapshot, where the server has replaced synonyms and abbreviations (``BOOL`` is ``tinyint(1)``). A stream

@@ -67,11 +67,11 @@ class CompactingHistory(SchemaHistoryStore):
         return self._history.store.texts(start)
 
     def describe(self, at: int) -> str:
-        """The location of a record, for messages."""
+        """Return the location of a record, for messages."""
         return self._history.store.describe(at)
 
     def exists(self) -> bool:
-        """Whether there is a history."""
+        """Return whether there is a history."""
         return self._history.store.exists()
 
     def close(self) -> None:

@@ -41,7 +41,7 @@ class CoveredPositions:
         self._latest[position] = gtids
 
     def all_within(self, position: BinlogPosition) -> bool:
-        """Whether all positions that were added belong to the state at ``position``."""
+        """Return whether all positions that were added belong to the state at ``position``."""
         accepted = PositionFilter(position)
         return all(accepted.includes(each) for each in self._latest)
 

@@ -97,11 +97,11 @@ class HistoryReader:
         self._snapshot_tables: set[TableId] | None = None  # dropped by a snapshot after the problem, not yet created
 
     def tables(self, *, prefer_ddl: bool = False) -> Tables:
-        """The structure of all tables; ``prefer_ddl`` as in ``recover``."""
+        """Return the structure of all tables; ``prefer_ddl`` as in ``recover``."""
         return self._recovery.tables(prefer_ddl=prefer_ddl)
 
     def summary(self) -> bytes | None:
-        """A summary of all records; ``None`` if a record after the position was ignored."""
+        """Return a summary of all records; ``None`` if a record after the position was ignored."""
         if self._covered is None or self._last is None:
             return None
         last = self._last

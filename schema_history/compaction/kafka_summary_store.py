@@ -56,7 +56,7 @@ class KafkaSummaries:
             yield b"".join(parts)
 
     def _complete(self) -> list[tuple[int, list[bytes]]]:
-        """The complete summaries, oldest first: the offset of the first part, and all parts."""
+        """Return the complete summaries, oldest first: the offset of the first part, and all parts."""
         found: dict[str, tuple[int, int, list[bytes]]] = {}
         try:
             extents = self._reader.extents(self._topic) or {}

@@ -63,7 +63,7 @@ class SummaryHeader:
 
 
 def digest(text: str) -> str:
-    """The digest of a record's text."""
+    """Return the digest of a record's text."""
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -131,7 +131,7 @@ class Summary:
             raise UnusableSummary(f"it has format {found}, this version of rowtide writes format {FORMAT}")
 
     def restore(self, position: BinlogPosition | None) -> Recovery:
-        """The recovery in the state after the summary's last record, to continue with the next one.
+        """Return the recovery in the state after the summary's last record, to continue with the next one.
 
         Raises:
             UnusableSummary: the summary is damaged.
@@ -169,7 +169,7 @@ def _table_history_fields(
 
 
 def _entry_fields(entry: HistoryEntry, numbers: Mapping[int, int], databases: dict[Database, int]) -> Iterator[Any]:
-    """The fields of an entry in their order, without the empty ones at the end."""
+    """Yield the fields of an entry in their order, without the empty ones at the end."""
     fields: list[Any] = [
         entry.ddl,
         entry.database,

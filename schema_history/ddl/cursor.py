@@ -24,7 +24,7 @@ _OUTSIDE = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a string, separated by blanks."""
+    """Return the words of a string, separated by blanks."""
     return frozenset(text.split())
 
 
@@ -48,7 +48,7 @@ class Cursor:
         return self.tokens[self.at].word
 
     def ahead(self, steps: int = 1) -> str:
-        """The keyword or operator ``steps`` tokens after the next one."""
+        """Return the keyword or operator ``steps`` tokens after the next one."""
         at = self.at + steps
         return self.tokens[at].word if at < len(self.tokens) else ""
 
@@ -93,13 +93,13 @@ class Cursor:
             self.at += 1
 
     def at_end(self) -> bool:
-        """Whether only semicolons are left."""
+        """Return whether only semicolons are left."""
         while self.word == ";":
             self.at += 1
         return self.token.kind is END
 
     def is_name(self) -> bool:
-        """Whether a name can come next: a word or a quoted name."""
+        """Return whether a name can come next: a word or a quoted name."""
         return self.token.kind in (WORD, QUOTED)
 
     def name(self, what: str = "a name") -> str:
@@ -153,7 +153,7 @@ class Cursor:
         return self.string() if self.token.kind in (STRING, NATIONAL) else self.name()
 
     def text_from(self, first: int) -> str:
-        """The text of the statement from token ``first`` to the last consumed one."""
+        """Return the text of the statement from token ``first`` to the last consumed one."""
         return self.sql[self.tokens[first].start : self.tokens[self.at - 1].end] if self.at > first else ""
 
     def skip_parentheses(self) -> None:

@@ -109,7 +109,7 @@ def _deleted(c: Cursor) -> tuple[TableName, ...]:
 
 
 def _target(c: Cursor) -> TableName:
-    """The name of a table, with or without ``.*`` after it."""
+    """Return the name of a table, with or without ``.*`` after it."""
     first, second = c.name(), None
     if c.accept(".") and not c.accept("*"):
         second = c.name()
@@ -123,7 +123,7 @@ _Tables = list[tuple[TableName, str | None]]
 
 
 def _references(c: Cursor) -> _Tables:
-    """The tables of a list of references, without those of subqueries."""
+    """Return the tables of a list of references, without those of subqueries."""
     tables: _Tables = []
     expected = True  # a table comes next, not a condition
     while c.token.kind is not END and c.word not in _AFTER_TABLES:
@@ -160,7 +160,7 @@ def _alias(c: Cursor) -> str | None:
 
 
 def _resolved(name: TableName, tables: _Tables) -> TableName:
-    """The table that a name or an alias means."""
+    """Return the table that a name or an alias means."""
     for table, alias in tables:
         if name.database is None and alias is not None and alias.lower() == name.table.lower():
             return table

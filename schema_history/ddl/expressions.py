@@ -31,7 +31,7 @@ _BINARY = {
 
 
 def canonical(text: str, dialect: Dialect, charset: str = "utf8mb4") -> str:
-    """The expression as MySQL prints it, or unchanged if it is not supported.
+    """Return the expression as MySQL prints it, or unchanged if it is not supported.
 
     Args:
         text: the expression as written, without parentheses around it.

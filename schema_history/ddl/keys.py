@@ -10,7 +10,7 @@ _BEGINNINGS = frozenset(("PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATI
 
 
 def is_key(c: Cursor) -> bool:
-    """Whether an index or constraint comes next, and not a column."""
+    """Return whether an index or constraint comes next, and not a column."""
     if c.word in _BEGINNINGS:
         return True
     if c.word == "PERIOD":

@@ -88,7 +88,7 @@ class Dialect:
         return self.flavor is Flavor.MARIADB and bool(self.sql_mode & EMPTY_STRING_IS_NULL)
 
     def executes(self, version: int, only_mariadb: bool) -> bool:
-        """Whether the server executes an executable comment of that version (0 if it has none)."""
+        """Return whether the server executes an executable comment of that version (0 if it has none)."""
         if only_mariadb:
             return self.flavor is Flavor.MARIADB and version <= self.version_number
         if self.flavor is Flavor.MARIADB:
@@ -123,7 +123,7 @@ _DOTTED = _NAME.replace(r"\x25-\x2f", r"\x25-\x2d\x2f")
 
 @cache
 def _tokens(*, escapes: bool) -> re.Pattern[str]:
-    """The pattern of a token, compiled when it is first used."""
+    """Return the pattern of a token, compiled when it is first used."""
     plain, special = (r"[^Q\\]", r"(?:\\.|QQ)") if escapes else ("[^Q]", "QQ")
     quoted = f"{plain}*(?:{special}{plain}*)*"
     pattern = _PATTERN.replace("NAME", _NAME).replace("DOTTED", _DOTTED).replace("STRING", quoted.replace("Q", "'"))
@@ -143,7 +143,7 @@ _QUOTES_OR_ESCAPES = {quote: re.compile(rf"{quote}{quote}|\\(.)", re.DOTALL) for
 
 
 def unquote(text: str, escapes: bool) -> str:
-    """The value of a string token, whose text has quotes."""
+    """Return the value of a string token, whose text has quotes."""
     quote, inner = text[0], text[1:-1]
     if escapes and "\\" in inner:
         return _QUOTES_OR_ESCAPES[quote].sub(lambda m: quote if m[1] is None else _unescape(m), inner)
@@ -158,7 +158,7 @@ def _end_of_comment(sql: str, start: int) -> int:
 
 
 def _end_of_skipped(sql: str, start: int) -> int:
-    """The end of an executable comment that is not executed; it may contain comments."""
+    """Return the end of an executable comment that is not executed; it may contain comments."""
     at = start + 2
     while True:
         end, inner = sql.find("*/", at), sql.find("/*", at)
@@ -170,7 +170,7 @@ def _end_of_skipped(sql: str, start: int) -> int:
 
 
 def tokenize(sql: str, dialect: Dialect) -> list[Token]:
-    """The tokens of a statement; the last one is of kind ``END``.
+    """Return the tokens of a statement; the last one is of kind ``END``.
 
     Raises:
         UnparsedDdl: a quote or comment is not closed, or a character is not valid.

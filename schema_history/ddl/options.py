@@ -158,7 +158,7 @@ def skip_partitioning(c: Cursor) -> bool:
 
 
 def is_query(c: Cursor) -> bool:
-    """Whether a query comes next, with or without AS, IGNORE or REPLACE in front of it."""
+    """Return whether a query comes next, with or without AS, IGNORE or REPLACE in front of it."""
     at = c.at
     c.accept_one("IGNORE", "REPLACE")
     c.accept("AS")

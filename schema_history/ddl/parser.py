@@ -82,7 +82,7 @@ def parse(sql: str, dialect: Dialect) -> Statement:
 
 
 def _harmless(sql: str, dialect: Dialect) -> str:
-    """The class of a statement if its first words imply that it changes no structure, or ``""``."""
+    """Return the class of a statement if its first words imply that it changes no structure, or ``""``."""
     match = _FIRST_WORD.match(sql)
     if match and match[1].upper() in _HARMLESS:
         return match[1].lower()
@@ -106,7 +106,7 @@ def _harmless(sql: str, dialect: Dialect) -> str:
 
 
 def _first_words(sql: str, dialect: Dialect) -> list[str]:
-    """The first keywords without comments; the text after them may have any syntax."""
+    """Return the first keywords without comments; the text after them may have any syntax."""
     size = _LOOK_AHEAD
     while True:
         head = sql[:size]

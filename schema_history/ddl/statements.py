@@ -102,11 +102,11 @@ class ColumnDef(NamedTuple):
     attributes: tuple[Attribute, ...] = ()
 
     def has(self, kind: str) -> bool:
-        """Whether the column has an attribute of that kind."""
+        """Return whether the column has an attribute of that kind."""
         return any(a.kind == kind for a in self.attributes)
 
     def last(self, kind: str) -> Attribute | None:
-        """The last attribute of that kind, which takes precedence; ``None`` without one."""
+        """Return the last attribute of that kind, which takes precedence; ``None`` without one."""
         return next((a for a in reversed(self.attributes) if a.kind == kind), None)
 
 

@@ -29,7 +29,7 @@ from rowtide.schema_history.structure.context import Context
 
 
 def apply_create_table(table: Table, statement: CreateTable, database_charset: str | None, ctx: Context) -> Table:
-    """The table with the description that Debezium derives from its CREATE TABLE."""
+    """Return the table with the description that Debezium derives from its CREATE TABLE."""
     editor = TableEditor(constraints=table.constraints)
     for element in statement.elements:
         if isinstance(element, ColumnDef):
@@ -74,12 +74,12 @@ def _add_index(editor: TableEditor, index: IndexDef) -> None:
 
 
 def apply_create_like(table: Table) -> Table:
-    """The table with the description of a copy: without the comment."""
+    """Return the table with the description of a copy: without the comment."""
     return replace(table, debezium=replace(table.debezium, comment=None))
 
 
 def apply_create_index(table: Table, statement: CreateIndex) -> tuple[Table, bool]:
-    """The table after CREATE INDEX, and whether Debezium reports it.
+    """Return the table after CREATE INDEX, and whether Debezium reports it.
 
     Debezium reports a unique index of plain columns on a table without a key, even if the index does not become the key
     of the records because a column is nullable.
@@ -100,7 +100,7 @@ def _editor(before: Table, after: Table) -> TableEditor:
 
 
 def apply_alter_table(before: Table, after: Table, statement: AlterTable, ctx: Context) -> Table:
-    """The altered table with the description that results from the actions, one after the other, as in Debezium.
+    """Return the altered table with the description that results from the actions, one after the other, as in Debezium.
 
     If that loses columns, as in ``CHANGE a b INT, CHANGE b a TEXT``, the actions are applied as the server applies
     them: old names refer to the table before the statement.

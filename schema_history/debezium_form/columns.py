@@ -128,7 +128,10 @@ def debezium_column(
 
 
 def _collated(described: DebeziumColumn, raw: str, ctx: Context) -> DebeziumColumn:
-    """The description with the character set of a collation; for MariaDB only that of text, not of ENUM and SET."""
+    """Return the description with the character set of a collation.
+
+    For MariaDB only that of text, not of ENUM and SET.
+    """
     if ctx.mariadb:
         known = charsets.known_collation(strip_quotes(raw), None, ctx.flavor)
         if known is None or described.jdbc_type not in _WITH_CHARSET or described.enum_values:
@@ -203,7 +206,7 @@ def _dimensions(written: DataType, first: str, ctx: Context) -> tuple[int | None
 
 
 def with_default(described: DebeziumColumn, default: Default, ctx: Context) -> DebeziumColumn:
-    """The description with the default of a definition."""
+    """Return the description with the default of a definition."""
     if isinstance(default, Now):
         return replace(described, has_default=True, default_expression=_now(default, ctx))
     if isinstance(default, Literal):
@@ -215,7 +218,7 @@ def with_default(described: DebeziumColumn, default: Default, ctx: Context) -> D
 
 
 def with_value(described: DebeziumColumn, column: Column) -> DebeziumColumn:
-    """The description with the value of a hexadecimal default; Debezium has its digits without the last one.
+    """Return the description with the value of a hexadecimal default; Debezium has its digits without the last one.
 
     A default of bytes that are not UTF-8 is omitted. MariaDB's DATE with ``sql_mode=ORACLE`` and its TIMESTAMP with
     MAXDB become DATETIMEs, as in row events.
@@ -233,7 +236,7 @@ def with_value(described: DebeziumColumn, column: Column) -> DebeziumColumn:
 
 
 def _text_of_digits(shown: str, column: Column) -> str | None:
-    """The text of a hexadecimal literal that MariaDB stores as an expression of a TEXT or BLOB."""
+    """Return the text of a hexadecimal literal that MariaDB stores as an expression of a TEXT or BLOB."""
     digits = _DIGITS.fullmatch(shown)
     if digits is None:
         return None
@@ -273,7 +276,7 @@ def _literal(literal: Literal, ctx: Context) -> str:
 
 
 def _joined(raw: str) -> str:
-    """The text without the blanks between adjacent strings."""
+    """Return the text without the blanks between adjacent strings."""
     return re.sub(r"(?<=')\s+(?=')", "", raw) if re.search(r"'\s+'", raw) else raw
 
 
@@ -282,14 +285,14 @@ def _without_introducer(raw: str) -> str:
 
 
 def strip_quotes(text: str) -> str:
-    """The text without the quotes around it; escape sequences are kept."""
+    """Return the text without the quotes around it; escape sequences are kept."""
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"`":
         return text[1:-1]
     return text
 
 
 def with_table_charset(described: DebeziumColumn, charset: str | None) -> DebeziumColumn:
-    """The description with the character set of the table, if the column has none of its own."""
+    """Return the description with the character set of the table, if the column has none of its own."""
     if described.jdbc_type in _WITH_CHARSET and (
         described.charset_name is None or described.charset_name.upper() == "DEFAULT"
     ):

@@ -35,7 +35,7 @@ class TableEditor:
         self.columns: dict[str, DebeziumColumn] = {c.name.lower(): c for c in columns}
 
     def get(self, name: str) -> DebeziumColumn | None:
-        """The column of that name, or ``None``."""
+        """Return the column of that name, or ``None``."""
         return self.columns.get(name.lower())
 
     def add(self, column: DebeziumColumn) -> None:
@@ -98,13 +98,13 @@ class TableEditor:
             self.primary_key = [column.name for column in columns if column is not None]
 
     def debezium_table(self) -> DebeziumTable:
-        """The description without the columns."""
+        """Return the description without the columns."""
         key = tuple(name for name in self.primary_key if name.lower() in self.columns)
         comment = None if self.comment is None else unicode_text(self.comment)
         return DebeziumTable(self.charset, key, comment, self.attributes)
 
     def onto(self, table: Table) -> Table:
-        """The table with this description; columns that Debezium would have lost keep their former one."""
+        """Return the table with this description; columns that Debezium would have lost keep their former one."""
         columns = []
         for column in table.columns:
             described = self.get(column.name)
@@ -117,7 +117,7 @@ class TableEditor:
 
 
 def _unicode(column: DebeziumColumn) -> DebeziumColumn:
-    """The column without the bytes of literals that are no characters."""
+    """Return the column without the bytes of literals that are no characters."""
     default, comment = column.default_expression, column.comment
     return replace(
         column,

@@ -44,7 +44,7 @@ _LABEL = re.compile(rf"\b({_WORDS})\s*:", re.IGNORECASE)
 
 
 def normalized(text: str, ctx: Context) -> str:
-    """The text of a statement in Debezium's records."""
+    """Return the text of a statement in Debezium's records."""
     if ctx.mariadb:
         return text
     result, last = [], 0
@@ -69,7 +69,7 @@ def _with_backticks(text: str) -> str:
 
 
 def as_single_quoted(raw: str, ctx: Context) -> str:
-    """The text of a literal with single instead of double quotes, as Debezium's MySQL parser reads it."""
+    """Return the text of a literal with single instead of double quotes, as Debezium's MySQL parser reads it."""
     if ctx.mariadb or '"' not in raw:
         return raw
     return normalized(raw, ctx)

@@ -20,7 +20,7 @@ _LABEL_ESCAPE = re.compile(r"\\.|''", re.DOTALL)
 
 
 def server_column(described: DebeziumColumn) -> Column:
-    """The column that Debezium describes."""
+    """Return the column that Debezium describes."""
     words = described.type_name.lower().split()
     data_type = _SYNONYMS.get(words[0], words[0])
     if "varying" in words or "varchar" in words or "varcharacter" in words:

@@ -17,7 +17,7 @@ SourceFilter = Callable[[str], bool]
 
 
 def file_number(name: str) -> int | None:
-    """The number at the end of a binlog file name; ``None`` if there is none, as in the name of a copy."""
+    """Return the number at the end of a binlog file name; ``None`` if there is none, as in the name of a copy."""
     number = name.rpartition(".")[2]
     return int(number) if number.isascii() and number.isdigit() else None
 
@@ -106,7 +106,7 @@ class PositionFilter:
         self._gtids = None if desired.gtids is None else parse_gtids(desired.gtids, keep)
 
     def includes(self, recorded: BinlogPosition) -> bool:
-        """Whether a record at a position belongs to the state.
+        """Return whether a record at a position belongs to the state.
 
         Raises:
             ValueError: a GTID set or a file name cannot be parsed.
@@ -147,7 +147,7 @@ class PositionFilter:
 
 
 def is_at_or_before(recorded: BinlogPosition, desired: BinlogPosition, keep: SourceFilter | None = None) -> bool:
-    """Whether a record at one position belongs to the state at another position.
+    """Return whether a record at one position belongs to the state at another position.
 
     If both have GTIDs, their sets are compared; a position with GTIDs comes after one without. Without GTIDs, positions
     of two servers are compared by time, and those of one server by file, position, event and row. Files with different

@@ -17,7 +17,7 @@ _PLACE = "\0"
 
 
 def source_of(gtid: str) -> str:
-    """The source of one GTID: the UUID of ``uuid:5`` or ``uuid:tag:5``, and ``0-1`` of MariaDB's ``0-1-5``."""
+    """Return the source of one GTID: the UUID of ``uuid:5`` or ``uuid:tag:5``, and ``0-1`` of MariaDB's ``0-1-5``."""
     return gtid.partition(":")[0] if ":" in gtid else gtid.rpartition("-")[0]
 
 
@@ -84,12 +84,12 @@ class GtidSet:
         self._text = None
 
     def contains(self, uuid: str, gno: int, tag: str = "") -> bool:
-        """Whether one transaction is in the set; ``uuid`` and ``tag`` in lower case."""
+        """Return whether one transaction is in the set; ``uuid`` and ``tag`` in lower case."""
         intervals = self._sets.get(uuid, {}).get(tag)
         return intervals is not None and intervals.contains(gno, gno + 1)
 
     def copy(self) -> "GtidSet":
-        """An independent copy."""
+        """Return an independent copy."""
         other = GtidSet()
         other._sets = {
             uuid: {tag: intervals.copy() for tag, intervals in tags.items()} for uuid, tags in self._sets.items()
@@ -103,13 +103,13 @@ class GtidSet:
                 self._add_range(uuid, tag, start, stop)
 
     def __or__(self, other: "GtidSet") -> "GtidSet":
-        """The union."""
+        """Return the union."""
         result = self.copy()
         result.update(other)
         return result
 
     def __sub__(self, other: "GtidSet") -> "GtidSet":
-        """The transactions of this set that are not in the other: ``GTID_SUBTRACT``."""
+        """Return the transactions of this set that are not in the other: ``GTID_SUBTRACT``."""
         result = self.copy()
         for uuid, tag, intervals in other.items():
             mine = result._sets.get(uuid, {}).get(tag)
@@ -119,11 +119,11 @@ class GtidSet:
         return result._pruned()
 
     def __and__(self, other: "GtidSet") -> "GtidSet":
-        """The transactions that are in both."""
+        """Return the transactions that are in both."""
         return self - (self - other)
 
     def __le__(self, other: "GtidSet") -> bool:
-        """Whether every transaction is in the other set too: ``GTID_SUBSET``."""
+        """Return whether every transaction is in the other set too: ``GTID_SUBSET``."""
         for uuid, tag, intervals in self.items():
             theirs = other._sets.get(uuid, {}).get(tag)
             if theirs is None or not all(theirs.contains(start, stop) for start, stop in intervals):
@@ -131,7 +131,7 @@ class GtidSet:
         return True
 
     def __ge__(self, other: "GtidSet") -> bool:
-        """Whether every transaction of the other set is in this one."""
+        """Return whether every transaction of the other set is in this one."""
         return other <= self
 
     def __eq__(self, other: object) -> bool:
@@ -143,7 +143,7 @@ class GtidSet:
         return bool(self._sets)
 
     def __str__(self) -> str:
-        """The server's text without line breaks: sorted by uuid, untagged intervals before tagged ones."""
+        """Return the server's text without line breaks: sorted by uuid, untagged intervals before tagged ones."""
         if self._text is None:
             growing = self._growing
             if growing is None or growing.stops[-1] - growing.starts[-1] == 1:
@@ -157,7 +157,7 @@ class GtidSet:
         return self._text
 
     def _rendered(self, growing: Intervals | None = None) -> str:
-        """The text, in which ``_PLACE`` stands for the last one of the ranges ``growing``."""
+        """Return the text, in which ``_PLACE`` stands for the last one of the ranges ``growing``."""
 
         def text(ranges: Intervals) -> str:
             return ranges.text_before_last() + _PLACE if ranges is growing else str(ranges)
@@ -185,7 +185,10 @@ class GtidSet:
         return result
 
     def encode(self) -> bytes:
-        """The encoding of COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS: with tags if there is one, else the older one."""
+        """Return the encoding of COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS.
+
+        With tags if there is one, else the older one.
+        """
         items = list(self.items())
         tagged = any(tag for _, tag, _ in items)
         count = len(items)
@@ -308,20 +311,20 @@ class MariadbGtidPosition:
         self._text = None
 
     def copy(self) -> "MariadbGtidPosition":
-        """An independent copy."""
+        """Return an independent copy."""
         return MariadbGtidPosition(self._last)
 
     def filter(self, keep: Callable[[str], bool]) -> "MariadbGtidPosition":
-        """The GTIDs whose ``domain-server`` is accepted (``gtid.source.includes`` and ``excludes``)."""
+        """Return the GTIDs whose ``domain-server`` is accepted (``gtid.source.includes`` and ``excludes``)."""
         return MariadbGtidPosition({d: gtid for d, gtid in self._last.items() if keep(f"{d}-{gtid.server_id}")})
 
     def contains(self, gtid: MariadbGtid) -> bool:
-        """Whether the transaction is at or before this position."""
+        """Return whether the transaction is at or before this position."""
         last = self._last.get(gtid.domain)
         return last is not None and last.sequence >= gtid.sequence
 
     def __or__(self, other: "MariadbGtidPosition") -> "MariadbGtidPosition":
-        """The later position of the two in every domain."""
+        """Return the later position of the two in every domain."""
         result = self.copy()
         for gtid in other._last.values():
             if not result.contains(gtid):
@@ -329,11 +332,11 @@ class MariadbGtidPosition:
         return result
 
     def __le__(self, other: "MariadbGtidPosition") -> bool:
-        """Whether everything up to here is at or before the other position."""
+        """Return whether everything up to here is at or before the other position."""
         return all(other.contains(gtid) for gtid in self._last.values())
 
     def __ge__(self, other: "MariadbGtidPosition") -> bool:
-        """Whether everything up to the other position is at or before this one."""
+        """Return whether everything up to the other position is at or before this one."""
         return other <= self
 
     def __eq__(self, other: object) -> bool:

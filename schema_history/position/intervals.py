@@ -15,7 +15,7 @@ class Intervals:
         self._text: str | None = None
 
     def copy(self) -> "Intervals":
-        """An independent copy."""
+        """Return an independent copy."""
         return Intervals(self.starts.copy(), self.stops.copy())
 
     def add(self, start: int, stop: int) -> None:
@@ -48,12 +48,12 @@ class Intervals:
         stops[first:last] = [b for _, b in keep]
 
     def contains(self, start: int, stop: int) -> bool:
-        """Whether all of a range is in the set."""
+        """Return whether all of a range is in the set."""
         index = bisect_right(self.starts, start) - 1
         return index >= 0 and stop <= self.stops[index]
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """The first number of each range, and the one after its last."""
+        """Return the first number of each range, and the one after its last."""
         return zip(self.starts, self.stops, strict=True)
 
     def __eq__(self, other: object) -> bool:
@@ -67,7 +67,7 @@ class Intervals:
         return self._text
 
     def text_before_last(self) -> str:
-        """The text without that of the last range."""
+        """Return the text without that of the last range."""
         return str(self).removesuffix(_range_text(self.starts[-1], self.stops[-1]))
 
 

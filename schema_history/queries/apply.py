@@ -74,7 +74,7 @@ def _is_header(entry: Mapping[str, Any]) -> bool:
 
 
 def tables_of_header(header: Mapping[str, Any], flavor: Flavor) -> Tables:
-    """The tables and databases of a header."""
+    """Return the tables and databases of a header."""
     variables = header.get("variables", {})
     server = Server(
         flavor,

@@ -109,13 +109,13 @@ def statement_of(record: HistoryRecord, server: Server) -> Body | None:
 
 
 def _keeps_table(record: HistoryRecord, server: Server) -> bool:
-    """Whether a statement creates a table only if there is none."""
+    """Return whether a statement creates a table only if there is none."""
     body = statement_of(record, server)
     return isinstance(body, CreateTable | CreateTableLike) and body.if_not_exists and not body.or_replace
 
 
 def _converted(record: HistoryRecord, table: RecordedTable, server: Server) -> Iterator[str]:
-    """The columns that a statement changes although their description can stay the same."""
+    """Yield the columns that a statement changes although their description can stay the same."""
     columns = {column.name.lower(): column for column in table.columns}
     body = statement_of(record, server)
     if body is None and record.ddl:  # it may change any

@@ -36,17 +36,17 @@ class HistorySource:
         self.store.close()
 
     def tables(self, at: PointInTime) -> Tables:
-        """The structures of all tables at a position, GTID set or time."""
+        """Return the structures of all tables at a position, GTID set or time."""
         prefix = at.filter()
         records = self.store.replay_as(parse_record)
         return recover((r for r in records if prefix.includes(_position_of(r))), self.server, None)
 
     def latest(self) -> Tables:
-        """The structures of all tables at the end of the history."""
+        """Return the structures of all tables at the end of the history."""
         return recover(self.store.replay_as(parse_record), self.server, None)
 
     def changes(self) -> Iterator[TableChange]:
-        """The statements that changed tables, in the order of the binlog."""
+        """Yield the statements that changed tables, in the order of the binlog."""
         for record in self.store.replay_as(parse_record):
             changed = frozenset(table.id for table in record.tables)
             renamed = [(t.previous_id, t.id) for t in record.tables if t.previous_id is not None]
@@ -56,16 +56,16 @@ class HistorySource:
                 )
 
     def column_changes(self, table: TableId) -> Mapping[str, ColumnChange]:
-        """The last change of each column of a table; see :func:`~..column_changes.column_changes`."""
+        """Return the last change of each column of a table; see :func:`~..column_changes.column_changes`."""
         return column_changes(self.store.replay_as(parse_record), table, self.server)
 
     def ambiguous_names(self, table: TableId) -> set[str]:
-        """The names of columns that were renamed; see :func:`~..column_identities.ambiguous_names`."""
+        """Return the names of columns that were renamed; see :func:`~..column_identities.ambiguous_names`."""
         found = column_identities(self.store.replay_as(parse_record), table, self.server)
         return ambiguous_names(columns for _, columns in found)
 
     def _renamed(self, record: HistoryRecord) -> Iterator[tuple[TableId, TableId]]:
-        """The old and new names of an ALTER TABLE ... RENAME, whose record has only the new one."""
+        """Yield the old and new names of an ALTER TABLE ... RENAME, whose record has only the new one."""
         if "rename" not in (record.ddl or "").lower():
             return
         try:
@@ -79,6 +79,6 @@ class HistorySource:
 
 
 def _position_of(record: HistoryRecord) -> BinlogPosition:
-    """The position of a record, with the record's own time if the position has none."""
+    """Return the position of a record, with the record's own time if the position has none."""
     position = BinlogPosition.from_map(record.position)
     return position if position.ts_sec else replace(position, ts_sec=record.ts_ms // 1000)

@@ -14,7 +14,7 @@ def database_json(database: Database) -> dict[str, str]:
 
 
 def table_json(table: Table, flavor: Flavor) -> dict[str, Any]:
-    """The fields of a table and its columns, except those for keys, precision and length."""
+    """Return the fields of a table and its columns, except those for keys, precision and length."""
     columns = [column_json(c, n, flavor) for n, c in enumerate(table.columns, 1)]
     primary = next((i for i in table.indexes if i.kind == "primary"), None)
     return {
@@ -40,7 +40,7 @@ _ENGINES |= {"heap": "MEMORY", "merge": "MRG_MyISAM", "ndb": "ndbcluster"}
 
 
 def engine_name(written: str) -> str:
-    """The storage engine as information_schema shows it; InnoDB if none is declared."""
+    """Return the storage engine as information_schema shows it; InnoDB if none is declared."""
     return _ENGINES.get(written.lower(), written) or "InnoDB"
 
 
@@ -49,7 +49,7 @@ def _part(part: KeyPart) -> str:
 
 
 def _escaped(expression: str) -> str:
-    """An expression as MySQL's information_schema shows it: escaped, and its UTF-8 read as Latin-1."""
+    """Return an expression as MySQL's information_schema shows it: escaped, and its UTF-8 read as Latin-1."""
     text = expression.replace("\\", "\\\\").replace("'", "\\'")
     if text.isascii():
         return text
@@ -61,7 +61,7 @@ _WINDOWS = {byte: bytes([byte]).decode("cp1252", "ignore") for byte in range(0x8
 
 
 def column_json(column: Column, position: int, flavor: Flavor) -> dict[str, Any]:
-    """One column."""
+    """Return one column."""
     shows_charset = column.charset != "binary" or flavor is Flavor.MARIADB
     fields: dict[str, Any] = {
         "name": column.name,
@@ -141,7 +141,7 @@ _OUTSIDE = re.compile("[\U00010000-\U0010ffff\ud800-\udfff]")
 
 
 def _basic(text: str) -> str:
-    """A text in the three-byte UTF-8 of information_schema."""
+    """Return a text in the three-byte UTF-8 of information_schema."""
     return text if text.isascii() else _OUTSIDE.sub("?", text)
 
 
@@ -151,7 +151,7 @@ def _bytes_shown(text: str) -> str:
 
 
 def extra(column: Column, flavor: Flavor) -> str:
-    """The ``extra`` column."""
+    """Return the ``extra`` column."""
     parts = []
     if flavor is Flavor.MYSQL:
         if column.auto_increment:

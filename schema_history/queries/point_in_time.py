@@ -32,7 +32,7 @@ class PointInTime:
     time: float | None = None
 
     def filter(self) -> "PointInTimeFilter":
-        """A filter for the positions up to this point."""
+        """Return a filter for the positions up to this point."""
         return PointInTimeFilter(self)
 
 
@@ -45,7 +45,7 @@ class PointInTimeFilter:
         self._by_gtids = point.position is not None and not point.position.file
 
     def includes(self, position: BinlogPosition) -> bool:
-        """Whether a change at ``position`` belongs to the state at the point in time.
+        """Return whether a change at ``position`` belongs to the state at the point in time.
 
         Raises:
             InvalidPointInTime: the point is a GTID set, and ``position`` has no GTIDs.

@@ -31,7 +31,7 @@ class TableChange:
 
 
 def changes_of_table(changes: Iterable[TableChange], table_id: TableId) -> list[TableChange]:
-    """The changes of a table, under its former names too, and those of earlier tables of the same name."""
+    """Return the changes of a table, under its former names too, and those of earlier tables of the same name."""
     logs: dict[TableId, list[TableChange]] = {}
     for change in changes:
         for old, new in change.renamed:
@@ -42,7 +42,7 @@ def changes_of_table(changes: Iterable[TableChange], table_id: TableId) -> list[
 
 
 def may_change(event: QueryEvent, table: TableId, server: Server) -> bool:
-    """Whether a statement creates, changes, renames or drops a table or its database, or may do so.
+    """Return whether a statement creates, changes, renames or drops a table or its database, or may do so.
 
     The answer serves to prove that a table did not change, so it is true in case of doubt: for a statement that cannot
     be parsed and has the table's name somewhere, and for one that only copies the table's structure.
@@ -51,7 +51,7 @@ def may_change(event: QueryEvent, table: TableId, server: Server) -> bool:
 
 
 def may_change_any(event: QueryEvent, tables: Collection[TableId], server: Server) -> bool:
-    """Whether :func:`may_change` is true for one of the tables."""
+    """Return whether :func:`may_change` is true for one of the tables."""
     context, sql = context_of(event, server), statement_text(event, server.flavor)
     try:
         body = parse(sql, context.dialect).body
@@ -81,7 +81,7 @@ class Words:
         self._databases = {database.casefold(), *re.findall(r"([\w$]+)\s*\.", text), *quoted}
 
     def may_name(self, table: TableId) -> bool:
-        """Whether the statement may concern a table or its database."""
+        """Return whether the statement may concern a table or its database."""
         if not self._has(table.database) and table.database.casefold() not in self._databases:
             return False
         return self._has(table.table) or not self._words.isdisjoint(("database", "schema"))
@@ -95,7 +95,7 @@ class Words:
 
 
 def _table_names(part: object) -> Iterator[TableName]:
-    """All names of tables in a part of a statement."""
+    """Yield all names of tables in a part of a statement."""
     if isinstance(part, TableName):
         yield part
     elif isinstance(part, tuple):

@@ -14,7 +14,7 @@ _WHOLE_TABLE = 10_000
 
 
 def matching_tables(tables: Tables, pattern: str) -> list[Table]:
-    """The tables whose name ``database.table`` matches a pattern with ``*`` and ``?``, sorted by name."""
+    """Return the tables whose name ``database.table`` matches a pattern with ``*`` and ``?``, sorted by name."""
     names = [table_id for table_id in tables.names() if fnmatchcase(str(table_id), pattern)]
     found = (tables.table(table_id.database, table_id.table) for table_id in sorted(names, key=str))
     return [table for table in found if table is not None]

@@ -151,7 +151,7 @@ class Recovery:
         self.histories[self._key(history.id)] = history
 
     def tables(self, *, prefer_ddl: bool) -> Tables:
-        """All tables; each is built on first access."""
+        """Return all tables; each is built on first access."""
         for history in self.histories.values():
             self.databases.defer(
                 history.id,

@@ -41,7 +41,7 @@ The record can also have ``sql``: the original statement, where the record's ``d
 
 
 def session_fields(event: QueryEvent) -> dict[str, Any]:
-    """The field ``session`` of a statement's record: all settings that the event has."""
+    """Return the field ``session`` of a statement's record: all settings that the event has."""
     found = {name: getattr(event, field) for name, field in _FIELDS.items()}
     if not event.error_code:
         del found["error_code"]
@@ -49,7 +49,7 @@ def session_fields(event: QueryEvent) -> dict[str, Any]:
 
 
 def recorded_event(ddl: str, database: str, session: Mapping[str, Any] | None) -> QueryEvent:
-    """The statement of a record as an event; without ``session``, with default settings.
+    """Return the statement of a record as an event; without ``session``, with default settings.
 
     Raises:
         DamagedHistory: the session settings cannot be parsed.
@@ -88,7 +88,7 @@ def concerns_temporary(session: Mapping[str, Any] | None) -> bool:
 def required_sessions(
     tables: Tables, event: QueryEvent, result: StatementResult, recorded: Callable[[TableId], bool] | None = None
 ) -> Sequence[dict[str, Any] | None]:
-    """The field ``session`` for each record of a statement; ``None`` for those that need none.
+    """Return the field ``session`` for each record of a statement; ``None`` for those that need none.
 
     The records are applied as a restart would apply them, with the server's current settings and with default ones. The
     result must be that of the statement itself. If it is not, the session's settings are added; if that is not enough,
@@ -121,7 +121,7 @@ def required_sessions(
 
 
 def _definition(table: Table, server: Server) -> dict[str, Any]:
-    """The field ``session`` of a record that defines a table."""
+    """Return the field ``session`` of a record that defines a table."""
     return {"db": table.id.database, "sql": unicode_text(show_create(table, server))}
 
 
@@ -154,7 +154,7 @@ class _Trial:
 
 
 def _without_description(table: Table | None) -> Table | None:
-    """The table without its Debezium description, which records contain anyway."""
+    """Return the table without its Debezium description, which records contain anyway."""
     if table is None:
         return None
     columns, hidden = (tuple(replace(c, debezium=None) for c in some) for some in (table.columns, table.hidden))

@@ -61,7 +61,7 @@ class TableHistory:
 
 
 def sources_first(histories: Iterable[TableHistory]) -> list[TableHistory]:
-    """All histories, each after those of the tables that it was copied from."""
+    """Return all histories, each after those of the tables that it was copied from."""
     ordered: dict[int, TableHistory] = {}
     for history in histories:
         waiting = [history]
@@ -137,7 +137,7 @@ def _apply(tables: Tables, entry: HistoryEntry, *, warn: bool) -> bool:
 
 
 def merge_recorded(built: Table | None, recorded: RecordedTable, *, all_applied: bool) -> Table:
-    """The table that the statements built, with its recorded Debezium description.
+    """Return the table that the statements built, with its recorded Debezium description.
 
     If the statements built none, or one with other columns, the table consists of the recorded description alone.
     Debezium sometimes loses a column, as in ``CHANGE a b, CHANGE b a``; then the table that the statements built is

@@ -190,28 +190,28 @@ _WIDTHS = {name: int(width) for name, _, width in (entry.split(":") for entry in
 
 
 def collation_name(number: int, flavor: Flavor) -> str | None:
-    """The collation with that id, or ``None``."""
+    """Return the collation with that id, or ``None``."""
     return _collations(flavor).get(number)
 
 
 def charset_of(collation: str) -> str:
-    """The character set of a collation."""
+    """Return the character set of a collation."""
     return collation.split("_", 1)[0]
 
 
 def is_charset(name: str) -> bool:
-    """Whether a character set of that name exists."""
+    """Return whether a character set of that name exists."""
     return charset_name(name) in _DEFAULTS
 
 
 def charset_name(name: str) -> str:
-    """The server's name of a character set: in lower case, and ``utf8mb3`` for ``utf8``."""
+    """Return the server's name of a character set: in lower case, and ``utf8mb3`` for ``utf8``."""
     name = name.lower()
     return "utf8mb3" if name == "utf8" else name
 
 
 def known_collation(name: str, charset: str | None, flavor: Flavor) -> str | None:
-    """The full name of a collation, or ``None`` if it is unknown.
+    """Return the full name of a collation, or ``None`` if it is unknown.
 
     Args:
         name: as written.
@@ -230,7 +230,7 @@ def known_collation(name: str, charset: str | None, flavor: Flavor) -> str | Non
 
 
 def default_collation(charset: str, flavor: Flavor, version_number: int) -> str:
-    """The default collation of a character set.
+    """Return the default collation of a character set.
 
     Raises:
         KeyError: there is no such character set.
@@ -241,7 +241,7 @@ def default_collation(charset: str, flavor: Flavor, version_number: int) -> str:
 
 
 def binary_collation(charset: str) -> str:
-    """The ``_bin`` collation of a character set."""
+    """Return the ``_bin`` collation of a character set."""
     return "binary" if charset == "binary" else f"{charset}_bin"
 
 
@@ -251,7 +251,7 @@ def max_bytes(charset: str) -> int:
 
 
 def is_ascii_based(charset: str) -> bool:
-    """Whether ASCII text has its ASCII bytes in the character set."""
+    """Return whether ASCII text has its ASCII bytes in the character set."""
     return charset not in ("ucs2", "utf16", "utf16le", "utf32")
 
 
@@ -274,7 +274,10 @@ def decoded(data: bytes, charset: str, *, marks_bytes: bool = False) -> str:
 
 
 def unicode_text(text: str) -> str:
-    """The text with U+FFFD in the place of bytes that are no character, as Java decodes them: UTF-8 can encode it."""
+    """Return the text with U+FFFD in the place of bytes that are no character, as Java decodes them.
+
+    UTF-8 can encode it.
+    """
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
@@ -282,7 +285,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def representable(text: str, charset: str) -> str:
-    """The text as a column of the character set stores it: with ``?`` for characters that the set lacks."""
+    """Return the text as a column of the character set stores it: with ``?`` for characters that the set lacks."""
     if text.isascii() or charset in ("utf8mb4", "binary"):
         return text
     if charset in ("utf8mb3", "ucs2"):

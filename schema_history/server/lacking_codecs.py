@@ -38,7 +38,7 @@ LACKING: Mapping[str, tuple[str, Mapping[int, str]]] = {
 
 
 def characters(codec: str, differences: Mapping[int, str]) -> str:
-    """The 256 characters of a set by their bytes; ``?`` for bytes without a character."""
+    """Return the 256 characters of a set by their bytes; ``?`` for bytes without a character."""
     table = [bytes([byte]).decode(codec, "replace").replace("\ufffd", "?") for byte in range(256)]
     for first, run in differences.items():
         table[first : first + len(run)] = run

@@ -17,7 +17,7 @@ _LOCK = threading.Lock()
 
 
 def admin_client(settings: Mapping[str, Any]) -> AdminClient:
-    """A client with these settings of librdkafka. It ends when the last of its users has let go of it.
+    """Return a client with these settings of librdkafka. It ends when the last of its users has let go of it.
 
     Raises:
         KafkaException: librdkafka refuses the settings.

@@ -136,7 +136,7 @@ class FileSchemaHistory(SchemaHistoryStore):
             raise HistoryStoreError(f"cannot read schema history file {self._path}: {failure}") from failure
 
     def describe(self, at: int) -> str:
-        """The path and the number of the line."""
+        """Return the path and the number of the line."""
         try:
             with self._path.open("rb") as file:
                 number = file.read(at).count(b"\n") + 1
@@ -145,7 +145,7 @@ class FileSchemaHistory(SchemaHistoryStore):
         return f"{self._path} line {number}"
 
     def exists(self) -> bool:
-        """Whether the file exists and is not empty."""
+        """Return whether the file exists and is not empty."""
         try:
             return self._path.stat().st_size > 0
         except FileNotFoundError:
@@ -161,7 +161,7 @@ class FileSchemaHistory(SchemaHistoryStore):
 
 
 def _tail(file: BinaryIO) -> bytes:
-    """The bytes after the last line end."""
+    """Return the bytes after the last line end."""
     size, step = file.seek(0, os.SEEK_END), 4096
     while True:
         begin = max(0, size - step)

@@ -59,7 +59,7 @@ class RecordedTable:
         fields: dict[str, Any] | None,
         comment: str | None,
     ) -> "RecordedTable":
-        """The description with Debezium's JSON of the table, ``None`` if it was dropped."""
+        """Return the description with Debezium's JSON of the table, ``None`` if it was dropped."""
         packed = None if fields is None else marshal.dumps(fields, _MARSHAL_VERSION)
         return cls(kind, table_id, previous_id, packed, comment)
 
@@ -185,7 +185,7 @@ def _table_changes(change: SchemaChange, *, comments: bool) -> list[dict[str, An
 
 
 def id_text(table_id: TableId) -> str:
-    """A table's name as Debezium writes it."""
+    """Return a table's name as Debezium writes it."""
     database, table = (name.replace('"', '""') for name in (table_id.database, table_id.table))
     return f'"{database}"."{table}"'
 
@@ -274,7 +274,7 @@ def parse_record(record: str, loads: Callable[[str], Any] = json.loads) -> Histo
 
 
 def recorded_table(entry: Mapping[str, Any]) -> RecordedTable:
-    """An item of ``tableChanges``.
+    """Return an item of ``tableChanges``.
 
     Raises:
         ValueError, KeyError, TypeError: it is not such an item.

@@ -77,7 +77,7 @@ class SchemaHistoryStore(Protocol):
         ...
 
     def describe(self, at: int) -> str:
-        """The location of a record, for messages."""
+        """Return the location of a record, for messages."""
         ...
 
     def replay(self) -> Iterator[str]:
@@ -101,7 +101,7 @@ class SchemaHistoryStore(Protocol):
             yield parsed(stored, self, parse)
 
     def exists(self) -> bool:
-        """Whether there is a history, that is, whether anything was ever written to it.
+        """Return whether there is a history, that is, whether anything was ever written to it.
 
         Raises:
             HistoryStoreError: the store cannot be reached.
@@ -129,7 +129,10 @@ def json_object(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same JSON on one line: Debezium writes a record on many lines to a topic, and on one line to a file."""
+    """Return the same JSON on one line.
+
+    Debezium writes a record on many lines to a topic, and on one line to a file.
+    """
     if "\n" not in text and "\r" not in text:
         return text
     return json.dumps(json.loads(text), separators=(",", ":"), ensure_ascii=False)
@@ -172,11 +175,11 @@ class InMemorySchemaHistory(SchemaHistoryStore):
             yield StoredText(number, number + 1, text)
 
     def describe(self, at: int) -> str:
-        """The number of the record."""
+        """Return the number of the record."""
         return f"record {at}"
 
     def exists(self) -> bool:
-        """Whether there is any record."""
+        """Return whether there is any record."""
         return bool(self.records)
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def text(value: Any, name: str) -> str:
-    """The value of a field that is a string of Unicode characters.
+    """Return the value of a field that is a string of Unicode characters.
 
     Raises:
         TypeError: it is something else; JSON can contain halves of characters.
@@ -19,12 +19,12 @@ def text(value: Any, name: str) -> str:
 
 
 def optional_text(value: Any, name: str) -> str | None:
-    """The same; ``None`` for null."""
+    """Return the same; ``None`` for null."""
     return None if value is None else text(value, name)
 
 
 def texts(value: Any, name: str) -> tuple[str, ...]:
-    """The value of a field that is a list of strings; null is an empty one. Raises ``TypeError``."""
+    """Return the value of a field that is a list of strings; null is an empty one. Raises ``TypeError``."""
     if value is None:
         return ()
     if not isinstance(value, list):
@@ -33,33 +33,33 @@ def texts(value: Any, name: str) -> tuple[str, ...]:
 
 
 def number(value: Any, name: str) -> int:
-    """The value of a field that is a whole number. Raises ``TypeError``."""
+    """Return the value of a field that is a whole number. Raises ``TypeError``."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise TypeError(f"{name!r} is not a whole number")
 
 
 def optional_number(value: Any, name: str) -> int | None:
-    """The same; ``None`` for null."""
+    """Return the same; ``None`` for null."""
     return None if value is None else number(value, name)
 
 
 def flag(value: Any, name: str) -> bool:
-    """The value of a field that is true or false. Raises ``TypeError``."""
+    """Return the value of a field that is true or false. Raises ``TypeError``."""
     if isinstance(value, bool):
         return value
     raise TypeError(f"{name!r} is neither true nor false")
 
 
 def json_object(value: Any, name: str) -> Mapping[str, Any]:
-    """The value of a field that is an object. Raises ``TypeError``."""
+    """Return the value of a field that is an object. Raises ``TypeError``."""
     if isinstance(value, dict):
         return value
     raise TypeError(f"{name!r} is not an object")
 
 
 def objects(value: Any, name: str) -> Iterable[Mapping[str, Any]]:
-    """The value of a field that is a list of objects; null is an empty one. Raises ``TypeError``."""
+    """Return the value of a field that is a list of objects; null is an empty one. Raises ``TypeError``."""
     if value is not None and not isinstance(value, list):
         raise TypeError(f"{name!r} is not a list")
     return [json_object(item, name) for item in value or ()]

@@ -171,11 +171,11 @@ class KafkaSchemaHistory(SchemaHistoryStore):
         )
 
     def describe(self, at: int) -> str:
-        """The topic, the partition and the offset."""
+        """Return the topic, the partition and the offset."""
         return f"topic {self._topic!r} partition {_PARTITION} offset {at}"
 
     def exists(self) -> bool:
-        """Whether the topic exists and anything was ever written to it, even if it was deleted since."""
+        """Return whether the topic exists and anything was ever written to it, even if it was deleted since."""
         extent = self._extent()
         if extent is None or extent.high == 0:
             return False

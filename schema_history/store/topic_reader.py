@@ -152,7 +152,7 @@ class TopicReader:
         self._query_timeout = timeout if query_timeout is None else min(timeout, query_timeout)
 
     def extents(self, topic: str) -> dict[int, Extent] | None:
-        """The first and the end offset of each partition; ``None`` if the topic does not exist.
+        """Return the first and the end offset of each partition; ``None`` if the topic does not exist.
 
         Raises:
             TopicReadError: Kafka is not reachable, or access is denied.
@@ -202,7 +202,9 @@ class TopicReader:
         return {partition.partition: future.result().offset for partition, future in asked.items()}
 
     def topic_id(self, topic: str) -> str | None:
-        """The id that Kafka gave a topic when it was created; ``None`` if it does not exist, or the broker has no ids.
+        """Return the id that Kafka gave a topic when it was created.
+
+        ``None`` if it does not exist, or the broker has no ids.
 
         Brokers before Kafka 2.8 have none. During their upgrade, existing topics get one.
 
@@ -228,7 +230,7 @@ class TopicReader:
         self._describing = None
 
     def gap(self, topic: str, partition: int, begin: int, end: int) -> bool:
-        """Whether records are missing between two offsets without committed records in between.
+        """Return whether records are missing between two offsets without committed records in between.
 
         The offsets can belong to records of aborted transactions and to transaction markers, which follow a record.
 
@@ -294,7 +296,7 @@ class TopicReader:
 
     @staticmethod
     def _place(message: Any) -> tuple[int, int]:
-        """The partition of a message, and the offset after it; -1 for a transient error."""
+        """Return the partition of a message, and the offset after it; -1 for a transient error."""
         error = message.error()
         if error is None:
             return message.partition(), message.offset() + 1
@@ -335,7 +337,7 @@ def _next_messages(consumer: Consumer) -> list[Message]:
 
 
 def record_headers(message: Any) -> tuple[tuple[str, bytes | None], ...]:
-    """The headers of a message."""
+    """Return the headers of a message."""
     return tuple(message.headers() or ())
 
 

@@ -51,7 +51,7 @@ class PendingActions:
     elements: list[Element] = field(default_factory=list)
 
     def has(self, name: str) -> bool:
-        """Whether the table had the column before the statement."""
+        """Return whether the table had the column before the statement."""
         return self.table.column(name) is not None
 
 
@@ -148,7 +148,7 @@ def _collect_key(pending: PendingActions, action: Action) -> None:
 
 
 def _is_only_hashed(pending: PendingActions, name: str) -> bool:
-    """Whether MariaDB implements the unique key by a hash: then DROP CONSTRAINT IF EXISTS does not find it."""
+    """Return whether MariaDB implements the unique key by a hash: then DROP CONSTRAINT IF EXISTS does not find it."""
     if any(constraint.name.lower() == name for constraint in pending.table.constraints):
         return False
     return any(index.name.lower() == name and index.hashed for index in pending.table.indexes)

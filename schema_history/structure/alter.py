@@ -40,7 +40,7 @@ from rowtide.schema_history.structure.types import TEXTS
 
 
 def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Database | None = None) -> Table:
-    """The table after the actions. RENAME TO is left to the caller.
+    """Return the table after the actions. RENAME TO is left to the caller.
 
     Args:
         table: the table before.
@@ -104,7 +104,7 @@ def _converted(pending: PendingActions, columns: Sequence[Column], charset: str,
 
 
 def _is_about_timestamps(pending: PendingActions) -> bool:
-    """Whether the statement defines a TIMESTAMP or its default: only then MariaDB promotes the first one."""
+    """Return whether the statement defines a TIMESTAMP or its default: only then MariaDB promotes the first one."""
     named = [column for column in pending.table.columns if column.name.lower() in pending.defaults]
     return any(c.data_type == "timestamp" for c in (*named, *(column for column, _, _ in pending.added)))
 
@@ -153,7 +153,7 @@ def _charset(
 
 
 def _columns(pending: PendingActions) -> list[tuple[Column, str]]:
-    """The columns in their new order, each with its former name in lower case, which indexes still have."""
+    """Return the columns in their new order, each with its former name in lower case, which indexes still have."""
     result: list[tuple[Column, str]] = []
     defaults = dict(pending.defaults)
     for column in pending.table.columns:
@@ -210,7 +210,7 @@ def _renamed(pending: PendingActions, placed: Sequence[tuple[Column, str]]) -> d
 
 
 def _kept(pending: PendingActions, column: Column, key: str, defaults: dict[str, AlterDefault]) -> Column:
-    """A column that is not redefined, with its new default from ``defaults``, which is consumed."""
+    """Return a column that is not redefined, with its new default from ``defaults``, which is consumed."""
     if key in pending.renamed:
         column = replace(column, name=pending.renamed[key])
     if key in defaults and not (key in pending.renamed and pending.ctx.mariadb):  # MariaDB applies only one of the two
@@ -253,7 +253,7 @@ def _indexes(pending: PendingActions, columns: list[Column], renamed: dict[str, 
 
 
 def _is_constraint(pending: PendingActions, name: str) -> bool:
-    """Whether DROP CONSTRAINT of that name means a foreign key or check, not an index."""
+    """Return whether DROP CONSTRAINT of that name means a foreign key or check, not an index."""
     if f"index {name}" in pending.dropped_keys or f"primary {name}" in pending.dropped_keys:
         return False
     return any(c.name.lower() == name and c.kind != "period" for c in pending.table.constraints)

@@ -53,7 +53,9 @@ _TRUNCATED["eucjpms"] = _TRUNCATED["ujis"]
 
 
 def _reinterpreted(label: str, old: str, new: str, mariadb: bool) -> str:
-    """The label of a column that is converted: the servers keep its bytes and read them in the new character set.
+    """Return the label of a column that is converted.
+
+    The servers keep its bytes and read them in the new character set.
 
     What is not a character becomes ``?``. MySQL stops at a truncated character.
     """
@@ -97,7 +99,7 @@ def _character(data: bytes, charset: str) -> str:
 
 
 def _default_among(labels: tuple[str, ...], column: Column) -> str | None:
-    """The default of an ENUM or SET after a change of its labels: it keeps the number of its label."""
+    """Return the default of an ENUM or SET after a change of its labels: it keeps the number of its label."""
     if column.default_kind is not DefaultKind.LITERAL or column.default is None:
         return column.default
     changed = dict(zip(column.labels, labels, strict=True))
@@ -106,7 +108,7 @@ def _default_among(labels: tuple[str, ...], column: Column) -> str | None:
 
 
 def redefined_text(column: Column, length: int | None, old: Column | None, ctx: Context) -> Column:
-    """A TEXT column that a statement both defines and converts: its size depends on the number of characters.
+    """Return a TEXT column that a statement both defines and converts: its size depends on the number of characters.
 
     Args:
         column: the column after the conversion.
@@ -124,7 +126,7 @@ def redefined_text(column: Column, length: int | None, old: Column | None, ctx: 
 
 
 def _characters(column: Column) -> int:
-    """The maximum number of characters of a column's values."""
+    """Return the maximum number of characters of a column's values."""
     name = column.data_type
     if name in TEXTS or name in BLOBS:
         return blob_capacity(name) // charsets.max_bytes(column.charset or "binary")
@@ -139,7 +141,7 @@ def _characters(column: Column) -> int:
 
 
 def converted(column: Column, charset: str, collation: str, ctx: Context, declared: DataType | None = None) -> Column:
-    """A column after CONVERT TO CHARACTER SET; longer characters can require a larger type.
+    """Return a column after CONVERT TO CHARACTER SET; longer characters can require a larger type.
 
     Args:
         column: the column before.

@@ -72,7 +72,7 @@ def build_column(definition: ColumnDef, ctx: Context, table_charset: str, table_
 
 
 def _written(written: DataType) -> str:
-    """The spelling of a type, as in ``Column.written``."""
+    """Return the spelling of a type, as in ``Column.written``."""
     size = f"({','.join(written.arguments)})" if written.arguments else ""
     sign = " unsigned" if "UNSIGNED" in written.options or "ZEROFILL" in written.options else ""
     zerofill = " zerofill" if "ZEROFILL" in written.options else ""
@@ -144,7 +144,7 @@ def _with_default(column: Column, definition: ColumnDef, ctx: Context) -> Column
 
 
 def with_default(column: Column, default: Default, ctx: Context) -> Column:
-    """The column with a default."""
+    """Return the column with a default."""
     default = folded(default, ctx)
     if isinstance(default, Now):
         if column.data_type in ("timestamp", "datetime"):
@@ -164,7 +164,9 @@ def with_default(column: Column, default: Default, ctx: Context) -> Column:
 
 
 def with_unused_default(column: Column, default: Default | None, ctx: Context) -> Column:
-    """A column of MariaDB whose value the server sets, with a default: MariaDB keeps only expressions and NOW, unused.
+    """Return a column of MariaDB whose value the server sets, with a default.
+
+    MariaDB keeps only expressions and NOW, unused.
 
     ALTER COLUMN accepts such a default and SHOW CREATE TABLE shows it, but CREATE TABLE does not accept it.
     """
@@ -178,7 +180,7 @@ def with_unused_default(column: Column, default: Default | None, ctx: Context) -
 
 
 def _shown_expression(default: Literal, column: Column) -> str | None:
-    """The text of a literal that MariaDB stores as an expression; ``None`` if it stores the value.
+    """Return the text of a literal that MariaDB stores as an expression; ``None`` if it stores the value.
 
     MariaDB stores as expressions: literals of TEXT and BLOB except strings, and dates in multi-byte character sets.
     """
@@ -203,7 +205,7 @@ def _shown_expression(default: Literal, column: Column) -> str | None:
 
 
 def _octets(default: Literal) -> bytes:
-    """The bytes of a hexadecimal or binary literal."""
+    """Return the bytes of a hexadecimal or binary literal."""
     digits = f"{int(default.value or '0', 2):x}" if default.kind == "bits" else default.value
     return bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}")
 
@@ -213,14 +215,14 @@ def _quoted(text: str) -> str:
 
 
 def expression_text(text: str, ctx: Context) -> str:
-    """An expression as the server prints it; for MariaDB only the parentheses around operations are added."""
+    """Return an expression as the server prints it; for MariaDB only the parentheses around operations are added."""
     if not ctx.mariadb:
         return canonical(text, ctx.dialect, ctx.connection_charset)
     return text if _CALL.fullmatch(text) else f"({text})"
 
 
 def folded(default: Default, ctx: Context) -> Default:
-    """The literal or NOW that MariaDB finds in an expression inside any number of parentheses."""
+    """Return the literal or NOW that MariaDB finds in an expression inside any number of parentheses."""
     if not (ctx.mariadb and isinstance(default, Expression)):
         return default
     text = _PI.sub("3.141592653589793", _NEGATED.sub(r"-\1", default.text))
@@ -228,7 +230,10 @@ def folded(default: Default, ctx: Context) -> Default:
 
 
 def literal_in(expression: Expression, ctx: Context) -> Literal | None:
-    """The literal that is the whole expression, or ``None``; for ALTER COLUMN SET DEFAULT both servers unwrap it."""
+    """Return the literal that is the whole expression, or ``None``.
+
+    For ALTER COLUMN SET DEFAULT both servers unwrap it.
+    """
     return _alone(expression.text, ctx, accept_literal)
 
 
@@ -280,7 +285,7 @@ def _is_bare(column: Column) -> bool:
 
 
 def with_zero_timestamp(column: Column, ctx: Context) -> Column:
-    """The column with the zero date, if it is a NOT NULL TIMESTAMP without a default."""
+    """Return the column with the zero date, if it is a NOT NULL TIMESTAMP without a default."""
     if column.data_type != "timestamp" or column.nullable or column.default_kind is not DefaultKind.NONE or column.row:
         return column
     if column.generation is not None and ctx.mariadb:
@@ -289,5 +294,5 @@ def with_zero_timestamp(column: Column, ctx: Context) -> Column:
 
 
 def zero_moment(fsp: int) -> str:
-    """The zero date with ``fsp`` fractional digits."""
+    """Return the zero date with ``fsp`` fractional digits."""
     return "0000-00-00 00:00:00" + ("." + "0" * fsp if fsp else "")

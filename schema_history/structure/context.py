@@ -46,21 +46,21 @@ class Context:
         return self.server.flavor is Flavor.MARIADB
 
     def default_collation(self, charset: str) -> str:
-        """The default collation of a character set."""
+        """Return the default collation of a character set."""
         changed = self.collations.get(charset)
         if changed is not None:
             return changed
         return charsets.default_collation(charset, self.flavor, self.server.version_number)
 
     def string_bytes(self, text: str) -> bytes:
-        """The bytes of a string in the statement: both servers convert it to the connection's character set."""
+        """Return the bytes of a string in the statement: both servers convert it to the connection's character set."""
         if self.connection_charset in ("binary", self.client_charset):
             return text.encode(charsets.codec(self.client_charset), "surrogateescape")
         kept = charsets.representable(text, self.connection_charset)
         return kept.encode(charsets.codec(self.connection_charset), "replace")
 
     def string_text(self, text: str, charset: str | None) -> str:
-        """A string of the statement as a column of a character set stores it.
+        """Return a string of the statement as a column of a character set stores it.
 
         If the connection's character set is ``binary``, the column takes over the bytes of the statement. Otherwise the
         conversion can lose characters.
@@ -73,7 +73,7 @@ class Context:
 
 
 def client_charset(event: QueryEvent, flavor: Flavor) -> str:
-    """The character set of the statement's bytes."""
+    """Return the character set of the statement's bytes."""
     if event.charset is None:
         return "utf8mb4"
     name = charsets.collation_name(event.charset[0], flavor)
@@ -81,7 +81,7 @@ def client_charset(event: QueryEvent, flavor: Flavor) -> str:
 
 
 def connection_charset(event: QueryEvent, flavor: Flavor) -> str:
-    """The character set of the statement's strings."""
+    """Return the character set of the statement's strings."""
     name = charsets.collation_name(event.charset[1], flavor) if event.charset is not None else None
     return charsets.charset_of(name) if name else "utf8mb4"
 
@@ -98,7 +98,7 @@ def _is_servers_own(event: QueryEvent) -> bool:
 
 
 def statement_text(event: QueryEvent, flavor: Flavor) -> str:
-    """The statement's text. Bytes that are invalid in the client character set become surrogates.
+    """Return the statement's text. Bytes that are invalid in the client character set become surrogates.
 
     A text that the server has rewritten is in UTF-8, whatever the event's client character set is.
     """
@@ -115,7 +115,7 @@ def statement_text(event: QueryEvent, flavor: Flavor) -> str:
 
 
 def context_of(event: QueryEvent, server: Server) -> Context:
-    """The context of an event, with the server's defaults for settings that the event lacks."""
+    """Return the context of an event, with the server's defaults for settings that the event lacks."""
     sql_mode = event.sql_mode or 0
     client, connection = client_charset(event, server.flavor), connection_charset(event, server.flavor)
     if _is_servers_own(event):

@@ -18,7 +18,7 @@ HASHED_SHAPE = 8
 
 
 def index_of(definition: IndexDef, ctx: Context) -> Index:
-    """The index of a definition; its name is ``""`` if the server has to choose one."""
+    """Return the index of a definition; its name is ``""`` if the server has to choose one."""
     parts = tuple(
         KeyPart(
             p.column,
@@ -35,13 +35,13 @@ def index_of(definition: IndexDef, ctx: Context) -> Index:
 
 
 def index_of_foreign_key(definition: ForeignKeyDef) -> Index:
-    """The index that a foreign key creates; another index that starts with its columns replaces it."""
+    """Return the index that a foreign key creates; another index that starts with its columns replaces it."""
     name = definition.name or definition.index_name or ""
     return Index(name, tuple(KeyPart(c) for c in definition.columns), "key", generated=True)
 
 
 def named(indexes: Sequence[Index], taken: Iterable[str] = ()) -> tuple[Index, ...]:
-    """The indexes with automatic names: the name of the first column, with a number if it is already used."""
+    """Return the indexes with automatic names: the name of the first column, with a number if it is already used."""
     used = {name.lower() for name in taken} | {i.name.lower() for i in indexes if i.name}
     result = []
     for index in indexes:
@@ -64,7 +64,7 @@ def _free_name(base: str, used: set[str]) -> str:
 
 
 def without_covered(indexes: Sequence[Index]) -> list[Index]:
-    """The indexes without those of foreign keys that are a prefix of another index."""
+    """Return the indexes without those of foreign keys that are a prefix of another index."""
     ignored: set[int] = set()
     for at, index in enumerate(indexes):
         for before in range(at):
@@ -80,7 +80,7 @@ def without_covered(indexes: Sequence[Index]) -> list[Index]:
 
 
 def _prefix(first: Index, second: Index) -> bool:
-    """Whether one of the two, created by a foreign key, is a prefix of the other."""
+    """Return whether one of the two, created by a foreign key, is a prefix of the other."""
     short, long = first, second
     if first.generated and second.generated:
         if len(first.parts) > len(second.parts):
@@ -101,7 +101,7 @@ def with_columns(
     dropped: Container[str],
     ctx: Context,
 ) -> list[Index]:
-    """The indexes of a table after a change of its columns.
+    """Return the indexes of a table after a change of its columns.
 
     Parts of dropped columns are removed, and an index without parts (those of a period do not count) as well; lengths
     that no longer fit are removed. A column that is dropped and added again stays in the index, with as many characters
@@ -162,7 +162,7 @@ _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4)
 
 
 def _stored(column: Column) -> int:
-    """Bytes of a column in an index, divided by the bytes of the longest character of its character set."""
+    """Return the bytes of a column in an index, divided by the bytes of the longest character of its character set."""
     name = column.data_type
     if name == "decimal":
         scale = column.scale or 0
@@ -180,7 +180,10 @@ def _stored(column: Column) -> int:
 
 
 def _stored_label(column: Column) -> int | None:
-    """The prefix length that MySQL gives an ENUM or SET in an index when it becomes text; ``None`` for all of it."""
+    """Return the prefix length that MySQL gives an ENUM or SET in an index when it becomes text.
+
+    ``None`` for all of it.
+    """
     sizes = [len(label) for label in column.labels]
     shown = max(sizes, default=0) if column.data_type == "enum" else sum(sizes) + len(sizes) - 1
     size = _stored(column)
@@ -188,7 +191,7 @@ def _stored_label(column: Column) -> int | None:
 
 
 def reprinted(index: Index, columns: Sequence[Column]) -> Index:
-    """The index with its expressions printed again, as ALTER TABLE does: with the names of the columns."""
+    """Return the index with its expressions printed again, as ALTER TABLE does: with the names of the columns."""
     if all(part.expression is None for part in index.parts):
         return index
     return replace(index, parts=tuple(_with_names(part, columns) for part in index.parts))
@@ -204,7 +207,7 @@ def _with_names(part: KeyPart, columns: Sequence[Column]) -> KeyPart:
 
 
 def normalized_parts(index: Index, columns: Sequence[Column], ctx: Context) -> Index:
-    """The index with the names of the columns, and without lengths that cover a whole column."""
+    """Return the index with the names of the columns, and without lengths that cover a whole column."""
     known = {c.name.lower(): c for c in columns}
     parts = []
     for part in index.parts:
@@ -222,7 +225,7 @@ def normalized_parts(index: Index, columns: Sequence[Column], ctx: Context) -> I
 
 
 def _spatial_length(index: Index, part: KeyPart, column: Column) -> int | None:
-    """The length that MariaDB shows: 25 bytes for a POINT; 8 for other shapes, which can only be hashed."""
+    """Return the length that MariaDB shows: 25 bytes for a POINT; 8 for other shapes, which can only be hashed."""
     if index.kind in ("spatial", "fulltext", "vector"):
         return None
     if column.data_type == "point":
@@ -239,7 +242,7 @@ def _is_prefix(length: int, column: Column) -> bool:
 
 
 def byte_width(column: Column) -> int:
-    """The maximum number of bytes of a text or binary column in an index."""
+    """Return the maximum number of bytes of a text or binary column in an index."""
     if column.data_type in CHARACTER_TYPES and column.charset is not None:
         return (column.length or 0) * charsets.max_bytes(column.charset)
     return column.length or 0

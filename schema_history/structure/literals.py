@@ -30,7 +30,7 @@ _DOUBLE_WIDTH = 22
 
 
 def literal_bytes(literal: Literal, ctx: Context) -> bytes:
-    """The bytes of a hexadecimal, bit or string literal."""
+    """Return the bytes of a hexadecimal, bit or string literal."""
     if literal.kind == "hex":
         digits = literal.value
         return bytes.fromhex("0" + digits if len(digits) % 2 else digits)
@@ -45,7 +45,10 @@ def literal_bytes(literal: Literal, ctx: Context) -> bytes:
 
 
 def literal_text(literal: Literal, ctx: Context, charset: str | None) -> str:
-    """The characters of a literal: numbers as text, hexadecimal digits in the character set of introducer or column."""
+    """Return the characters of a literal.
+
+    Numbers as text, hexadecimal digits in the character set of introducer or column.
+    """
     if literal.kind == "number":
         return _number_as_text(literal.sign, literal.value)
     if literal.kind == "bool":
@@ -66,7 +69,7 @@ def _decode(data: bytes, charset: str | None) -> str:
 
 
 def number_text(sign: str, digits: str) -> str:
-    """A number as MariaDB prints it in an expression: without leading zeros; an exponent is unchanged."""
+    """Return a number as MariaDB prints it in an expression: without leading zeros; an exponent is unchanged."""
     if "e" in digits.lower():
         return ("-" if sign == "-" else "") + digits
     return _number_as_text(sign, digits)
@@ -83,7 +86,7 @@ def _number_as_text(sign: str, digits: str) -> str:
 
 
 def number_of(literal: Literal, ctx: Context) -> Decimal:
-    """The value of a literal in a numeric column."""
+    """Return the value of a literal in a numeric column."""
     if literal.kind == "bool":
         return Decimal(1 if literal.value == "TRUE" else 0)
     if literal.kind in ("hex", "bits"):
@@ -107,7 +110,7 @@ def _prefix(text: str) -> Decimal:
 
 
 def value_text(literal: Literal, column: Column, ctx: Context) -> str:
-    """The text of the literal's value in the column, without quotes.
+    """Return the text of the literal's value in the column, without quotes.
 
     For BIT these are binary digits, for binary columns its bytes as Latin-1 characters.
     """
@@ -141,14 +144,14 @@ def value_text(literal: Literal, column: Column, ctx: Context) -> str:
 
 
 def _float_in(literal: Literal, column: Column) -> str | None:
-    """A number with an exponent, shortened to the length of the column; ``None`` for other literals."""
+    """Return a number with an exponent, shortened to the length of the column; ``None`` for other literals."""
     if literal.kind != "number" or "e" not in literal.value.lower() or column.length is None:
         return None
     return float_in(float(literal.sign + literal.value), column.length)
 
 
 def padded(text: str, column: Column, ctx: Context) -> str:
-    """The value of a CHAR without trailing spaces; with PAD_CHAR_TO_FULL_LENGTH in MySQL padded with spaces."""
+    """Return the value of a CHAR without trailing spaces; with PAD_CHAR_TO_FULL_LENGTH in MySQL padded with spaces."""
     text = text.rstrip(" ")
     pads = not ctx.mariadb and ctx.dialect.sql_mode & _PAD_CHAR_TO_FULL_LENGTH
     return text.ljust(column.length or 0) if pads else text
@@ -218,7 +221,7 @@ def _as_float32(value: float) -> float:
 
 
 def float_text(value: float, digits: int) -> str:
-    """A floating-point number as the servers print it: up to 15 places without an exponent."""
+    """Return a floating-point number as the servers print it: up to 15 places without an exponent."""
     if value == 0:
         return "0"
     if isinf(value):
@@ -240,7 +243,7 @@ def float_text(value: float, digits: int) -> str:
 
 
 def float_in(value: float, width: int) -> str:
-    """A floating-point number in at most ``width`` characters: with fewer digits or an exponent if necessary."""
+    """Return a floating-point number in at most ``width`` characters: with fewer digits or an exponent if necessary."""
     text = float_text(value, 17)
     if len(text) <= width or value == 0:
         return text

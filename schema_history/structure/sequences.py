@@ -20,7 +20,7 @@ _COMMENTS = {
 
 
 def build_sequence(table_id: TableId, statement: CreateSequence, database: Database | None, ctx: Context) -> Table:
-    """The table after CREATE SEQUENCE."""
+    """Return the table after CREATE SEQUENCE."""
     charset, collation = charset_and_collation(statement.options, ctx, *inherited_charset(database, ctx))
     return Table(
         id=table_id,
@@ -34,7 +34,7 @@ def build_sequence(table_id: TableId, statement: CreateSequence, database: Datab
 
 
 def alter_sequence(table: Table, data_type: DataType, ctx: Context) -> Table:
-    """The table after ALTER SEQUENCE ... AS type."""
+    """Return the table after ALTER SEQUENCE ... AS type."""
     return replace(table, columns=_columns(data_type, ctx))
 
 

@@ -20,19 +20,19 @@ _CURRENT = re.compile(r"current_timestamp(?:\((\d*)\))?", re.IGNORECASE)
 
 
 def quoted_name(name: str) -> str:
-    """A name in backquotes."""
+    """Return a name in backquotes."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quoted_text(text: str) -> str:
-    """A string literal as both servers print it."""
+    """Return a string literal as both servers print it."""
     for char, escape in (("\\", "\\\\"), ("'", "''"), ("\0", "\\0"), ("\n", "\\n"), ("\r", "\\r")):
         text = text.replace(char, escape)
     return f"'{text}'"
 
 
 def show_create(table: Table, server: Server) -> str:
-    """The CREATE TABLE statement of a table.
+    """Return the CREATE TABLE statement of a table.
 
     Args:
         table: the table; if it is not ``complete``, the statement lacks what is not known.

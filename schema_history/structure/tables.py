@@ -59,7 +59,7 @@ ENGINES_WITH_FOREIGN_KEYS = frozenset({"", "INNODB", "NDB", "NDBCLUSTER"})
 def charset_and_collation(
     options: TableOptions, ctx: Context, inherited_charset: str, inherited_collation: str
 ) -> tuple[str, str]:
-    """The character set and collation of options, or the inherited ones.
+    """Return the character set and collation of options, or the inherited ones.
 
     Raises:
         LookupError: an unknown character set or collation.
@@ -119,14 +119,14 @@ def build_table(statement: CreateTable, table_id: TableId, database: Database | 
 
 
 def inherited_charset(database: Database | None, ctx: Context) -> tuple[str, str]:
-    """The character set and collation of a database; those of the server if the database is not known."""
+    """Return the character set and collation of a database; those of the server if the database is not known."""
     if database is not None:
         return database.charset, database.collation
     return charsets.charset_of(ctx.server_collation), ctx.server_collation
 
 
 def indexes_of(elements: Sequence[Element], ctx: Context) -> list[Index]:
-    """The indexes of a list of elements, in its order; the name is ``""`` if the server chooses it."""
+    """Return the indexes of a list of elements, in its order; the name is ``""`` if the server chooses it."""
     indexes = []
     for element in elements:
         if isinstance(element, ColumnDef):
@@ -139,7 +139,7 @@ def indexes_of(elements: Sequence[Element], ctx: Context) -> list[Index]:
 
 
 def indexes_of_column(column: ColumnDef, ctx: Context) -> list[Index]:
-    """The indexes of a column's attributes."""
+    """Return the indexes of a column's attributes."""
     part = (KeyPart(column.name),)
     if ctx.mariadb and column.has("PRIMARY"):
         return [Index("PRIMARY", part, "primary")]
@@ -163,7 +163,7 @@ def constraints_of(
     known: Sequence[Constraint] = (),
     former: Sequence[Constraint] = (),
 ) -> tuple[Constraint, ...]:
-    """The constraints of a list of elements; those without a name get the server's names.
+    """Return the constraints of a list of elements; those without a name get the server's names.
 
     Args:
         elements: the elements.
@@ -196,23 +196,26 @@ def constraints_of(
 
 
 def _reference(definition: ReferenceDef, child: TableId) -> Reference:
-    """What a foreign key references. A parent without a database is in that of the child, whatever the session's is."""
+    """Return what a foreign key references.
+
+    A parent without a database is in that of the child, whatever the session's is.
+    """
     (database, table), columns, on_delete, on_update = definition
     return Reference(TableId(database or child.database, table), columns, on_delete, on_update)
 
 
 def _names_foreign_keys_by_index(ctx: Context) -> bool:
-    """Whether FOREIGN KEY ``index_name`` names the constraint, too: not since MySQL 8.0.16."""
+    """Return whether FOREIGN KEY ``index_name`` names the constraint, too: not since MySQL 8.0.16."""
     return ctx.mariadb or ctx.server.version_number < 80016
 
 
 def _has_references_of_columns(ctx: Context) -> bool:
-    """Whether REFERENCES of a column is a foreign key: since MySQL 9.0 and MariaDB 10.5, ignored before."""
+    """Return whether REFERENCES of a column is a foreign key: since MySQL 9.0 and MariaDB 10.5, ignored before."""
     return ctx.server.version_number >= (100500 if ctx.mariadb else 90000)
 
 
 def _highest_number(table: str, known: Sequence[Constraint]) -> int:
-    """The highest number in names of foreign keys that the server has made; 0 if there is none."""
+    """Return the highest number in names of foreign keys that the server has made; 0 if there is none."""
     prefix = f"{table}_ibfk_".lower()
     names = (one.name.lower() for one in known if one.kind == "foreign")
     numbers = (name[len(prefix) :] for name in names if name.startswith(prefix))
@@ -228,7 +231,7 @@ def _next_check(table: str, known: Sequence[Constraint]) -> str:
 
 
 def with_versioning(table: Table, elements: Sequence[Element], versioned: bool) -> Table:
-    """The table as a system-versioned one of MariaDB: its kind, and its hidden columns."""
+    """Return the table as a system-versioned one of MariaDB: its kind, and its hidden columns."""
     definitions = {e.name.lower(): e for e in elements if isinstance(e, ColumnDef)}
     with_columns = {n for n, d in definitions.items() if d.has("WITH SYSTEM VERSIONING")}
     periods = any(isinstance(e, PeriodDef) and e.name.upper() == "SYSTEM_TIME" for e in elements)
@@ -245,7 +248,7 @@ def with_versioning(table: Table, elements: Sequence[Element], versioned: bool) 
 
 
 def row_columns() -> tuple[Column, ...]:
-    """The two hidden columns of a system-versioned table that does not declare them."""
+    """Return the two hidden columns of a system-versioned table that does not declare them."""
     return tuple(
         Column(name, "timestamp(6)", "timestamp", nullable=False, fsp=6, row=row)
         for name, row in (("row_start", Extra.ROW_START), ("row_end", Extra.ROW_END))
@@ -253,7 +256,10 @@ def row_columns() -> tuple[Column, ...]:
 
 
 def finished(table: Table, ctx: Context) -> Table:
-    """The table with the effects of columns and indexes on each other: NOT NULL keys, index names, foreign keys."""
+    """Return the table with the effects of columns and indexes on each other.
+
+    NOT NULL keys, index names, foreign keys.
+    """
     if table.engine.upper() not in ENGINES_WITH_FOREIGN_KEYS:
         table = replace(table, constraints=tuple(c for c in table.constraints if c.kind != "foreign"))
     indexes = [normalized_parts(i, table.columns, ctx) for i in _with_periods(table)]
@@ -268,7 +274,10 @@ def finished(table: Table, ctx: Context) -> Table:
 
 
 def _with_periods(table: Table) -> list[Index]:
-    """The indexes with columns that MariaDB adds: those of a period, and row_end in unique keys without row_start."""
+    """Return the indexes with columns that MariaDB adds.
+
+    Those of a period, and row_end in unique keys without row_start.
+    """
     periods = {c.name.lower(): c.columns for c in table.constraints if c.kind == "period"}
     row_end = next((c.name for c in table.columns if c.row is Extra.ROW_END), None)
     system = {c.name.lower() for c in table.columns if c.row is not None}
@@ -287,17 +296,17 @@ def _with_periods(table: Table) -> list[Index]:
 
 
 def primary_names(indexes: Iterable[Index]) -> set[str]:
-    """Names in lower case of the columns of the primary key."""
+    """Return the names in lower case of the columns of the primary key."""
     return {part.column.lower() for index in indexes if index.kind == "primary" for part in index.parts}
 
 
 def period_names(constraints: Iterable[Constraint]) -> set[str]:
-    """Names in lower case of the start and end columns of periods."""
+    """Return the names in lower case of the start and end columns of periods."""
     return {name.lower() for c in constraints if c.kind == "period" for name in c.columns}
 
 
 def with_keys(table: Table, indexes: Sequence[Index], ctx: Context) -> tuple[Column, ...]:
-    """The columns; those of the primary key and of periods become NOT NULL and lose the default NULL."""
+    """Return the columns; those of the primary key and of periods become NOT NULL and lose the default NULL."""
     names = primary_names(indexes) | period_names(table.constraints)
     return tuple(_as_key(column, ctx) if column.name.lower() in names else column for column in table.columns)
 
@@ -313,7 +322,7 @@ def _as_key(column: Column, ctx: Context) -> Column:
 
 
 def _with_hashes(indexes: Sequence[Index], table: Table) -> list[Index]:
-    """The indexes; MariaDB uses a hash for UNIQUE keys with USING HASH, and for those too long for an index."""
+    """Return the indexes; MariaDB uses a hash for UNIQUE keys with USING HASH, and for those too long for an index."""
     known = {c.name.lower(): c for c in table.columns}
     capable = table.engine.upper() in _HASHING_ENGINES
     return [
@@ -322,7 +331,7 @@ def _with_hashes(indexes: Sequence[Index], table: Table) -> list[Index]:
 
 
 def row_hashes(count: int) -> tuple[Column, ...]:
-    """The hidden columns of ``count`` unique keys with a hash."""
+    """Return the hidden columns of ``count`` unique keys with a hash."""
     return tuple(
         Column(f"{ROW_HASH}{number}", "bigint(20) unsigned", "bigint", length=20, unsigned=True)
         for number in range(1, count + 1)

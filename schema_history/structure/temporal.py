@@ -38,11 +38,11 @@ class Moment:
     micro: int = 0
 
     def date_text(self) -> str:
-        """Its text as a DATE."""
+        """Return its text as a DATE."""
         return f"{self.year:04d}-{self.month:02d}-{self.day:02d}"
 
     def text(self, fsp: int) -> str:
-        """Its text as a DATETIME with ``fsp`` fractional digits."""
+        """Return its text as a DATETIME with ``fsp`` fractional digits."""
         text = f"{self.date_text()} {self.hour:02d}:{self.minute:02d}:{self.second:02d}"
         return text + (f".{self.micro:06d}"[: fsp + 1] if fsp else "")
 
@@ -54,7 +54,7 @@ def _full_year(year: int, digits: int) -> int:
 
 
 def _fraction(digits: str, fsp: int, rounds: bool) -> tuple[int, int]:
-    """The microseconds of a fraction, truncated or rounded to ``fsp`` digits, and the seconds carried over."""
+    """Return the microseconds of a fraction, truncated or rounded to ``fsp`` digits, and the seconds carried over."""
     value = Decimal("0." + (digits or "0"))
     step = Decimal(1).scaleb(-fsp)
     micro = int(value.quantize(step, ROUND_HALF_UP if rounds else ROUND_DOWN).scaleb(6))

@@ -114,7 +114,7 @@ def resolve(
 
 
 def _as_text(name: str) -> str:
-    """The text type that MariaDB uses for a binary type with a collation."""
+    """Return the text type that MariaDB uses for a binary type with a collation."""
     return {"binary": "char", "varbinary": "varchar"}.get(name) or TEXTS[BLOBS.index(name)]
 
 
@@ -206,7 +206,7 @@ def _text(
 
 
 def labels_in(charset: str, declared: DataType, ctx: Context) -> tuple[str, ...]:
-    """The labels of an ENUM or SET in its character set."""
+    """Return the labels of an ENUM or SET in its character set."""
     return tuple(_label_in(charset, label, ctx) for label in declared.labels)
 
 
@@ -219,7 +219,7 @@ def _label_in(charset: str, label: str | bytes, ctx: Context) -> str:
 
 
 def shown_bytes(data: bytes) -> str:
-    """The text of a binary label: its bytes as UTF-8."""
+    """Return the text of a binary label: its bytes as UTF-8."""
     return data.decode("utf8", "replace").replace("\ufffd", "?")
 
 
@@ -238,7 +238,7 @@ def _binary(name: str, length: int | None, ctx: Context) -> ResolvedType:
 
 
 def blob_for(size: int, names: tuple[str, ...]) -> str:
-    """The smallest of the TEXT or BLOB types that holds ``size`` bytes."""
+    """Return the smallest of the TEXT or BLOB types that holds ``size`` bytes."""
     for name, limit in zip(names, _BLOB_LIMITS, strict=True):
         if size <= limit:
             return name
@@ -246,7 +246,7 @@ def blob_for(size: int, names: tuple[str, ...]) -> str:
 
 
 def blob_capacity(name: str) -> int:
-    """The number of bytes that a TEXT or BLOB type holds."""
+    """Return the number of bytes that a TEXT or BLOB type holds."""
     names = TEXTS if name in TEXTS else BLOBS
     return _BLOB_LIMITS[names.index(name)]
 
@@ -254,7 +254,7 @@ def blob_capacity(name: str) -> int:
 def column_charset(
     charset: str | None, collate: str | None, binary: bool, ctx: Context, table_charset: str, table_collation: str
 ) -> tuple[str, str]:
-    """The character set and collation of a column: its own, or the inherited ones."""
+    """Return the character set and collation of a column: its own, or the inherited ones."""
     if charset is not None:
         charset = charsets.charset_name(charset)
     if collate is not None and collate.upper() == "DEFAULT":
@@ -277,7 +277,7 @@ def column_charset(
 
 
 def shows_width(server: Server) -> bool:
-    """Whether integer types show their display width."""
+    """Return whether integer types show their display width."""
     return server.flavor is Flavor.MARIADB or server.version_number < 80019
 
 
@@ -285,12 +285,12 @@ _ESCAPES = str.maketrans({"\0": "\\0", "\n": "\\n", "\r": "\\r", "\\": "\\\\", "
 
 
 def quoted(text: str) -> str:
-    """A string literal as the server prints it in definitions."""
+    """Return a string literal as the server prints it in definitions."""
     return "'" + text.translate(_ESCAPES) + "'"
 
 
 def column_type(column: Column, server: Server) -> str:
-    """The full type as ``information_schema.columns.column_type`` shows it."""
+    """Return the full type as ``information_schema.columns.column_type`` shows it."""
     name = column.data_type
     text = name
     if name in INTEGERS:

@@ -48,7 +48,7 @@ def decimal_parts(spark_type: str) -> tuple[int, int] | None:
 
 
 def is_integer(spark_type: str) -> bool:
-    """Whether a type is that of integers."""
+    """Return whether a type is that of integers."""
     return spark_type in _INTEGERS
 
 

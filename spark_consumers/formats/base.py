@@ -39,7 +39,7 @@ class TableFormat(Protocol):
         """Return where a table is."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is a table."""
+        """Return whether there is a table."""
 
     def has_files(self, path: str) -> bool:
         """Whether the place of a table that does not exist has files, as after a failed query, or of another format."""
@@ -122,7 +122,7 @@ class DirectoryFormat:
         return self._files.absolute(join(self.settings.output, name.path))
 
     def has_files(self, path: str) -> bool:
-        """Whether the directory has files."""
+        """Return whether the directory has files."""
         return bool(self._files.names(path))
 
     def size(self, path: str) -> int:

@@ -66,7 +66,7 @@ class DeltaFormat(DirectoryFormat):
     """Tables of Delta Lake by path. The identity of a commit is a setting of the session."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is a table."""
+        """Return whether there is a table."""
         delta_table = java_class(self.spark, "io.delta.tables.DeltaTable")  # spares the user Delta's Python package
         return bool(delta_table.isDeltaTable(java_session(self.spark), path))
 
@@ -238,7 +238,7 @@ class DeltaFormat(DirectoryFormat):
         raise ChangedTableError(path, _ATTEMPTS)
 
     def _has_rows_of(self, path: str, app_id: str) -> bool:
-        """Whether no other writer has changed rows since the newest commit of this state."""
+        """Return whether no other writer has changed rows since the newest commit of this state."""
         for one in log_commits(self._files, path):
             if one.commit is not None and one.commit.app_id == app_id:
                 return True

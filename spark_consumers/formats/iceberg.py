@@ -129,11 +129,11 @@ class IcebergFormat:
         return ".".join(quote(part) for part in (self._catalog, name.database, name.table))
 
     def exists(self, path: str) -> bool:
-        """Whether the catalog has the table."""
+        """Return whether the catalog has the table."""
         return self.spark.catalog.tableExists(self._sql(path))
 
     def has_files(self, path: str) -> bool:
-        """Whether the directory has files; in another catalog than that of the output, it does not matter."""
+        """Return whether the directory has files; in another catalog than that of the output, it does not matter."""
         return self.settings.catalog is None and bool(HadoopFiles(self.spark).names(path))
 
     def size(self, path: str) -> int:
@@ -425,7 +425,7 @@ class IcebergFormat:
 
 
 def _is_promoted(old: str, new: str) -> bool:
-    """Whether Iceberg can read values of one type as another one."""
+    """Return whether Iceberg can read values of one type as another one."""
     small, large = decimal_parts(old), decimal_parts(new)
     if small is not None and large is not None:
         return small[1] == large[1]

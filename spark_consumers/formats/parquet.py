@@ -28,7 +28,7 @@ class ParquetFormat(DirectoryFormat):
     """Tables as directories of Parquet files."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is a table, after completing an interrupted replacement."""
+        """Return whether there is a table, after completing an interrupted replacement."""
         self._repair(path)
         return self._files.exists(path)
 

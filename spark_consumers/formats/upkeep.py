@@ -73,7 +73,7 @@ class KeptFormat(Protocol):
         """Return where a table is."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is a table."""
+        """Return whether there is a table."""
 
     def optimize(self, path: str) -> Merged:
         """Merge small files, and files with many deleted rows."""

@@ -43,7 +43,7 @@ class HadoopFiles:
             return sorted(str(status.getPath().getName()) for status in system.listStatus(found))
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory exists."""
+        """Return whether a file or directory exists."""
         with _python_errors(path):
             system, found = self._resolve(path)
             return bool(system.exists(found))

@@ -145,7 +145,7 @@ _FEW_RECORDS = 2_000
 
 
 def is_small(records: int) -> bool:
-    """Whether a batch has so few records that the preparation of its queries takes longer than their work."""
+    """Return whether a batch has so few records that the preparation of its queries takes longer than their work."""
     return records < _FEW_RECORDS
 
 

@@ -244,7 +244,7 @@ def remaining_groups(groups: Sequence[RecordGroup], records: DataFrame, placehol
 
 
 def is_unexpected(error: Exception) -> bool:
-    """Whether :data:`UNEXPECTED` ended a query."""
+    """Return whether :data:`UNEXPECTED` ended a query."""
     return _UNEXPECTED in text_with_causes(error)
 
 

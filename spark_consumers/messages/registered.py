@@ -114,7 +114,7 @@ class RegisteredSource:
         return f'{{"schema":{_schema(found)},"payload":{{}}}}'.encode() if found.kind == "AVRO" else b"{}"
 
     def _found(self, named: DataFrame, topic: str, side: Side) -> list[_Registered]:
-        """The schemas of some messages."""
+        """Return the schemas of some messages."""
         rows = (
             named.where(f"{side}_id IS NOT NULL")
             .groupBy(f"{side}_id")

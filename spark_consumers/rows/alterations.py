@@ -70,7 +70,7 @@ def key_without_values(
 
 
 def may_convert(old: str, new: str) -> bool:
-    """Whether MySQL in strict mode may change a value when a column gets another type.
+    """Return whether MySQL in strict mode may change a value when a column gets another type.
 
     It refuses values that are out of range, and rounds digits. ``boolean`` says nothing: Debezium writes ``BOOL`` with
     another type in a snapshot than in the stream.

@@ -56,7 +56,7 @@ def acl_command(
 
 
 def is_away(error: KafkaError) -> bool:
-    """Whether the brokers are away, so that the same may succeed later."""
+    """Return whether the brokers are away, so that the same may succeed later."""
     return error.code() in _AWAY or "brokers are currently fenced" in error.str()  # they register after a restart
 
 

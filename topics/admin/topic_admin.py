@@ -87,13 +87,13 @@ class TopicAdmin:
         self.timeout = timeout
 
     def limited(self, timeout: float) -> Self:
-        """The same admin, by the same client, whose operations may take so many seconds."""
+        """Return the same admin, by the same client, whose operations may take so many seconds."""
         limited = copy.copy(self)
         limited.timeout = timeout
         return limited
 
     def overview(self) -> Overview:
-        """The brokers and all topics that the account can see.
+        """Return the brokers and all topics that the account can see.
 
         Raises:
             TopicError: Kafka is not reachable, or access is denied.
@@ -104,7 +104,7 @@ class TopicAdmin:
         return Overview(len(found.brokers), {name: len(topic.partitions) for name, topic in found.topics.items()})
 
     def cluster_id(self) -> str:
-        """The id of the Kafka cluster.
+        """Return the id of the Kafka cluster.
 
         Raises:
             TopicError: Kafka is not reachable, or access is denied.
@@ -146,7 +146,7 @@ class TopicAdmin:
         return TopicDescription(topic, len(metadata.partitions), replicas, config)
 
     def identify(self, topics: Sequence[str]) -> dict[str, TopicIdentity]:
-        """The identities of topics, without those that do not exist.
+        """Return the identities of topics, without those that do not exist.
 
         Raises:
             TopicError: Kafka is not reachable, or access is denied.
@@ -199,7 +199,7 @@ class TopicAdmin:
         return self._servers
 
     def topic_config(self, name: str, topics: Sequence[str]) -> dict[str, str]:
-        """The value of one setting of many topics, without those that do not exist or may not be described.
+        """Return the value of one setting of many topics, without those that do not exist or may not be described.
 
         Raises:
             TopicError: Kafka is not reachable.
@@ -212,7 +212,7 @@ class TopicAdmin:
         return {topic: values[name] for topic, values in found.items() if name in values}
 
     def broker_config(self) -> dict[str, str]:
-        """The settings of one of the brokers; none if they may not be described.
+        """Return the settings of one of the brokers; none if they may not be described.
 
         Raises:
             TopicError: Kafka is not reachable.
@@ -395,7 +395,7 @@ class TopicAdmin:
             raise self._failed(what, topic, failure.args[0]) from failure
 
     def _answer(self, what: str, topic: str, future: Future[Any]) -> Any:
-        """The result of a request; the client's own time-out, which says more, comes before this one."""
+        """Return the result of a request; the client's own time-out, which says more, comes before this one."""
         try:
             return future.result(self.timeout + 5)
         except TimeoutError as failure:

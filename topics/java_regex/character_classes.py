@@ -30,7 +30,7 @@ _CATEGORY = re.compile(
 
 
 def family(name: str, *, negated: bool = False, ignore_case: bool = False) -> str | None:
-    r"""The content of a character class for ``\p{name}``, or ``None`` if the name is not supported.
+    r"""Return the content of a character class for ``\p{name}``, or ``None`` if the name is not supported.
 
     Args:
         name: a POSIX class (``Alpha``) or a Unicode general category (``Lu``, ``IsLu``, ``gc=Lu``).
@@ -69,7 +69,7 @@ def category_ranges(category: str) -> Ranges:
 
 
 def complement(ranges: Ranges) -> Ranges:
-    """The code points that are not in the ranges."""
+    """Return the code points that are not in the ranges."""
     rest: list[tuple[int, int]] = []
     start = 0
     for low, high in ranges:
@@ -82,5 +82,5 @@ def complement(ranges: Ranges) -> Ranges:
 
 
 def class_text(ranges: Ranges) -> str:
-    """The content of a Python character class."""
+    """Return the content of a Python character class."""
     return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)

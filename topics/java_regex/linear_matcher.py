@@ -86,7 +86,7 @@ class LinearMatcher:
         self._start = self._step(part, _Step())
 
     def _step(self, part: Part, after: _Step) -> _Step:
-        """The first step of a part, whose last one is followed by ``after``."""
+        """Return the first step of a part, whose last one is followed by ``after``."""
         match part:
             case Chain():
                 for one in reversed(part.parts):

@@ -135,7 +135,7 @@ class _Parser:
         self.flags = (self.flags | (set(on.lower()) - {"s"})) - (set(off) & set("im"))
 
     def piece(self, text: str, width: int = 1, literal: str | None = None) -> Piece:
-        """A piece with the current flags."""
+        """Return a piece with the current flags."""
         return Piece(self.flagged(text), width, literal)
 
     def flagged(self, text: str) -> str:
@@ -248,7 +248,7 @@ class _Parser:
         return text
 
     def literal(self, char: str) -> str:
-        """The character of an escape sequence, inside or outside a class."""
+        """Return the character of an escape sequence, inside or outside a class."""
         if char in _CONTROL:
             return _CONTROL[char]
         if char == "c":
@@ -274,7 +274,7 @@ class _Parser:
             raise self.error("illegal hexadecimal escape sequence") from None
 
     def property_class(self, *, negated: bool) -> str:
-        r"""The content of a Python class for ``\p{name}``."""
+        r"""Return the content of a Python class for ``\p{name}``."""
         char = self.take()
         name = self.take_until("}", "character class name") if char == "{" else char
         inside = family(name, negated=negated, ignore_case=self.ignore_case)

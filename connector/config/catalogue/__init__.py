@@ -40,7 +40,7 @@ SECTIONS: tuple[ModuleType, ...] = (
 
 
 def entries(section: ModuleType) -> tuple[Property[Any] | Family, ...]:
-    """The properties and families of a section, in order."""
+    """Return the properties and families of a section, in order."""
     found: list[Property[Any] | Family] = []
     for value in vars(section).values():
         if isinstance(value, Property | Family):

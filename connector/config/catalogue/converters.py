@@ -65,7 +65,7 @@ class ConverterProperties:
     cache: Property[int]
 
     def of(self, converter: ConverterClass) -> tuple[Property[Any], ...]:
-        """The settings of a class of converter."""
+        """Return the settings of a class of converter."""
         match converter:
             case ConverterClass.JSON:
                 return self.schemas, self.decimals, self.nulls
@@ -94,7 +94,7 @@ class ConverterProperties:
         return entries[entries.index(self.urls) : entries.index(self.apicurio_url)]
 
     def entries(self) -> tuple[Property[Any], ...]:
-        """All of them, in order."""
+        """Return all of them, in order."""
         return tuple(getattr(self, field.name) for field in fields(self))
 
 

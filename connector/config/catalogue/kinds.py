@@ -50,7 +50,7 @@ def boolean() -> Kind[bool]:
 
 
 def integer(low: int | None = None, high: int = INT_MAX) -> Kind[int]:
-    """A whole number within bounds."""
+    """Return a whole number within bounds."""
 
     def parse(text: str) -> int:
         text = text.strip()
@@ -67,7 +67,7 @@ def integer(low: int | None = None, high: int = INT_MAX) -> Kind[int]:
 
 
 def long(low: int | None = None) -> Kind[int]:
-    """A whole number of 64 bits."""
+    """Return a whole number of 64 bits."""
     return integer(low, LONG_MAX)
 
 
@@ -90,7 +90,7 @@ def text(pattern: str | None = None, explanation: str = "", separator: str | Non
 
 
 def secret() -> Kind[Secret]:
-    """A text that is never displayed."""
+    """Return a text that is never displayed."""
     return Kind("password", Secret, shown=False)
 
 
@@ -113,7 +113,7 @@ def password_source() -> Kind[PasswordSource]:
 
 
 def choice(values: type[E]) -> Kind[E]:
-    """One of the values of an enumeration, case-insensitive."""
+    """Return one of the values of an enumeration, case-insensitive."""
     known = {value.value.lower(): value for value in values}
 
     def parse(value: str) -> E:
@@ -126,7 +126,7 @@ def choice(values: type[E]) -> Kind[E]:
 
 
 def java_class(values: type[E]) -> Kind[E]:
-    """One of several Java classes, by its full name or by the name without its package, as in Kafka Connect."""
+    """Return one of several Java classes, by its full name or by the name without its package, as in Kafka Connect."""
     known = {value.value.rpartition(".")[2]: value for value in reversed(values)}  # the first one of a simple name
     known |= {value.value: value for value in values}
 
@@ -140,7 +140,7 @@ def java_class(values: type[E]) -> Kind[E]:
 
 
 def names() -> Kind[tuple[str, ...]]:
-    """A comma-separated list of names."""
+    """Return a comma-separated list of names."""
 
     def parse(value: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(item.strip() for item in value.split(",") if item.strip()))
@@ -149,7 +149,7 @@ def names() -> Kind[tuple[str, ...]]:
 
 
 def patterns() -> Kind[Patterns | None]:
-    r"""A comma-separated list of regular expressions; ``\,`` is a literal comma; a blank text means no list."""
+    r"""Return a comma-separated list of regular expressions; ``\,`` is a literal comma; a blank text means no list."""
 
     def parse(value: str) -> Patterns | None:
         return Patterns.parse(value) if value.strip() else None
@@ -163,17 +163,17 @@ def helper_names() -> Kind[HelperNames]:
 
 
 def escaped_names() -> Kind[tuple[str, ...]]:
-    r"""A comma-separated list in which ``\,`` is a literal comma."""
+    r"""Return a comma-separated list in which ``\,`` is a literal comma."""
     return Kind("list", split_list, join=joined_list)
 
 
 def optional(kind: Kind[T]) -> Kind[T | None]:
-    """An optional value; a blank text means that it is absent."""
+    """Return an optional value; a blank text means that it is absent."""
     return Kind(kind.label, lambda value: kind.parse(value) if value.strip() else None, kind.shown, kind.join)
 
 
 def ssl_mode() -> Kind[SslMode | None]:
-    """The TLS mode of the database connection, with MySQL's or MariaDB's names."""
+    """Return the TLS mode of the database connection, with MySQL's or MariaDB's names."""
     names = {mode.value: mode for mode in SslMode} | {
         "disable": SslMode.DISABLED,
         "trust": SslMode.REQUIRED,
@@ -201,7 +201,7 @@ def failure_handling() -> Kind[FailureHandling]:
 
 
 def java_pattern() -> Kind[str]:
-    """One regular expression in Java's syntax, as text."""
+    """Return one regular expression in Java's syntax, as text."""
 
     def parse(value: str) -> str:
         compile_java(value)

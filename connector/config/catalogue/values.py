@@ -272,7 +272,7 @@ CUSTOM_RETRIABLE = Property(
 
 
 def placeholder_bytes(text: str) -> bytes:
-    """The bytes of a value of ``unavailable.value.placeholder``.
+    """Return the bytes of a value of ``unavailable.value.placeholder``.
 
     Raises:
         ValueError: there are no pairs of hexadecimal digits after ``hex:``.

@@ -25,12 +25,12 @@ class Provider(Protocol):
     """Looks up the value of a reference."""
 
     def __call__(self, path: str, key: str) -> str:
-        """The value. Raises ``LookupError`` with a message that names what is missing, without secrets."""
+        """Return the value. Raises ``LookupError`` with a message that names what is missing, without secrets."""
         ...
 
 
 def provider_names(properties: Mapping[str, str]) -> dict[str, str]:
-    """The names that references may use: file, env, dir, and those defined by ``config.providers``."""
+    """Return the names that references may use: file, env, dir, and those defined by ``config.providers``."""
     found = {name: name for name in CLASSES.values()}
     for name in filter(None, (item.strip() for item in properties.get("config.providers", "").split(","))):
         kind = CLASSES.get(properties.get(f"config.providers.{name}.class", ""))

@@ -28,7 +28,7 @@ _PREFIXES = ("DEBEZIUM_", "QUARKUS_")
 
 
 def is_environment(properties: Mapping[str, str]) -> bool:
-    """Whether all names are those of variables, and some are those of such a container."""
+    """Return whether all names are those of variables, and some are those of such a container."""
     return all(map(_VARIABLE.fullmatch, properties)) and any(
         name in _WITHOUT_PREFIX or name.startswith(("CONNECT_", "DEBEZIUM_")) for name in properties
     )
@@ -61,7 +61,7 @@ def translate(variables: Mapping[str, str], known: Iterable[str]) -> Layer:
 
 
 def parse_environment_file(text: str) -> dict[str, str]:
-    """The variables of a file for ``docker run --env-file`` or Compose: ``NAME=value``, optionally in quotes.
+    """Return the variables of a file for ``docker run --env-file`` or Compose: ``NAME=value``, optionally in quotes.
 
     Raises:
         ValueError: a line has another form.

@@ -24,7 +24,7 @@ _OF_THE_PROCESS = re.compile(
 
 
 def is_debezium_server(properties: Mapping[str, str]) -> bool:
-    """Whether the properties are those of Debezium Server."""
+    """Return whether the properties are those of Debezium Server."""
     return any(name.startswith(("debezium.source.", "debezium.sink.")) for name in properties)
 
 

@@ -12,7 +12,7 @@ _REST = frozenset({"name", "config", "initial_state", "tasks", "type"})
 
 
 def _unicode(content: bytes) -> str:
-    """The text of a JSON or YAML file."""
+    """Return the text of a JSON or YAML file."""
     encoding = json.detect_encoding(content)
     try:
         return content.decode(encoding)
@@ -35,7 +35,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def json_document(content: bytes) -> Any:
-    """The document of a JSON file.
+    """Return the document of a JSON file.
 
     Raises:
         ValueError: it has a syntax error or a duplicate key; the message names the place and never shows the text.
@@ -48,7 +48,7 @@ def json_document(content: bytes) -> Any:
 
 
 def yaml_documents(content: bytes) -> list[Any]:
-    """The documents of a YAML file, with every scalar as text.
+    """Return the documents of a YAML file, with every scalar as text.
 
     Raises:
         ValueError: as for JSON, or the package for YAML is not installed.
@@ -87,7 +87,7 @@ def yaml_documents(content: bytes) -> list[Any]:
 
 
 def layer_of(document: Any) -> Layer:
-    """The properties of a document, which may be a Kubernetes resource.
+    """Return the properties of a document, which may be a Kubernetes resource.
 
     Raises:
         ValueError: as for :func:`flattened`.

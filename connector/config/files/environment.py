@@ -24,13 +24,13 @@ _SEPARATORS = {1: ".", 2: "_", 3: "-"}
 
 
 def property_name(variable: str, known: Iterable[str] = ()) -> str:
-    """The property that a variable sets, with the upper-case letters of a ``known`` name."""
+    """Return the property that a variable sets, with the upper-case letters of a ``known`` name."""
     plain = re.sub("_{1,3}", lambda match: _SEPARATORS[len(match[0])], variable.removeprefix(PREFIX).lower())
     return next((name for name in known if name.lower() == plain), plain)
 
 
 def overrides(environ: Mapping[str, str], known: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """The properties that the environment sets: name to (variable, value).
+    """Return the properties that the environment sets: name to (variable, value).
 
     Args:
         environ: the environment.

@@ -73,7 +73,7 @@ def read_file(path: Path, known: Iterable[str] = ()) -> Layer:
 
 
 def _after(first: Layer, then: Layer) -> Layer:
-    """A translated layer, with the notes of the original."""
+    """Return a translated layer, with the notes of the original."""
     return then._replace(notes=(*first.notes, *then.notes))
 
 
@@ -89,7 +89,7 @@ def _parsed(path: Path, content: bytes) -> Layer:
 
 
 def _text(content: bytes) -> str:
-    """The text of a properties file: UTF-8, or else Latin-1, which Java reads."""
+    """Return the text of a properties file: UTF-8, or else Latin-1, which Java reads."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -97,7 +97,10 @@ def _text(content: bytes) -> str:
 
 
 def providers(environ: Mapping[str, str]) -> dict[str, Provider]:
-    """The providers of references: Kafka's FileConfigProvider, EnvVarConfigProvider and DirectoryConfigProvider."""
+    """Return the providers of references.
+
+    Kafka's FileConfigProvider, EnvVarConfigProvider and DirectoryConfigProvider.
+    """
     known: dict[str, dict[str, str]] = {}
 
     def from_file(path: str, key: str) -> str:
@@ -126,7 +129,7 @@ def providers(environ: Mapping[str, str]) -> dict[str, Provider]:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """The content of a file that a property names.
+    """Return the content of a file that a property names.
 
     Raises:
         LookupError: it cannot be read.

@@ -66,7 +66,7 @@ def read_key_store(content: bytes, password: str | None, key_password: str | Non
 
 
 def pem(label: str, der: bytes) -> str:
-    """A certificate (``CERTIFICATE``) or key (``PRIVATE KEY``) as PEM."""
+    """Return a certificate (``CERTIFICATE``) or key (``PRIVATE KEY``) as PEM."""
     return f"-----BEGIN {label}-----\n{encodebytes(der).decode()}-----END {label}-----\n"
 
 
@@ -75,7 +75,7 @@ def _java_store(content: bytes, password: str | None, key_password: str | None) 
     if password is not None:
         wanted = hashlib.sha1(_utf16(password) + b"Mighty Aphrodite" + body).digest()
         if not hmac.compare_digest(wanted, checksum):
-            raise ValueError("its password is wrong, or the file is damaged")
+            raise ValueError("its password is not correct, or the file is damaged")
     try:
         return _entries(_Reader(body), key_password)
     except (struct.error, UnicodeDecodeError):
@@ -133,7 +133,7 @@ class _Reader:
 
 
 def _unprotected(protected: bytes, password: str) -> bytes:
-    """The private key in an ``EncryptedPrivateKeyInfo`` of Sun's method."""
+    """Return the private key in an ``EncryptedPrivateKeyInfo`` of Sun's method."""
     content, _ = _der(protected, _SEQUENCE)
     _, rest = _der(content, _SEQUENCE)
     data, _ = _der(rest, _OCTETS)
@@ -149,7 +149,7 @@ def _unprotected(protected: bytes, password: str) -> bytes:
 
 
 def _der(data: bytes, tag: int) -> tuple[bytes, bytes]:
-    """The content of a DER element, and what follows it."""
+    """Return the content of a DER element, and what follows it."""
     if len(data) < 2 or data[0] != tag:
         raise ValueError("it is damaged")
     length, start = data[1], 2

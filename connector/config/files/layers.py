@@ -65,10 +65,10 @@ def _belongs(name: str, converter: str) -> bool:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names of properties as a text."""
+    """Return the names of properties as a text."""
     return ", ".join(masked_name(name) for name in sorted(names))
 
 
 def prefixed(properties: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The properties whose names start with a prefix, by the rest of their names."""
+    """Return the properties whose names start with a prefix, by the rest of their names."""
     return {name.removeprefix(prefix): text for name, text in properties.items() if name.startswith(prefix)}

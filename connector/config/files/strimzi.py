@@ -26,14 +26,14 @@ _NOT_TRANSLATED = {
 
 
 def is_resource(document: Any) -> bool:
-    """Whether a document is one of these resources."""
+    """Return whether a document is one of these resources."""
     return (
         isinstance(document, Mapping) and document.get("kind") in _NAMES and isinstance(document.get("spec"), Mapping)
     )
 
 
 def properties_of(resource: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The properties of a resource, and notes about what is not translated.
+    """Return the properties of a resource, and notes about what is not translated.
 
     Raises:
         ValueError: ``spec.config`` is not a map of properties.

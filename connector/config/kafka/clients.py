@@ -283,7 +283,7 @@ def invalid(setting: str, value: str) -> str | None:
 
 
 def nearest_setting(name: str) -> str:
-    """A hint with the most similar known names, or an empty text."""
+    """Return a hint with the most similar known names, or an empty text."""
     import difflib  # noqa: PLC0415 - only after a mistake
 
     known = [*SETTINGS, *ALIASES, *_JAVA, *_WITHOUT_EFFECT]

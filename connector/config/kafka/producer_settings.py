@@ -62,12 +62,12 @@ def transactional_id(group: str, connector: str, task: int = 0) -> str:
 
 
 def standby_group(group: str, connector: str) -> str:
-    """The consumer group of a connector's copies with ``rowtide.standby``, named as its transactional id is."""
+    """Return the consumer group of a connector's copies with ``rowtide.standby``, named as its transactional id is."""
     return f"{group}-{connector}-standby"
 
 
 def idempotent_settings(client: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings for at-least-once delivery.
+    """Return the settings for at-least-once delivery.
 
     Args:
         client: the user's settings, including those of the connection.
@@ -84,7 +84,7 @@ def idempotent_settings(client: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def transactional_settings(client: Mapping[str, Any], transactional_id: str, interval_ms: int = 0) -> dict[str, Any]:
-    """Settings for exactly-once delivery.
+    """Return the settings for exactly-once delivery.
 
     Args:
         client: the user's settings, including those of the connection.

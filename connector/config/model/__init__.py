@@ -197,7 +197,7 @@ class SnapshotConfig:
     incremental: IncrementalConfig = field(default_factory=IncrementalConfig)
 
     def reads_rows_of(self, database: str, table: str) -> bool:
-        """Whether the rows of a captured table belong to the snapshot."""
+        """Return whether the rows of a captured table belong to the snapshot."""
         return self.include is None or self.include.match(f"{database}.{table}")
 
 
@@ -558,7 +558,7 @@ class Configuration:
         return self.delivery.sink == "kafka" or self.delivery.offset_topic is not None or self.history.topic is not None
 
     def masked_properties(self) -> dict[str, str]:
-        """All properties, with asterisks instead of secrets."""
+        """Return all properties, with asterisks instead of secrets."""
         return self.sanitizer.masked(self.properties)
 
 

@@ -112,7 +112,7 @@ def _flavor(properties: Mapping[str, str]) -> Flavor:
 
 
 def _exact(properties: Mapping[str, str]) -> bool:
-    """Whether values are exact. Debezium's class, whichever it is, stands for Debezium's values."""
+    """Return whether values are exact. Debezium's class, whichever it is, stands for Debezium's values."""
     given = properties.get(values.VALUES.name, "").strip().lower()
     if given in set(Values):
         return given == Values.EXACT
@@ -156,7 +156,7 @@ def _transforms_are_right(reader: PropertyReader, configuration: Configuration) 
 
 
 def _classes(reader: PropertyReader, property_: Property[tuple[str, ...]]) -> tuple[Plugin, ...]:
-    """The classes that a property names, each with the options that have its name as prefix."""
+    """Return the classes that a property names, each with the options that have its name as prefix."""
     plugins: list[Plugin] = []
     for name in reader[property_]:
         options = reader.with_prefix(f"{name}.")

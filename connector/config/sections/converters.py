@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def converters_config(reader: PropertyReader) -> ConvertersConfig:
-    """How keys, values and headers are written."""
+    """Return how keys, values and headers are written."""
     return ConvertersConfig(
         _converter(_Settings(reader, converters.KEY)),
         _converter(_Settings(reader, converters.VALUE)),
@@ -73,7 +73,7 @@ class _Settings:
         return f"{self.given.converter.name}.{self.inner}"
 
     def name(self, one: Property[Any]) -> str:
-        """The name of a property."""
+        """Return the name of a property."""
         return self.prefix + one.name.removeprefix(f"{self.given.converter.name}.")
 
     def problem(self, one: Property[Any], message: str) -> None:
@@ -81,7 +81,7 @@ class _Settings:
         self.reader.problem(self.name(one), message)
 
     def within(self, inner: str, known: Sequence[Property[Any]]) -> "_Settings":
-        """The settings of a converter within this one; reports names that it does not have."""
+        """Return the settings of a converter within this one; reports names that it does not have."""
         found = _Settings(self.reader, self.given, inner)
         names = {found.name(one) for one in known}
         for name in self.reader.with_prefix(found.prefix):
@@ -90,12 +90,12 @@ class _Settings:
         return found
 
     def differs(self, one: Property[Any]) -> bool:
-        """Whether a property has another value than its default."""
+        """Return whether a property has another value than its default."""
         return self[one] not in (one.default, one.default_for(exact=self.reader.exact))
 
 
 def _converter(settings: _Settings) -> ConverterConfig:
-    """A converter. Its settings apply only if its class is set, as in Kafka Connect."""
+    """Return a converter. Its settings apply only if its class is set, as in Kafka Connect."""
     reader, given = settings.reader, settings.given
     chosen = settings[given.converter]
     if not reader.is_set(given.converter):
@@ -307,7 +307,7 @@ def _metadata(settings: _Settings) -> tuple[str, dict[str, str]]:
 
 
 def _delegate(settings: _Settings) -> JsonConverterConfig | None:
-    """The converter of everything that is not bytes."""
+    """Return the converter of everything that is not bytes."""
     given = settings.given
     chosen = settings[given.delegate]
     if chosen is None:

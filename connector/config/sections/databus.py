@@ -7,7 +7,7 @@ from rowtide.topics.addresses import server_problems
 
 
 def databus_config(reader: PropertyReader) -> DatabusConfig:
-    """The settings of the databus server."""
+    """Return the settings of the databus server."""
     servers = reader[databus.ZOOKEEPER]
     for problem in server_problems(",".join(servers), "ZooKeeper server") if servers else ():
         reader.problem(databus.ZOOKEEPER.name, problem)

@@ -54,7 +54,7 @@ def kafka_config(reader: PropertyReader) -> KafkaConfig:
 
 
 def client_settings(reader: PropertyReader, kind: ClientKind, prefixes: tuple[str, ...]) -> ClientSettings:
-    """The settings of one client: those for all clients, overridden by those with each prefix, in order."""
+    """Return the settings of one client: those for all clients, overridden by those with each prefix, in order."""
     common = {name: text for name, text in reader.properties.items() if _COMMON.fullmatch(name)}
     settings, problems = clients.translate(kind, "", common, strict=False)
     for prefix, given in clients.layers(reader.properties, *prefixes):
@@ -74,7 +74,7 @@ def check_servers(reader: PropertyReader, name: str, servers: str) -> None:
 
 
 def delivery_config(reader: PropertyReader, producer: ClientSettings) -> DeliveryConfig:
-    """How records and positions are delivered."""
+    """Return how records and positions are delivered."""
     required = reader[connect.EXACTLY_ONCE] is ExactlyOnce.REQUIRED
     worker = reader[connect.EXACTLY_ONCE_SOURCE]
     if required and reader.is_set(connect.EXACTLY_ONCE_SOURCE) and worker is ExactlyOnceSource.DISABLED:
@@ -168,7 +168,7 @@ def _check_standby(reader: PropertyReader, *, in_kafka: bool) -> None:
 
 
 def _large_records_config(reader: PropertyReader) -> LargeRecordsConfig:
-    """What to do with records that are too large."""
+    """Return what to do with records that are too large."""
     mode, name, url = reader[connect.LARGE_RECORDS], connect.LARGE_RECORDS.name, reader[connect.CLAIM_CHECK_URL]
     sink, needed = reader[connect.SINK], _NEEDED.get(mode)
     if mode is not LargeRecords.FAIL and sink != "kafka":
@@ -202,7 +202,7 @@ _NEEDED = {
 
 
 def _dead_letters_config(reader: PropertyReader) -> DeadLettersConfig | None:
-    """The topic of dead letters; its records are kept forever, and in order."""
+    """Return the topic of dead letters; its records are kept forever, and in order."""
     topic, name, sink = reader[connect.DEAD_LETTER_TOPIC], connect.DEAD_LETTER_TOPIC.name, reader[connect.SINK]
     if not topic:
         return None
@@ -229,7 +229,7 @@ def _dead_letters_config(reader: PropertyReader) -> DeadLettersConfig | None:
 
 
 def _property_of(properties: Mapping[str, str], setting: str) -> str:
-    """The property that determines a setting of the producer; the setting's own name if none does."""
+    """Return the property that determines a setting of the producer; the setting's own name if none does."""
     common = {name: text for name, text in properties.items() if _COMMON.fullmatch(name)}
     for prefix, given in reversed([("", common), *clients.layers(properties, *_PRODUCER)]):
         for name, text in given.items():
@@ -239,7 +239,7 @@ def _property_of(properties: Mapping[str, str], setting: str) -> str:
 
 
 def uses_kafka(properties: Mapping[str, str]) -> bool:
-    """Whether anything is written to Kafka, so that ``bootstrap.servers`` is needed."""
+    """Return whether anything is written to Kafka, so that ``bootstrap.servers`` is needed."""
     sink = properties.get(connect.SINK.name, "").strip() or connect.SINK.default
     in_kafka = history_implementation(properties) == history.KAFKA_HISTORY
     return sink == "kafka" or offset_storage(properties) == connect.KAFKA_OFFSETS or in_kafka
@@ -263,19 +263,19 @@ def history_implementation(properties: Mapping[str, str]) -> str:
 
 
 def table_sink(properties: Mapping[str, str]) -> str | None:
-    """The path of a sink that keeps tables, if ``rowtide.sink`` is one."""
+    """Return the path of a sink that keeps tables, if ``rowtide.sink`` is one."""
     sink = properties.get(connect.SINK.name, "").strip()
     return sink.partition(":")[2].rstrip("/") if sink.startswith(connect.TABLE_SINKS) else None
 
 
 def _tables_interval_ms(reader: PropertyReader, sink: str) -> int:
-    """How often a sink that keeps tables commits. Each commit of Delta Lake makes files."""
+    """Return how often a sink that keeps tables commits. Each commit of Delta Lake makes files."""
     given = reader.is_set(connect.TABLES_INTERVAL)
     return reader[connect.TABLES_INTERVAL] if given or not sink.startswith("delta:") else connect.DELTA_INTERVAL_MS
 
 
 def history_config(reader: PropertyReader) -> HistoryConfig:
-    """Where the schema history is stored, and what it contains."""
+    """Return where the schema history is stored, and what it contains."""
     kind = history_implementation(reader.properties)
     topic = reader[history.TOPIC] if kind == history.KAFKA_HISTORY else None
     file = reader[history.FILE_NAME] if kind == history.FILE_HISTORY else None
@@ -305,7 +305,10 @@ def history_config(reader: PropertyReader) -> HistoryConfig:
 
 
 def _history_admin(reader: PropertyReader, prefix: str) -> ClientSettings:
-    """The admin client's settings. Debezium creates the history topic with the producer's; others are ignored."""
+    """Return the admin client's settings.
+
+    Debezium creates the history topic with the producer's; others are ignored.
+    """
     settings = client_settings(reader, ClientKind.ADMIN, ())
     layer, _ = clients.translate(ClientKind.ADMIN, prefix, reader.with_prefix(prefix), strict=False)
     return layer.over(settings)

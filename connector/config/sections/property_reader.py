@@ -46,12 +46,12 @@ _FAMILY_PATTERNS = tuple((re.compile(family.pattern), family) for family in FAMI
 
 
 def family_of(name: str) -> Family | None:
-    """The family that a property's name belongs to, if any."""
+    """Return the family that a property's name belongs to, if any."""
     return next((family for pattern, family in _FAMILY_PATTERNS if pattern.fullmatch(name)), None)
 
 
 def nearest(name: str) -> str:
-    """A hint with the most similar known names, or an empty text."""
+    """Return a hint with the most similar known names, or an empty text."""
     import difflib  # noqa: PLC0415 - only after a mistake
 
     near = difflib.get_close_matches(name, PROPERTIES, n=2, cutoff=0.75)
@@ -64,7 +64,7 @@ def nearest(name: str) -> str:
 
 
 def replacement_for(name: str) -> str | None:
-    """Why a former property of Debezium is gone and what replaces it; ``None`` for any other name."""
+    """Return why a former property of Debezium is gone and what replaces it; ``None`` for any other name."""
     if name in REMOVED:
         return REMOVED[name]
     for pattern, prefix in _PREFIXES:
@@ -114,11 +114,11 @@ class PropertyReader:
         return {name: self[property_] for name, property_ in found if property_ is not None}
 
     def is_set(self, property_: Property[T]) -> bool:
-        """Whether the property is present with a text that is not blank."""
+        """Return whether the property is present with a text that is not blank."""
         return bool(self.properties.get(property_.name, "").strip())
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
-        """The properties whose names start with a prefix, by the rest of their names."""
+        """Return the properties whose names start with a prefix, by the rest of their names."""
         return {name.removeprefix(prefix): text for name, text in self.properties.items() if name.startswith(prefix)}
 
     def problem(self, name: str, message: str) -> None:

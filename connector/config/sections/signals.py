@@ -11,7 +11,7 @@ CHANNELS = frozenset({"source", "kafka", "file", "jmx", "in-process"})
 
 
 def signals_config(reader: PropertyReader) -> SignalsConfig:
-    """The channels of signals."""
+    """Return the channels of signals."""
     channels = reader[topics.SIGNAL_CHANNELS]
     if strange := sorted(set(channels) - CHANNELS):
         reader.problem(

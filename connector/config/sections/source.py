@@ -102,7 +102,7 @@ def _selection(
 
 
 def capture_config(reader: PropertyReader) -> CaptureConfig:
-    """The captured databases, tables, columns and operations."""
+    """Return the captured databases, tables, columns and operations."""
     return CaptureConfig(
         **reader.declared(CaptureConfig),
         tables=TableFilter(
@@ -125,7 +125,7 @@ def capture_config(reader: PropertyReader) -> CaptureConfig:
 
 
 def _table(reader: PropertyReader, property_name: str, name: str) -> tuple[str, str] | None:
-    """The database and the table of a qualified name; a quoted part may contain a dot."""
+    """Return the database and the table of a qualified name; a quoted part may contain a dot."""
     parts = re.fullmatch(r"(`[^`]+`|[^.`]+)\.(`[^`]+`|[^`]+)", name.strip())
     if parts is None:
         reader.problem(property_name, f"{name!r} is not of the form database.table")
@@ -163,7 +163,7 @@ def _skipped(reader: PropertyReader) -> frozenset[str]:
 
 
 def values_config(reader: PropertyReader) -> ValuesConfig:
-    """How values and records look."""
+    """Return how values and records look."""
     placeholder = reader[values.UNAVAILABLE_PLACEHOLDER]
     try:
         values.placeholder_bytes(placeholder)
@@ -198,13 +198,13 @@ def _rules(reader: PropertyReader) -> ColumnRules:
 
 
 def event_failure(reader: PropertyReader) -> FailureHandling:
-    """What to do with an event that cannot be processed, by the new or the former name of the property."""
+    """Return what to do with an event that cannot be processed, by the new or the former name of the property."""
     event = reader[values.EVENT_FAILURE]
     return event if reader.is_set(values.EVENT_FAILURE) else reader[values.EVENT_FAILURE_OLD] or event
 
 
 def failure_config(reader: PropertyReader) -> FailureConfig:
-    """How failures are handled and reported."""
+    """Return how failures are handled and reported."""
     event = event_failure(reader)
     return FailureConfig(
         **reader.declared(FailureConfig),
@@ -213,7 +213,7 @@ def failure_config(reader: PropertyReader) -> FailureConfig:
 
 
 def snapshot_config(reader: PropertyReader) -> SnapshotConfig:
-    """How snapshots are taken."""
+    """Return how snapshots are taken."""
     overrides: dict[tuple[str, str], str] = {}
     listed: set[str] = set()
     prefix = f"{snapshot.OVERRIDES.name}."

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def topics_config(reader: PropertyReader) -> TopicsConfig:
-    """Names and settings of topics."""
+    """Return the names and settings of topics."""
     strategy = reader[topics.NAMING_STRATEGY].rpartition(".")[2]
     heartbeat = reader[topics.HEARTBEAT_PREFIX]
     if not reader.is_set(topics.HEARTBEAT_PREFIX):

@@ -20,7 +20,7 @@ class RepeatFilter(logging.Filter):
         self._logged_at: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to log the record."""
+        """Return whether to log the record."""
         if isinstance(record.args, tuple) and record.args and record.args[0] in _REPORTED_AS_ERRORS:
             return False
         recent = {text: when for text, when in self._logged_at.items() if record.created - when < _INTERVAL_S}

@@ -50,26 +50,26 @@ _REFUSALS = {
 
 
 def is_purged(error: KafkaError) -> bool:
-    """Whether a message failed only because its transaction was aborted."""
+    """Return whether a message failed only because its transaction was aborted."""
     return error.code() in _PURGED
 
 
 def partition_gone(error: KafkaError, topic: str) -> TopicReplaced | None:
-    """The error if the client itself chose a partition that no longer exists."""
+    """Return the error if the client itself chose a partition that no longer exists."""
     if error.code() != _K._UNKNOWN_PARTITION:  # noqa: SLF001 - librdkafka's code
         return None
     return TopicReplaced(topic, "was re-created with fewer partitions")
 
 
 def is_retriable(error: KafkaError) -> bool:
-    """Whether calling the same function again may succeed."""
+    """Return whether calling the same function again may succeed."""
     return error.retriable() or error.code() in _TIMED_OUT
 
 
 def rejected(
     error: KafkaError, topic: str, key: bytes | None, size: int, *, show_key: bool = False
 ) -> RecordRejected | None:
-    """The error for a message that Kafka will never accept; ``None`` if a retry may succeed.
+    """Return the error for a message that Kafka will never accept; ``None`` if a retry may succeed.
 
     Args:
         error: from the delivery report, or from the call.
@@ -83,7 +83,7 @@ def rejected(
 
 
 def larger_than_queue(topic: str, size: int) -> RecordRejected:
-    """The error for a message that does not fit into the producer's empty queue.
+    """Return the error for a message that does not fit into the producer's empty queue.
 
     Args:
         topic: the message's topic.
@@ -98,7 +98,7 @@ def larger_than_queue(topic: str, size: int) -> RecordRejected:
 def message_failed(
     error: KafkaError, topic: str, key: bytes | None, size: int, transactional_id: str = "", *, show_key: bool = False
 ) -> DeliveryError:
-    """The error for a message that was not delivered.
+    """Return the error for a message that was not delivered.
 
     Args:
         error: from the delivery report, or from the call.
@@ -118,7 +118,7 @@ def message_failed(
 
 
 def call_failed(what: str, error: KafkaError, transactional_id: str = "") -> DeliveryError:
-    """The error for a failed call of the producer.
+    """Return the error for a failed call of the producer.
 
     Args:
         what: the action, for the message, such as "commit the transaction".

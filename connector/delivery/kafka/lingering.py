@@ -46,7 +46,7 @@ class Lingering:
         self._begin = clock()
 
     def is_over(self, *, idle: bool) -> bool:
-        """Whether incomplete batches should be sent.
+        """Return whether incomplete batches should be sent.
 
         Args:
             idle: nothing else is ready to be sent, so that waiting does not make the batches larger.

@@ -78,15 +78,15 @@ class KafkaOffsetStore:
         self._writer = TopicWriter({**idempotent_settings(plain), **at_once}, timeout)
 
     def record(self, offset: SourceOffset | None) -> OffsetRecord:
-        """The record that stores this offset, or deletes the stored one (``None``)."""
+        """Return the record that stores this offset, or deletes the stored one (``None``)."""
         return OffsetRecord(self.topic, self._key, None if offset is None else offset.to_json().encode(), self._headers)
 
     def is_own_key(self, key: bytes | None) -> bool:
-        """Whether it is the key of the connector's offsets, in any JSON formatting."""
+        """Return whether it is the key of the connector's offsets, in any JSON formatting."""
         return key == self._key or is_offset_key(key, self.connector, self._prefix)
 
     def load(self) -> SourceOffset | None:
-        """The last committed offset of the connector. Waits for open transactions to end.
+        """Return the last committed offset of the connector. Waits for open transactions to end.
 
         Raises:
             OffsetStoreError: the topic cannot be read to its end, or the value is not a valid offset.
@@ -104,7 +104,7 @@ class KafkaOffsetStore:
             ) from failure
 
     def last_write(self) -> LastWrite | None:
-        """When and by whom an offset of the connector was last stored; ``None`` if none ever was.
+        """Return when and by whom an offset of the connector was last stored; ``None`` if none ever was.
 
         Raises:
             OffsetStoreError: the topic cannot be read to its end.

@@ -64,7 +64,7 @@ def new_producer(
 
 
 def native_problem(settings: Mapping[str, Any]) -> str | None:
-    """Why the native producer cannot be made with these settings; ``None`` if it can."""
+    """Return why the native producer cannot be made with these settings; ``None`` if it can."""
     try:
         _native_producer(settings, show_keys=False).close()
     except DeliveryError as error:
@@ -73,7 +73,7 @@ def native_problem(settings: Mapping[str, Any]) -> str | None:
 
 
 def native_warning() -> str | None:
-    """What is unfavourable about the native producer here; ``None`` if nothing is."""
+    """Return what is unfavourable about the native producer here; ``None`` if nothing is."""
     return _SLOW if implementation.native is None else None
 
 
@@ -92,7 +92,7 @@ def sees_transactional_id(settings: Mapping[str, Any], transactional_id: str) ->
 
 
 def why_librdkafka(settings: Mapping[str, Any]) -> str | None:
-    """Why ``auto`` chooses librdkafka; ``None`` if it chooses the native producer."""
+    """Return why ``auto`` chooses librdkafka; ``None`` if it chooses the native producer."""
     native = _native_or_reason(settings, show_keys=False)
     if isinstance(native, str):
         return native
@@ -101,7 +101,7 @@ def why_librdkafka(settings: Mapping[str, Any]) -> str | None:
 
 
 def _native_or_reason(settings: Mapping[str, Any], *, show_keys: bool) -> NativeProducer | str:
-    """The native producer, or why ``auto`` does not use it."""
+    """Return the native producer, or why ``auto`` does not use it."""
     if implementation.native is None:
         return f"the native producer {_SLOW}"
     try:

@@ -38,7 +38,7 @@ class Refusal(enum.Enum):
 def refused(
     refusal: Refusal, reason: str, topic: str, key: bytes | None, size: int, *, show_key: bool = False
 ) -> RecordRejected:
-    """The error for a message that Kafka will never accept.
+    """Return the error for a message that Kafka will never accept.
 
     Args:
         refusal: the kind of the reason.
@@ -55,7 +55,7 @@ def refused(
 
 
 def fenced(text: str, transactional_id: str) -> ProducerFenced:
-    """The error for a producer whose transactional id another instance has taken."""
+    """Return the error for a producer whose transactional id another instance has taken."""
     return ProducerFenced(
         f"{text}. Another instance of this connector has started with transactional.id {transactional_id!r}, so "
         "this one stops; its uncommitted records never become visible. If no other instance should run, look for a "
@@ -64,7 +64,7 @@ def fenced(text: str, transactional_id: str) -> ProducerFenced:
 
 
 def access_denied(text: str, transactional_id: str = "") -> AccessDenied:
-    """The error for wrong credentials or missing permissions."""
+    """Return the error for wrong credentials or missing permissions."""
     return AccessDenied(
         f"{text}. Check the credentials, and grant the connector's Kafka user WRITE on its topics"
         + (f" and DESCRIBE and WRITE on transactional id {transactional_id!r}" if transactional_id else "")
@@ -72,18 +72,18 @@ def access_denied(text: str, transactional_id: str = "") -> AccessDenied:
 
 
 def producer_failed(text: str) -> ProducerFailed:
-    """The error for a producer that can no longer be used."""
+    """Return the error for a producer that can no longer be used."""
     return ProducerFailed(f"{text}. The producer can no longer be used; a restart resumes from the stored offset")
 
 
 def severity(error: DeliveryError) -> int:
-    """The rank of an error: of several errors, the one with the highest rank is raised."""
+    """Return the rank of an error: of several errors, the one with the highest rank is raised."""
     ranks = (ProducerFenced, AccessDenied, RecordRejected, TopicReplaced, ProducerFailed)
     return next((len(ranks) - at for at, kind in enumerate(ranks) if isinstance(error, kind)), 0)
 
 
 def shown_key(key: bytes | None) -> str:
-    """A key for an error message, without its schema and truncated."""
+    """Return a key for an error message, without its schema and truncated."""
     if key is None:
         return "none"
     try:

@@ -82,7 +82,7 @@ class IdempotentSink:
         return self._producer.call_when_due(call)
 
     def waiting(self) -> int:
-        """The number of unacknowledged messages."""
+        """Return the number of unacknowledged messages."""
         return self._producer.waiting
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:

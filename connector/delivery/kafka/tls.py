@@ -23,7 +23,7 @@ class TlsFileError(ValueError):
 
 
 def tls_context(tls: TlsSettings) -> ssl.SSLContext:
-    """The context for connections to brokers.
+    """Return the context for connections to brokers.
 
     Raises:
         TlsFileError: a file cannot be read, or a certificate or key cannot be used.
@@ -73,7 +73,10 @@ def _identify(context: ssl.SSLContext, tls: TlsSettings) -> None:
 
 
 def _password(tls: TlsSettings) -> Callable[[], str]:
-    """The callback that OpenSSL calls for an encrypted key; without a callback it would prompt on the terminal."""
+    """Return the callback that OpenSSL calls for an encrypted key.
+
+    Without a callback it would prompt on the terminal.
+    """
 
     def called() -> str:
         if not tls.key_password:
@@ -84,7 +87,7 @@ def _password(tls: TlsSettings) -> Callable[[], str]:
 
 
 def _private_key(text: str, password: str) -> "PrivateKeyTypes":
-    """A key in PEM, encrypted or not."""
+    """Return a key in PEM, encrypted or not."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415 - slow to import
 
     try:

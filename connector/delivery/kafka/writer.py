@@ -30,7 +30,7 @@ class Writer:
 
     @classmethod
     def parse(cls, headers: Iterable[tuple[str, bytes | None]]) -> "Writer | None":
-        """The writer that the headers of a record name; ``None`` if another program wrote it."""
+        """Return the writer that the headers of a record name; ``None`` if another program wrote it."""
         text = dict(headers).get(HEADER)
         try:
             fields = json.loads(text or b"")
@@ -41,11 +41,11 @@ class Writer:
         return found
 
     def header(self) -> tuple[str, bytes]:
-        """The header of its records."""
+        """Return the header of its records."""
         return HEADER, json.dumps(asdict(self), separators=(",", ":")).encode()
 
     def newer_than(self, other: "Writer") -> bool:
-        """Whether it started after another one. Of two different writers, exactly one is newer."""
+        """Return whether it started after another one. Of two different writers, exactly one is newer."""
         return (self.started_ms, self.id) > (other.started_ms, other.id)
 
     @property

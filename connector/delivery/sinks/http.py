@@ -100,6 +100,6 @@ class HttpSink:
             wait = min(wait * 2, _LONGEST_RETRY_S)
 
     def _place(self) -> str:
-        """The URL without user, password and query, which may be secret."""
+        """Return the URL without user, password and query, which may be secret."""
         parts = urlsplit(self._url)
         return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"

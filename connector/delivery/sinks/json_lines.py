@@ -20,7 +20,7 @@ _NAME = re.compile(r"records-(\d{8,})\.jsonl")
 
 
 def json_line(record: Record) -> bytes:
-    """A record as one line of JSON, with its line end."""
+    """Return a record as one line of JSON, with its line end."""
     headers = {name: None if text is None else text.decode() for name, text in record.headers}
     parts = (
         b'{"topic":',

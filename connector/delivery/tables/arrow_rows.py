@@ -17,7 +17,7 @@ def arrow_rows(
     rows: Sequence[Image],
     stored: Callable[[list[Any], pa.DataType], pa.Array] = pa.array,
 ) -> pa.Table:
-    """Rows as an Arrow table.
+    """Return the rows as an Arrow table.
 
     Args:
         table: the table, for errors.

@@ -104,7 +104,7 @@ class DeltaOffsets(TableOffsets):
             raise OffsetStoreError(f"{self._file} cannot be written: {error.strerror}") from error
 
     def state(self) -> State:
-        """What is stored.
+        """Return what is stored.
 
         Raises:
             OffsetStoreError: it cannot be read, or belongs to another connector.
@@ -194,7 +194,7 @@ class DeltaStore:
         self._opened: dict[TableId, deltalake.DeltaTable] = {}
 
     def may_pass(self, error: Exception) -> bool:
-        """Whether it is an error of the disk, or another program has written to a table at the same moment."""
+        """Return whether it is an error of the disk, or another program has written to a table at the same moment."""
         return isinstance(error, OSError | CommitFailedError) or "os error" in str(error)
 
     def open(self) -> None:
@@ -259,16 +259,16 @@ class DeltaStore:
     # --- rows -------------------------------------------------------------------------------------------------------
 
     def is_empty(self, table: TableId) -> bool:
-        """Whether a table has no rows."""
+        """Return whether a table has no rows."""
         return bool(self._rows(table).head(1).num_rows == 0)
 
     def has(self, table: TableId, column: str, value: int | None) -> bool:
-        """Whether a row has a value in a column."""
+        """Return whether a row has a value in a column."""
         batches = (batch.column(0) for batch in self._rows(table).to_batches(columns=[column]))
         return any(one.null_count if value is None else value in one.to_pylist() for one in batches)
 
     def all_fit(self, table: TableId, column: str, fitting: Fitting) -> bool:
-        """Whether all values of a column but NULL are in a range."""
+        """Return whether all values of a column but NULL are in a range."""
         return all(_fit(batch.column(0), fitting) for batch in self._rows(table).to_batches(columns=[column]))
 
     def truncate(self, table: TableId) -> None:
@@ -351,20 +351,20 @@ class DeltaStore:
     # --- structures -------------------------------------------------------------------------------------------------
 
     def made(self) -> list[TableId]:
-        """The tables that the sink has made."""
+        """Return the tables that the sink has made."""
         return list(self._versions)
 
     def exists(self, table: TableId) -> bool:
-        """Whether there is a table."""
+        """Return whether there is a table."""
         return table in self._versions
 
     def columns(self, table: TableId) -> dict[str, str]:
-        """The names and types of a table's columns."""
+        """Return the names and types of a table's columns."""
         schema = pa.schema(self._table(table).schema())
         return {field.name: str(field.type) for field in schema}
 
     def type_of(self, column: Column) -> str:
-        """The type of a column in Arrow's words."""
+        """Return the type of a column in Arrow's words."""
         return str(_stored_type(arrow_type(column)))
 
     def create(self, table: TableId, columns: Sequence[Column]) -> None:
@@ -450,7 +450,7 @@ class DeltaStore:
         self._written(table)
 
     def _rows(self, table: TableId) -> Any:
-        """The rows of a table, which can be read while another version is written."""
+        """Return the rows of a table, which can be read while another version is written."""
         # deltalake's own file system cannot be used within one of its writers.
         files = SubTreeFileSystem(str(self._folder(table)), LocalFileSystem())
         return self._table(table).to_pyarrow_dataset(filesystem=files)
@@ -458,7 +458,7 @@ class DeltaStore:
     # --- versions ---------------------------------------------------------------------------------------------------
 
     def _folder(self, table: TableId) -> Path:
-        """Where a table is until the steps of this transaction are done."""
+        """Return where a table is until the steps of this transaction are done."""
         for step in reversed(self._steps):
             if step.new == table:
                 table = step.table
@@ -473,7 +473,7 @@ class DeltaStore:
         return self._opened[table]
 
     def _commit(self) -> dict[str, Any]:
-        """What all versions of this transaction have."""
+        """Return what all versions of this transaction have."""
         assert self._offset is not None, "no transaction"
         transaction = deltalake.Transaction(OWN, self._state.number + 1)
         properties = deltalake.CommitProperties({_MARK: self._offset.to_json()}, app_transactions=[transaction])
@@ -568,7 +568,9 @@ _WAY_OUT = f"Restore the whole directory, or {DeltaOffsets.anew}"
 
 
 def directory_name(name: str) -> str:
-    """The directory of a database or table: characters that mean something in URLs and paths are ``~`` and a number.
+    """Return the directory of a database or table.
+
+    Characters that mean something in URLs and paths are ``~`` and a number.
 
     The number has two digits, or four after ``u``: names of MySQL have no others.
     """
@@ -591,7 +593,7 @@ def _name(text: str) -> str:
 
 
 def _stored_type(kind: pa.DataType) -> pa.DataType:
-    """The type of Delta Lake for an Arrow type, as in Spark tables."""
+    """Return the type of Delta Lake for an Arrow type, as in Spark tables."""
     if kind == pa.uint64():
         return pa.decimal128(20, 0)
     if pa.types.is_list(kind):
@@ -606,7 +608,7 @@ def _stored_values(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _fit(values: pa.Array, fitting: Fitting) -> bool:
-    """Whether all values but NULL are in a range."""
+    """Return whether all values but NULL are in a range."""
     if isinstance(fitting, Decimals):
         numbers = [Decimal(value) for value in values.to_pylist() if value is not None]
         end = 10**fitting.digits
@@ -617,7 +619,7 @@ def _fit(values: pa.Array, fitting: Fitting) -> bool:
 
 
 def _cast(values: pa.Array, column: Column, kind: pa.DataType) -> pa.Array:
-    """Values of another column in the type of this one.
+    """Return the values of another column in the type of this one.
 
     Raises:
         pa.ArrowException: one does not fit.
@@ -633,7 +635,7 @@ def _cast(values: pa.Array, column: Column, kind: pa.DataType) -> pa.Array:
 
 
 def _frozen(rows: pa.Table | pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """The rows as tuples that can be counted."""
+    """Yield the rows as tuples that can be counted."""
     for row in zip(*(column.to_pylist() for column in rows.columns), strict=True):
         yield tuple(_hashable(value) for value in row)
 
@@ -645,7 +647,7 @@ def _hashable(value: Any) -> Any:
 
 
 def _like(batch: pa.RecordBatch, gone: pa.Table) -> list[int]:
-    """The places of rows that may be among others, by their values of simple types."""
+    """Return the places of rows that may be among others, by their values of simple types."""
     chosen = pa.array([True] * batch.num_rows)
     for name in gone.column_names:
         if not pa.types.is_nested(batch.schema.field(name).type):

@@ -101,7 +101,7 @@ class DuckDbStore:
         self._offset: SourceOffset | None = None
 
     def may_pass(self, error: Exception) -> bool:
-        """Whether it is an error of the disk, of memory or of an interrupted statement."""
+        """Return whether it is an error of the disk, of memory or of an interrupted statement."""
         return isinstance(error, duckdb.OperationalError | duckdb.FatalException | duckdb.InterruptException)
 
     def open(self) -> None:
@@ -152,16 +152,16 @@ class DuckDbStore:
     # --- rows -------------------------------------------------------------------------------------------------------
 
     def is_empty(self, table: TableId) -> bool:
-        """Whether a table has no rows."""
+        """Return whether a table has no rows."""
         return self._execute(f"SELECT 1 FROM {quoted(table)} LIMIT 1") == []
 
     def has(self, table: TableId, column: str, value: int | None) -> bool:
-        """Whether a row has a value in a column."""
+        """Return whether a row has a value in a column."""
         condition = f"{name(column)} IS NULL" if value is None else f"{name(column)} = {value}"
         return self._execute(f"SELECT 1 FROM {quoted(table)} WHERE {condition} LIMIT 1") != []
 
     def all_fit(self, table: TableId, column: str, fitting: Fitting) -> bool:
-        """Whether all values of a column but NULL are in a range."""
+        """Return whether all values of a column but NULL are in a range."""
         if isinstance(fitting, Decimals):  # DuckDB's DECIMAL has at most 38 digits, and longer ones are texts
             pattern = f"{'-?' if fitting.negative else ''}0*[0-9]{{0,{fitting.digits}}}([.].*)?"
             other = f"CAST({name(column)} AS VARCHAR) NOT SIMILAR TO '{pattern}'"
@@ -231,7 +231,7 @@ class DuckDbStore:
     # --- structures -------------------------------------------------------------------------------------------------
 
     def made(self) -> list[TableId]:
-        """The tables that the sink has made."""
+        """Return the tables that the sink has made."""
         found = self._execute(
             f"SELECT schema_name, table_name FROM duckdb_tables() WHERE comment = '{OURS}' AND "
             "database_name = current_database()"
@@ -239,11 +239,11 @@ class DuckDbStore:
         return [TableId(schema, table) for schema, table in found]
 
     def exists(self, table: TableId) -> bool:
-        """Whether there is a table."""
+        """Return whether there is a table."""
         return _exists(self._opened(), table)
 
     def columns(self, table: TableId) -> dict[str, str]:
-        """The names and types of a table's columns."""
+        """Return the names and types of a table's columns."""
         return {row[0]: row[1] for row in self._execute(f"DESCRIBE {quoted(table)}")}
 
     def type_of(self, column: Column) -> str:
@@ -342,17 +342,17 @@ def connect(path: Path) -> "duckdb.DuckDBPyConnection":
 
 
 def rows_of(connection: "duckdb.DuckDBPyConnection", sql: str, values: Sequence[Any] = ()) -> list[Any]:
-    """The rows of a statement, all fetched: DuckDB carries out nothing else on a connection before."""
+    """Return the rows of a statement, all fetched: DuckDB carries out nothing else on a connection before."""
     return connection.execute(sql, list(values) or None).fetchall()
 
 
 def name(text: str) -> str:
-    """A quoted name."""
+    """Return a quoted name."""
     return '"' + text.replace('"', '""') + '"'
 
 
 def quoted(table: TableId) -> str:
-    """The quoted name of a table: the database of the source is its schema."""
+    """Return the quoted name of a table: the database of the source is its schema."""
     return f"{name(table.database)}.{name(table.table)}"
 
 

@@ -34,7 +34,7 @@ class TableOffsets(ABC):
         return None
 
     def load(self) -> SourceOffset | None:
-        """The stored offset, ``None`` if there is none.
+        """Return the stored offset, ``None`` if there is none.
 
         Raises:
             OffsetStoreError: it cannot be read, or the schema history is older than the tables.
@@ -64,10 +64,10 @@ class TableOffsets(ABC):
 
     @abstractmethod
     def _stored(self) -> tuple[str, int | None] | None:
-        """The stored offset as JSON, and the length of the schema history with it."""
+        """Return the stored offset as JSON, and the length of the schema history with it."""
 
     def history_bytes(self) -> int | None:
-        """The length of the schema history, if it is a file."""
+        """Return the length of the schema history, if it is a file."""
         try:
             return None if self._history is None else self._history.stat().st_size
         except FileNotFoundError:

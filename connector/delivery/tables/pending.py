@@ -69,7 +69,7 @@ class Pending:
         return bool(self.read or self.rows or self.counts)
 
     def image(self, counted: Image) -> Image:
-        """The values of an image in ``counts``."""
+        """Return the values of an image in ``counts``."""
         return self._images[counted]
 
     def _upsert(self, before: Image | None, after: Image | None) -> None:
@@ -117,7 +117,7 @@ class Pending:
                     self.counts.pop(counted, None)
 
     def _counted(self, place: int, value: Any) -> Any:
-        """A value that is equal if the stored one is: a date that no calendar has is stored as NULL."""
+        """Return a value that is equal if the stored one is: a date that no calendar has is stored as NULL."""
         if isinstance(value, list):
             return tuple(value)
         return None if place in self._days and isinstance(value, str) else value

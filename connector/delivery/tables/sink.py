@@ -95,7 +95,7 @@ class TableSink(SynchronousSink):
         return f"Nothing is lost. To continue, {self._anew}"
 
     def _transactions(self, offset: SourceOffset) -> Iterator[tuple[list[Batch], SourceOffset]]:
-        """The batches of each transaction, with the position after it."""
+        """Yield the batches of each transaction, with the position after it."""
         batches: list[Batch] = []
         for batch in self._batches:
             if batches and (batch.tables or batches[-1].tables) and batch.offset != batches[-1].offset:
@@ -289,7 +289,9 @@ class TableSink(SynchronousSink):
             self._store.alter(table, pairs, values)
 
     def _replaced(self, table: TableId, old: Column, new: Column) -> str | None:
-        """What a column has become, with the values for which the server has set others; ``None`` if there are none.
+        """Return what a column has become, with the values for which the server has set others.
+
+        ``None`` if there are none.
 
         Only strict mode refuses NULL. For a DATE or DATETIME, it does not matter: the zero date that the server has set
         is NULL in the table, too.
@@ -322,5 +324,5 @@ class TableSink(SynchronousSink):
 
 
 def shown(error: Exception) -> str:
-    """An error in one line, without the colours that deltalake gives it."""
+    """Return an error in one line, without the colours that deltalake gives it."""
     return " ".join(re.sub(r"\x1b\[[\d;]*m", "", str(error)).split())

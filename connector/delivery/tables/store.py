@@ -29,7 +29,7 @@ class TableStore(Protocol):
         """The position."""
 
     def may_pass(self, error: Exception) -> bool:
-        """Whether an error may not be there at the next attempt, as that of a full disk."""
+        """Return whether an error may not be there at the next attempt, as that of a full disk."""
 
     def open(self) -> None:
         """Prepare to write.
@@ -54,25 +54,25 @@ class TableStore(Protocol):
         """Let a transaction of another thread fail, if that is possible."""
 
     def made(self) -> list[TableId]:
-        """The tables that the sink has made."""
+        """Return the tables that the sink has made."""
 
     def exists(self, table: TableId) -> bool:
-        """Whether there is a table."""
+        """Return whether there is a table."""
 
     def is_empty(self, table: TableId) -> bool:
-        """Whether a table has no rows."""
+        """Return whether a table has no rows."""
 
     def columns(self, table: TableId) -> dict[str, str]:
-        """The names and types of a table's columns."""
+        """Return the names and types of a table's columns."""
 
     def type_of(self, column: Column) -> str:
-        """The type that a column has here."""
+        """Return the type that a column has here."""
 
     def has(self, table: TableId, column: str, value: int | None) -> bool:
-        """Whether a row has a value, a number or NULL, in a column."""
+        """Return whether a row has a value, a number or NULL, in a column."""
 
     def all_fit(self, table: TableId, column: str, fitting: Fitting) -> bool:
-        """Whether all values of a column but NULL are in a range."""
+        """Return whether all values of a column but NULL are in a range."""
 
     def create(self, table: TableId, columns: Sequence[Column]) -> None:
         """Make a table, which does not exist.

@@ -13,7 +13,7 @@ _TIMES = frozenset({"time", "datetime", "timestamp"})
 
 
 def keeps_values(old: Column, new: Column) -> bool:
-    """Whether every value of ``old`` is the same value in ``new``."""
+    """Return whether every value of ``old`` is the same value in ``new``."""
     if old.column_type == new.column_type and old.charset == new.charset:
         return True
     kinds = old.data_type, new.data_type
@@ -72,7 +72,9 @@ Fitting = Range | Decimals
 
 
 def fitting_values(old: Column, new: Column) -> Fitting | None:
-    """The range of the values of ``old`` that are the same in ``new``; ``None`` if there is none for these types.
+    """Return the range of the values of ``old`` that are the same in ``new``.
+
+    ``None`` if there is none for these types.
 
     In strict mode, the server changes a type only if all values are in it.
     """
@@ -90,7 +92,7 @@ def fitting_values(old: Column, new: Column) -> Fitting | None:
 
 
 def computed_again(pairs: Sequence[tuple[Column | None, Column]]) -> Column | None:
-    """A generated column whose values in existing rows a statement may have changed; ``None`` if there is none.
+    """Return a generated column whose values in existing rows a statement may have changed; ``None`` if there is none.
 
     Args:
         pairs: each column before and after the statement; ``None`` before it for a new column.
@@ -131,7 +133,7 @@ def _range(column: Column) -> tuple[int, int]:
 
 
 def _characters(column: Column) -> int:
-    """How many characters fit, at least."""
+    """Return how many characters fit, at least."""
     return column.length or 0 if column.data_type not in _TEXTS else _TEXTS[column.data_type] // 4
 
 

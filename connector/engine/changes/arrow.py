@@ -21,7 +21,7 @@ _META = [
 
 
 def record_batches(changes: Sequence[Change], wide_decimals: WideDecimals) -> dict[str, list[pa.RecordBatch]]:
-    """The record batches of each table, in order; see :meth:`ChangeBatch.to_arrow`."""
+    """Return the record batches of each table, in order; see :meth:`ChangeBatch.to_arrow`."""
     if wide_decimals not in get_args(WideDecimals):
         raise EngineTypeError(f"wide_decimals must be one of {get_args(WideDecimals)}, not {wide_decimals!r}")
     found: dict[str, list[list[Change]]] = {}
@@ -34,7 +34,7 @@ def record_batches(changes: Sequence[Change], wide_decimals: WideDecimals) -> di
 
 
 def _record_batch(changes: Sequence[Change], wide_decimals: WideDecimals) -> pa.RecordBatch:
-    """The record batch of changes of one structure."""
+    """Return the record batch of changes of one structure."""
     first = changes[0]
     by_name = {column.name: column for column in first.schema.row_columns}
     names = first.columns
@@ -58,7 +58,10 @@ def _record_batch(changes: Sequence[Change], wide_decimals: WideDecimals) -> pa.
 
 
 def _meta_fields(names: Sequence[str]) -> list[pa.Field]:
-    """The columns before those of the table; a name that the table has, in whatever case, gets another underscore."""
+    """Return the columns before those of the table.
+
+    A name that the table has, in whatever case, gets another underscore.
+    """
     taken = {name.lower() for name in names}
     fields = []
     for field in _META:

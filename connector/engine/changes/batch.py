@@ -60,7 +60,7 @@ class ChangeBatch(Sequence[Change]):
         return self._ack()
 
     def to_arrow(self, *, wide_decimals: "WideDecimals" = "string") -> "dict[str, list[pa.RecordBatch]]":
-        """The changes as Arrow record batches by table (``database.table``); needs the extra ``rowtide[arrow]``.
+        """Return the changes as Arrow record batches by table (``database.table``); needs the extra ``rowtide[arrow]``.
 
         A table has one record batch, or several in order if its structure changes within this batch. Their columns are
         those of the table after the change (before it, for ``d``), preceded by ``__op``, ``__ts`` (when the source

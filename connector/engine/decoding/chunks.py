@@ -122,7 +122,7 @@ class _Transaction:
     cut: bool = False
 
     def replayed(self) -> list[bytes]:
-        """What a pipeline must see to continue inside of the transaction."""
+        """Return what a pipeline must see to continue inside of the transaction."""
         return [*self.head, *([self.text] if self.text else ()), *self.maps.values()]
 
 
@@ -216,7 +216,7 @@ class Splitter:
         return self.flush() or (self._cut_inside(current) if self._cuts else self._at_most())
 
     def flush(self) -> list[Chunk]:
-        """The chunk of the transactions that are complete."""
+        """Return the chunk of the transactions that are complete."""
         following = self._next
         if not self._complete or following is None:
             return []
@@ -302,7 +302,7 @@ class Splitter:
         return len(packet) - 4 if self._next.checksums else len(packet)
 
     def _statement(self, packet: bytes) -> bytes:
-        """The statement of a QUERY event; empty if the event is damaged."""
+        """Return the statement of a QUERY event; empty if the event is damaged."""
         if len(packet) < _QUERY_HEAD:
             return b""
         status_size = int.from_bytes(packet[_QUERY_HEAD - 2 : _QUERY_HEAD], "little")
@@ -323,7 +323,7 @@ class Splitter:
         return self._give_up() if self._size > self._most else ()
 
     def _cut_inside(self, current: _Transaction) -> Sequence[Piece]:
-        """The part of the current transaction that is there."""
+        """Return the part of the current transaction that is there."""
         following = self._next
         if following is None or not current.open:
             return ()

@@ -94,11 +94,11 @@ class LineForm:
         return size, records
 
     def unpacked(self, data: memoryview, pieces: Sequence[tuple[int, int]]) -> Lines:
-        """The lines, in the memory of the process."""
+        """Return the lines, in the memory of the process."""
         return Lines(data, sum(records for _, records in pieces))
 
     def direct(self, outputs: Sequence[Output]) -> Lines:
-        """The lines, in memory that is used again: its pages are mapped, and often in the processor's cache."""
+        """Return the lines, in memory that is used again: its pages are mapped, and often in the processor's cache."""
         while True:
             memory = memoryview(self._memory)
             try:

@@ -82,7 +82,7 @@ def python_write(file: int, packed: memoryview) -> None:
 
 
 def _segments(packed: memoryview) -> Iterator[memoryview]:
-    """The text of the lines, in segments."""
+    """Yield the text of the lines, in segments."""
     while packed:
         if len(packed) < _PIECE.size:
             raise ValueError(_DAMAGED)
@@ -96,7 +96,7 @@ def _segments(packed: memoryview) -> Iterator[memoryview]:
 
 
 def _segments_of(text: memoryview, parts: memoryview) -> Iterator[memoryview]:
-    """The text of a piece, in segments."""
+    """Yield the text of a piece, in segments."""
     done = 0
     for place in reversed(range(0, len(parts), _PART.size)):
         own, at, shared = _PART.unpack_from(parts, place)
@@ -137,7 +137,7 @@ def _topic_text(topic: str) -> bytes:
 
 
 def headers_text(headers: Headers) -> bytes:
-    """The JSON text of headers. Most messages have the same ones."""
+    """Return the JSON text of headers. Most messages have the same ones."""
     return _headers_text(tuple(headers))
 
 

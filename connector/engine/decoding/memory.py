@@ -19,7 +19,7 @@ _SLOT_BYTES = INPUT_BYTES + OUTPUT_BYTES
 
 
 def memory_file() -> int:
-    """The descriptor of a new file for :class:`SharedMemory`; the caller closes it."""
+    """Return the descriptor of a new file for :class:`SharedMemory`; the caller closes it."""
     if hasattr(os, "memfd_create"):
         file = os.memfd_create("rowtide-decoder")
     else:
@@ -41,12 +41,12 @@ class SharedMemory:
         self._view = memoryview(self._map)
 
     def input(self, slot: int) -> memoryview:
-        """The room for events in a slot."""
+        """Return the room for events in a slot."""
         begin = slot * _SLOT_BYTES
         return self._view[begin : begin + INPUT_BYTES]
 
     def output(self, slot: int) -> memoryview:
-        """The room for outputs in a slot."""
+        """Return the room for outputs in a slot."""
         begin = slot * _SLOT_BYTES + INPUT_BYTES
         return self._view[begin : begin + OUTPUT_BYTES]
 

@@ -79,7 +79,7 @@ class ParallelPipeline(Generic[T]):
         self._astray = False  # the splitter has expected another position than the pipeline's
 
     def offset(self) -> SourceOffset:
-        """The resume position after the outputs that were yielded."""
+        """Return the resume position after the outputs that were yielded."""
         return self.pipeline.offset()
 
     def enter_file(self, name: str, decoder: EventDecoder | None = None) -> None:
@@ -124,7 +124,7 @@ class ParallelPipeline(Generic[T]):
         yield from self._processed(self._splitter.rebase())
 
     def finish(self) -> Iterator[T]:
-        """The outputs of all events."""
+        """Yield the outputs of all events."""
         self.pipeline.groups.abandon("the events end there")
         if not self._failed:
             yield from self._processed(self._splitter.finish())

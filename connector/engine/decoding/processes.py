@@ -85,7 +85,7 @@ class Task:
 
 
 def default_number() -> int:
-    """How many processes are useful on this machine: none on up to two cores."""
+    """Return how many processes are useful on this machine: none on up to two cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 0 if cores <= 2 else min(cores - 1, _MAX_DEFAULT)
 

@@ -128,7 +128,10 @@ class Worker:
             self._send(Declined(request.slot))
 
     def _pipeline(self, request: Request) -> Pipeline:
-        """The pipeline at the beginning of a chunk; that of the chunk before if both are in the same statement."""
+        """Return the pipeline at the beginning of a chunk.
+
+        That of the chunk before if both are in the same statement.
+        """
         within, self._within = self._within, None  # a chunk that is declined leaves none
         if within is not None and (within.start, within.head) == (request.start, request.head) and not request.tables:
             pipeline = within.pipeline

@@ -30,7 +30,7 @@ class Resume(NamedTuple):
 
 
 def resume_position(config: Configuration, stored: SourceOffset) -> Resume:
-    """Where a start resumes: at the stored position, unless a signal has set another one.
+    """Return where a start resumes: at the stored position, unless a signal has set another one.
 
     Args:
         config: the configuration.
@@ -58,7 +58,7 @@ def resume_position(config: Configuration, stored: SourceOffset) -> Resume:
 
 
 def _place(demanded: SourceOffset) -> str:
-    """The position of a signal, in words. One by GTIDs has no file: the server finds it."""
+    """Return the position of a signal, in words. One by GTIDs has no file: the server finds it."""
     return describe(demanded) if demanded.gtids is None else f"GTIDs {demanded.gtids}"
 
 

@@ -45,13 +45,13 @@ class IncludedTables:
     configured: tuple[str, ...] | None
 
     def carried(self, others: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        """The fields of all offsets from now on: those of ``others``, and this one."""
+        """Return the fields of all offsets from now on: those of ``others``, and this one."""
         fields = {"signal": self.signal_id, "include": self.include, "configured": self.configured}
         return {**(others or {}), _FIELD: json.dumps(fields, separators=(",", ":"), ensure_ascii=False)}
 
     @classmethod
     def from_carried(cls, fields: Mapping[str, Any] | None) -> "IncludedTables | None":
-        """The list that an offset has; ``None`` if it has none."""
+        """Return the list that an offset has; ``None`` if it has none."""
         text = (fields or {}).get(_FIELD)
         if text is None:
             return None
@@ -66,12 +66,12 @@ class IncludedTables:
             return None
 
     def applies_to(self, config: Configuration) -> bool:
-        """Whether the list still replaces that of a configuration, which is as it was when the signal came."""
+        """Return whether the list still replaces that of a configuration, which is as it was when the signal came."""
         tables = config.capture.tables.tables
         return tables.exclude is None and _sources(tables) == self.configured
 
     def applied(self, config: Configuration) -> Configuration:
-        """The configuration with this list."""
+        """Return the configuration with this list."""
         tables = replace(config.capture.tables, tables=Selection(include=Patterns.of(self.include)))
         return replace(config, capture=replace(config.capture, tables=tables))
 

@@ -38,7 +38,9 @@ class LaterStructure:
 
 
 def later_structures(config: Configuration, tables: Iterable[TableId]) -> list[LaterStructure]:
-    """The structures of tables, in the order of their positions. Tables whose structure keeps changing are omitted.
+    """Return the structures of tables, in the order of their positions.
+
+    Tables whose structure keeps changing are omitted.
 
     Args:
         config: the configuration.

@@ -144,6 +144,6 @@ class NewTableRequests:
 
 
 def _unread(carried: Mapping[str, Any] | None) -> Sequence[TableId] | None:
-    """The tables whose rows were not read, as an offset stores them; ``None`` if it does not."""
+    """Return the tables whose rows were not read, as an offset stores them; ``None`` if it does not."""
     read = ReadTables.from_carried(carried)
     return None if read is None else read.unread

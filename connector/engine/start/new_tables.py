@@ -90,7 +90,10 @@ def plan_new_tables(
 
 
 def new_tables_action(snapshot: SnapshotConfig) -> NewTables | None:
-    """What ``rowtide.snapshot.new.tables`` says; ``None`` if it is not set, and the snapshot mode reads no rows."""
+    """Return what ``rowtide.snapshot.new.tables`` says.
+
+    ``None`` if it is not set, and the snapshot mode reads no rows.
+    """
     if snapshot.incremental.new_tables is not None:
         return snapshot.incremental.new_tables
     based = snapshot.mode is SnapshotMode.CONFIGURATION_BASED and snapshot.flags.data
@@ -104,7 +107,7 @@ def _has_rows_to_read(snapshot: SnapshotConfig, table: TableId, structure: Table
 
 
 def _obstacle(snapshot: SnapshotConfig, table: TableId, structure: Table | None) -> str | None:
-    """Why an incremental snapshot cannot read a table, and the way out."""
+    """Return why an incremental snapshot cannot read a table, and the way out."""
     if (table.database, table.table) in snapshot.select_overrides:
         return (
             "snapshot.select.statement.overrides has a query for it, which incremental snapshots do not use. Send an "

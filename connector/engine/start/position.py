@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 def decide_start(config: Configuration, offset: SourceOffset | None, history: SchemaHistoryStore) -> Decision:
-    """What a start does with this stored position and this history.
+    """Return what a start does with this stored position and this history.
 
     Raises:
         OffsetError: the GTIDs of the stored position are not those of such a server.
@@ -81,7 +81,7 @@ def _check_gtids(offset: SourceOffset, flavor: Flavor) -> None:
 
 
 def as_signalled(config: Configuration) -> Configuration | None:
-    """The configuration with the captured tables that a signal has set, as a start has it.
+    """Return the configuration with the captured tables that a signal has set, as a start has it.
 
     Returns:
         ``None`` if no signal has set any, or the stored position cannot be read, which :func:`start_findings` reports.
@@ -97,7 +97,7 @@ def as_signalled(config: Configuration) -> Configuration | None:
 def start_findings(
     config: Configuration, tables: Iterable[CapturedTable] | None = None, differences: Sequence[str] = ()
 ) -> list[Finding]:
-    """What a start would do, or why it would fail, as findings.
+    """Return what a start would do, or why it would fail, as findings.
 
     If Kafka Connect stored the position less than ``offset.flush.interval.ms`` ago, this waits for the next one.
 
@@ -141,7 +141,7 @@ def start_findings(
 
 
 def _recorded_bools(config: Configuration) -> list[Finding]:
-    """What a start says about BOOL columns; nothing if the schema history cannot be read, which it reports."""
+    """Return what a start says about BOOL columns; nothing if the schema history cannot be read, which it reports."""
     try:
         with history_source(config) as source:
             return bool_findings(config, source.latest())
@@ -150,7 +150,9 @@ def _recorded_bools(config: Configuration) -> list[Finding]:
 
 
 def included_findings(config: Configuration, included: IncludedTables) -> list[Finding]:
-    """What a run logs about the captured tables that a signal has set: the check before it saw those of the files.
+    """Return what a run logs about the captured tables that a signal has set.
+
+    The check before it saw those of the files.
 
     Args:
         config: the configuration with these tables.
@@ -165,7 +167,7 @@ def _included_finding(included: IncludedTables) -> Finding:
 
 
 def second_writer_findings(config: Configuration, store: KafkaOffsetStore) -> list[Finding]:
-    """Findings about programs that store offsets for this connector now.
+    """Return the findings about programs that store offsets for this connector now.
 
     Raises:
         OffsetStoreError: the offsets topic cannot be read.

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def recovered_tables(config: Configuration, history: StoredHistory, offset: SourceOffset) -> tuple[Tables, int]:
-    """The structures at a position, and the number of records after the last summary, which may be a new one.
+    """Return the structures at a position, and the number of records after the last summary, which may be a new one.
 
     Raises:
         SchemaHistoryError: the history cannot be read, or is not this connector's.

@@ -89,7 +89,7 @@ def new_tables_at_start(
 
 
 def _unknown(config: Configuration, start: SourceOffset, read: ReadTables, tables: Tables) -> list[TableId]:
-    """The new tables that may have existed at the stored position, but are not in the schema history."""
+    """Return the new tables that may have existed at the stored position, but are not in the schema history."""
     lists = config.capture.tables
     if read.lists == lists and all(tables.exists(table.database, table.table) for table in read.unread):
         return []
@@ -106,25 +106,28 @@ def _unknown(config: Configuration, start: SourceOffset, read: ReadTables, table
 
 
 def _existed(config: Configuration, start: SourceOffset, tables: Tables, table: CapturedTable) -> bool:
-    """Whether a table may have existed at the stored position."""
+    """Return whether a table may have existed at the stored position."""
     known = tables.exists(table.database, table.name)
     return known or not (_is_whole(config) and _created_later(table.created_at, start))
 
 
 def _is_whole(config: Configuration) -> bool:
-    """Whether the schema history has all statements, so that a table that it lacks was created later."""
+    """Return whether the schema history has all statements, so that a table that it lacks was created later."""
     return not (config.history.store_only_captured_tables or config.history.store_only_captured_databases)
 
 
 def _created_later(created_at: object, start: SourceOffset) -> bool:
-    """Whether a table was created after a position, in seconds since the epoch: the stream has all of its rows."""
+    """Return whether a table was created after a position, in seconds since the epoch.
+
+    The stream has all of its rows.
+    """
     return created_at is not None and start.ts_sec is not None and int(str(created_at)) > start.ts_sec
 
 
 def new_table_findings(
     config: Configuration, offset: SourceOffset | None, decision: Decision, captured: Iterable[CapturedTable] | None
 ) -> list[Finding]:
-    """What a start would do with new tables, as far as it can be found out without the schema history.
+    """Return what a start would do with new tables, as far as it can be found out without the schema history.
 
     Args:
         config: the configuration.
@@ -152,7 +155,7 @@ def new_table_findings(
 
 
 def _without_others(start: SourceOffset, names: CapturedNames) -> Mapping[str, Any] | None:
-    """What the position carries, without the incremental snapshot of tables that are no longer captured."""
+    """Return what the position carries, without the incremental snapshot of tables that are no longer captured."""
     state = SnapshotState.from_carried(start.carried)
     left = tuple(
         table
@@ -167,7 +170,7 @@ def _without_others(start: SourceOffset, names: CapturedNames) -> Mapping[str, A
 
 
 def _never_written(config: Configuration, captured: Iterable[CapturedTable]) -> list[TableId]:
-    """The captured tables that have rows, but no topic.
+    """Return the captured tables that have rows, but no topic.
 
     A position of Debezium or of an earlier version does not say which tables were read. A table without a topic has
     never had a record. If it is not empty either, its rows were not read.
@@ -182,7 +185,7 @@ def _never_written(config: Configuration, captured: Iterable[CapturedTable]) -> 
 
 
 def _has_rows(session: Session, table: TableId) -> bool:
-    """Whether a table is not empty. One that cannot be read counts as such: the snapshot reports the reason."""
+    """Return whether a table is not empty. One that cannot be read counts as such: the snapshot reports the reason."""
     try:
         return bool(session.query(f"SELECT 1 FROM {server_queries.quoted_table(table)} LIMIT 1"))
     except pymysql.MySQLError as error:
@@ -190,7 +193,7 @@ def _has_rows(session: Session, table: TableId) -> bool:
 
 
 def _current(config: Configuration, names: Sequence[TableId]) -> Tables:
-    """The structures that tables have now, without those that cannot be looked up."""
+    """Return the structures that tables have now, without those that cannot be looked up."""
     with _session(config) as session:
         found = Tables(server_queries.server(session))
         for table in names:

@@ -111,7 +111,7 @@ class RecordBatchBuilder:
         return end
 
     def close(self) -> RecordBatch:
-        """The batch of the records. The builder is empty then, and keeps its memory for another batch.
+        """Return the batch of the records. The builder is empty then, and keeps its memory for another batch.
 
         Raises:
             ValueError: there are no records.

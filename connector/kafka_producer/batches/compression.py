@@ -45,7 +45,7 @@ NONE = Codec("none", 0, bytes, bytes)
 
 
 def codec(name: str, level: int | None = None) -> Codec:
-    """The codec of a value of ``compression.type``. Each thread needs its own codec.
+    """Return the codec of a value of ``compression.type``. Each thread needs its own codec.
 
     Args:
         name: none, gzip, snappy, lz4 or zstd.

@@ -15,7 +15,7 @@ _TABLE = [_after_byte(byte) for byte in range(256)]
 
 
 def python_crc32c(data: bytes | bytearray | memoryview) -> int:
-    """The checksum of bytes."""
+    """Return the checksum of bytes."""
     crc, table = 0xFFFFFFFF, _TABLE
     for byte in memoryview(data):
         crc = crc >> 8 ^ table[(crc ^ byte) & 0xFF]

@@ -77,7 +77,7 @@ class StickyPartition:
         self._size = 0
 
     def choose(self, partitions: int, available: Callable[[], Sequence[int]]) -> int:
-        """The partition for the next messages.
+        """Return the partition for the next messages.
 
         Args:
             partitions: the number of the topic's partitions.

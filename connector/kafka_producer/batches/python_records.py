@@ -24,7 +24,7 @@ _LARGEST_FACTOR = 1000.0
 
 
 def varint(number: int) -> bytes:
-    """A number in the zigzag encoding of Protocol Buffers."""
+    """Return a number in the zigzag encoding of Protocol Buffers."""
     rest = number << 1 if number >= 0 else (-number << 1) - 1
     out = bytearray()
     while rest >= 0x80:
@@ -45,7 +45,7 @@ def check_items(sequence: object, what: str) -> None:
 
 
 def message_fields(message: Any) -> Record:
-    """The key, the value and the headers of a message.
+    """Return the key, the value and the headers of a message.
 
     Raises:
         TypeError: it is not a tuple of them, or the key or the value is neither bytes nor ``None``.
@@ -59,7 +59,7 @@ def message_fields(message: Any) -> Record:
 
 
 def encoded_parts(message: Record) -> tuple[bytes, ...]:
-    """The key, the value and the headers of a message as they stand in a record.
+    """Return the key, the value and the headers of a message as they stand in a record.
 
     Raises:
         TypeError: it is not a message.
@@ -133,7 +133,7 @@ class PythonRecords:
         self.count = self.first_timestamp = self.max_timestamp = 0
 
     def view(self) -> memoryview:
-        """The bytes of the records. Release it before the next change."""
+        """Return the bytes of the records. Release it before the next change."""
         return memoryview(self._data)
 
     def append(self, messages: Sequence[Record], start: int, timestamp_ms: int, factor: float) -> int:

@@ -106,7 +106,7 @@ class RecordBatch:
         return (self.size - BATCH_OVERHEAD) / self.raw_size
 
     def numbered(self, producer_id: int, epoch: int, base_sequence: int, *, transactional: bool) -> memoryview:
-        """The bytes to send, with the producer's numbers and the checksum.
+        """Return the bytes to send, with the producer's numbers and the checksum.
 
         The same numbers give the same bytes. They are written in place, so that other numbers change the bytes of
         earlier calls: a request with these bytes must not be under way.
@@ -128,7 +128,7 @@ class RecordBatch:
         return memoryview(data).toreadonly()
 
     def records(self) -> Iterator[tuple[int, Record]]:
-        """The timestamp and the message of each record, in order: for error messages, and to divide the batch."""
+        """Yield the timestamp and the message of each record, in order: for error messages, and to divide the batch."""
         with memoryview(self._data) as data, data[BATCH_OVERHEAD:] as stored:
             reader = _Reader(self.codec.decompress(stored))
         for _record in range(self.count):
@@ -141,7 +141,7 @@ class RecordBatch:
             yield timestamp, (key, value, headers)
 
     def halves(self, codec: Codec) -> tuple[Self, Self]:
-        """Two batches of its records in their order, for a broker that has refused it because it is too large.
+        """Return two batches of its records in their order, for a broker that has refused it because it is too large.
 
         Args:
             codec: compresses them; not necessarily the object that compressed this batch.

@@ -149,7 +149,7 @@ class Connection:
         return answer
 
     def is_over(self) -> bool:
-        """Whether the broker has closed the connection between two requests, as it does with idle ones."""
+        """Return whether the broker has closed the connection between two requests, as it does with idle ones."""
         return not self._socket.is_quiet()
 
     def interrupt(self) -> None:
@@ -183,5 +183,5 @@ class Connection:
                 return decode_answer(sent, frame)
 
     def _named(self, error: ConnectionFailed | WireError) -> ConnectionFailed | WireError:
-        """The same error with the broker in its message."""
+        """Return the same error with the broker in its message."""
         return type(error)(f"broker {self.address}: {error}")

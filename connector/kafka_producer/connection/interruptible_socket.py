@@ -181,7 +181,7 @@ class InterruptibleSocket:
         return count
 
     def is_quiet(self) -> bool:
-        """Whether the connection is open and nothing was received, as is expected between two requests.
+        """Return whether the connection is open and nothing was received, as is expected between two requests.
 
         It takes one system call. What is received counts as the end of the connection: it answers no request.
         """
@@ -220,7 +220,7 @@ class InterruptibleSocket:
         return self._sock
 
     def _is_pending(self) -> bool:
-        """Whether bytes were received and decrypted that were not taken."""
+        """Return whether bytes were received and decrypted that were not taken."""
         return isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
 
     def _send_some(self, sock: socket.socket, parts: deque[Bytes]) -> int:
@@ -251,7 +251,7 @@ class InterruptibleSocket:
             raise ConnectionFailed("it did not respond in time")
 
     def _polled(self, ready: int, timeout_ms: float) -> list[tuple[int, int]]:
-        """The sockets that are ready, or that end the wait; none after the time-out."""
+        """Return the sockets that are ready, or that end the wait; none after the time-out."""
         if ready != self._awaited:
             self._poll.modify(self._open(), ready)
             self._awaited = ready

@@ -89,7 +89,7 @@ class ConnectionSettings:
 
 
 def addresses(servers: str) -> tuple[Address, ...]:
-    """The brokers of ``bootstrap.servers``; the default port is 9092.
+    """Return the brokers of ``bootstrap.servers``; the default port is 9092.
 
     Raises:
         ValueError: a server is not of the form host:port, or there is none.

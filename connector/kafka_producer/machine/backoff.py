@@ -18,7 +18,7 @@ class Backoff:
     longest_s: float = 1.0
 
     def delay(self, failures: int) -> float:
-        """The delay after so many failures in a row, at least one."""
+        """Return the delay after so many failures in a row, at least one."""
         return min(self.longest_s, self.first_s * 2.0 ** min(failures - 1, _MOST_DOUBLINGS))
 
 

@@ -67,21 +67,21 @@ class Cluster:
         self._missing_after_s = missing_after_s
 
     def partitions(self, topic: str) -> int | None:
-        """The number of partitions of a topic; ``None`` until it is looked up."""
+        """Return the number of partitions of a topic; ``None`` until it is looked up."""
         known = self._topics.get(topic)
         return len(known.partitions) or None if known is not None else None
 
     def available(self, topic: str) -> list[int]:
-        """The partitions of a topic that have a leader, as far as it is looked up."""
+        """Return the partitions of a topic that have a leader, as far as it is looked up."""
         known = self._topics[topic]
         return [number for number in known.partitions if number not in known.leaderless]
 
     def topic_id(self, topic: str) -> bytes | None:
-        """The id of a topic, or ``None``."""
+        """Return the id of a topic, or ``None``."""
         return self._topics[topic].topic_id
 
     def leader(self, partition: TopicPartition) -> int | None:
-        """The broker that leads a partition; ``None`` if it has to be looked up."""
+        """Return the broker that leads a partition; ``None`` if it has to be looked up."""
         known = self._topics.get(partition.topic)
         if known is None or partition.partition in known.leaderless:
             return None
@@ -89,7 +89,7 @@ class Cluster:
         return None if found is None else found.leader
 
     def forget_leader(self, partition: TopicPartition) -> None:
-        """The leader has refused a batch: look it up before the next one is sent."""
+        """Note that the leader has refused a batch: look it up before the next one is sent."""
         known = self._topics[partition.topic]
         known.leaderless.add(partition.partition)
         known.stale = True
@@ -101,7 +101,7 @@ class Cluster:
                 known.stale = True
 
     def look_up(self, needed: Collection[TopicPartition], wanted: Collection[str], now: float) -> GetMetadata | None:
-        """The look-up to make now.
+        """Return the look-up to make now.
 
         Args:
             needed: the partitions that have batches.
@@ -121,12 +121,12 @@ class Cluster:
         return known is None or known.stale or now >= known.looked_up_at + self._max_age_s
 
     def next_look_up(self, topics: Collection[str]) -> list[float]:
-        """The times at which ``look_up`` may have something to do."""
+        """Return the times at which ``look_up`` may have something to do."""
         ages = [self._topics[topic].looked_up_at + self._max_age_s for topic in topics if topic in self._topics]
         return [self._retry.at, *ages]
 
     def lost(self, now: float) -> None:
-        """A look-up was not answered."""
+        """Note that a look-up was not answered."""
         self._retry.failed(now)
 
     def update(
@@ -202,7 +202,7 @@ class Cluster:
                 self._problem.text = f"partition {number} of topic {topic!r} has no leader"
 
     def _unknown(self, known: _Topic, found: TopicMetadata, needed: set[int]) -> bool:
-        """Whether the answer lacks a needed partition, or has a leader of an earlier election for it."""
+        """Return whether the answer lacks a needed partition, or has a leader of an earlier election for it."""
         return any(
             number not in found.partitions
             or (number in known.leaderless and _is_older(found.partitions[number], known.partitions.get(number)))
@@ -216,5 +216,5 @@ class Cluster:
 
 
 def _is_older(found: PartitionMetadata, known: PartitionMetadata | None) -> bool:
-    """Whether a leader is of an earlier election, in an answer of a broker that lags behind."""
+    """Return whether a leader is of an earlier election, in an answer of a broker that lags behind."""
     return known is not None and -1 < found.leader_epoch < known.leader_epoch

@@ -44,7 +44,7 @@ class Problem:
 
 
 def worst(failures: list[Failure]) -> Failure:
-    """The failure to report, of several at the same time: one that ends the producer comes first."""
+    """Return the failure to report, of several at the same time: one that ends the producer comes first."""
     return max(failures, key=lambda failure: (not failure.abortable, failure.error.rank))
 
 
@@ -54,12 +54,12 @@ def unusable(text: str) -> Failure:
 
 
 def malformed_answer(sent: object, why: str) -> Failure:
-    """The answer to a request says something impossible, so it is unknown what was stored."""
+    """Return the answer to a request says something impossible, so it is unknown what was stored."""
     return unusable(f"the answer to {sent} is invalid: {why}")
 
 
 def by_reaction(what: str, code: int, reaction: Reaction, transactional_id: str, message: str = "") -> Failure:
-    """The failure for a code that is neither a success nor retried.
+    """Return the failure for a code that is neither a success nor retried.
 
     Args:
         what: the action, such as "commit the transaction".
@@ -79,7 +79,10 @@ def by_reaction(what: str, code: int, reaction: Reaction, transactional_id: str,
 
 
 def batch_rejected(batch: Batch, answer: ProducedBatch) -> Failure:
-    """The failure for a batch with a record that Kafka will never accept; names the record, or the largest one."""
+    """Return the failure for a batch with a record that Kafka will never accept.
+
+    Names the record, or the largest one.
+    """
     named = [index for index in answer.rejected if 0 <= index < batch.count]
     key, size = batch.record(named[0] if named else None)
     rejection = REJECTIONS.get(answer.error, Rejection.OTHER)
@@ -88,12 +91,12 @@ def batch_rejected(batch: Batch, answer: ProducedBatch) -> Failure:
 
 
 def topic_rejected(topic: str, why: str) -> Failure:
-    """The failure for a topic to which nothing can be sent."""
+    """Return the failure for a topic to which nothing can be sent."""
     return Failure(TopicRejected(f"Kafka rejects records for topic {topic!r}: {why}"), abortable=True)
 
 
 def records_lost(place: TopicPartition, *, abortable: bool = True) -> Failure:
-    """The failure for a partition without records that were acknowledged.
+    """Return the failure for a partition without records that were acknowledged.
 
     Args:
         place: the partition.
@@ -104,7 +107,7 @@ def records_lost(place: TopicPartition, *, abortable: bool = True) -> Failure:
 
 
 def expired(batch: Batch, limit_s: float, problem: str | None, transactional_id: str) -> Failure:
-    """The failure for a batch that was not acknowledged within ``delivery.timeout.ms``."""
+    """Return the failure for a batch that was not acknowledged within ``delivery.timeout.ms``."""
     text = (
         f"a batch for topic {batch.topic!r}, partition {batch.partition}, was not acknowledged within "
         f"delivery.timeout.ms={limit_s * 1000:.0f}: {problem or 'no broker has answered'}. Check that "
@@ -114,5 +117,5 @@ def expired(batch: Batch, limit_s: float, problem: str | None, transactional_id:
 
 
 def reason(code: int, message: str = "") -> str:
-    """What a code says, with the broker's explanation."""
+    """Return what a code says, with the broker's explanation."""
     return f"{code_name(code)} ({message})" if message else code_text(code)

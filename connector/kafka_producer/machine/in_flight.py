@@ -50,19 +50,19 @@ class InFlight:
         self._number = 0
 
     def is_idle(self, broker: int | None, now: float) -> bool:
-        """Whether a request may be sent to a broker."""
+        """Return whether a request may be sent to a broker."""
         found = self._broker(broker)
         return not found.busy and now >= max(found.retry.at, found.throttled_until)
 
     def send(self, broker: int | None, request: Request, queues: Sequence[PartitionQueue] = ()) -> Outgoing:
-        """A request to an idle broker."""
+        """Return a request to an idle broker."""
         self._number += 1
         self._sent[self._number] = Sent(broker, request, queues)
         self._broker(broker).busy = True
         return Outgoing(self._number, broker, request)
 
     def answered(self, number: int) -> Sent:
-        """The request with this number is answered.
+        """Note that the request with this number is answered.
 
         Raises:
             KeyError: it is not in flight.
@@ -74,7 +74,7 @@ class InFlight:
         return sent
 
     def lost(self, number: int, now: float) -> Sent:
-        """The request with this number is no longer answered.
+        """Note that the request with this number is no longer answered.
 
         Raises:
             KeyError: it is not in flight.
@@ -95,7 +95,10 @@ class InFlight:
         return [max(broker.retry.at, broker.throttled_until) for broker in self._brokers.values()]
 
     def next_attempt(self, broker: int) -> float:
-        """When a broker may be sent to again; infinite while a request is in flight, whose end is to be waited for."""
+        """Return when a broker may be sent to again.
+
+        Infinite while a request is in flight, whose end is to be waited for.
+        """
         found = self._broker(broker)
         return float("inf") if found.busy else max(found.retry.at, found.throttled_until)
 

@@ -44,11 +44,14 @@ class Batch(Protocol):
     def size(self) -> int: ...
 
     def numbered(self, producer_id: int, epoch: int, base_sequence: int, *, transactional: bool) -> bytes | memoryview:
-        """The bytes with these producer fields and their checksum. Called once: retries send the same bytes."""
+        """Return the bytes with these producer fields and their checksum. Called once: retries send the same bytes."""
         ...
 
     def split(self) -> "Sequence[Batch]":
-        """Two batches or more with the same records in the same order. Only called if there are several records."""
+        """Return two batches or more with the same records in the same order.
+
+        Only called if there are several records.
+        """
         ...
 
     def record(self, index: int | None) -> tuple[bytes | None, int]:

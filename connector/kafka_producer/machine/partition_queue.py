@@ -84,7 +84,7 @@ class PartitionQueue:
         self._pending.append(_Pending(batch, now))
 
     def send(self, producer: Producer, *, transactional: bool) -> bytes | memoryview:
-        """The bytes of the first batch, which is in flight from now on."""
+        """Return the bytes of the first batch, which is in flight from now on."""
         head = self._pending[0]
         if head.sequence < 0:
             if producer != self._producer:
@@ -115,7 +115,7 @@ class PartitionQueue:
         return self._pending.popleft().batch
 
     def postpone(self, now: float) -> None:
-        """The first batch is not acknowledged; send it again later."""
+        """Note that the first batch is not acknowledged; send it again later."""
         self.in_flight = False
         self.retry.failed(now)
 

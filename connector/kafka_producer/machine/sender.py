@@ -106,7 +106,7 @@ class Sender:
         return None if producer is None else producer.producer_id
 
     def partitions(self, topic: str) -> int | None:
-        """The number of partitions of a topic; ``None`` if it is unknown, and is then looked up."""
+        """Return the number of partitions of a topic; ``None`` if it is unknown, and is then looked up."""
         found = self._cluster.partitions(topic)
         if found is None and topic not in self._wanted:
             self._wanted.add(topic)
@@ -114,7 +114,7 @@ class Sender:
         return found
 
     def available(self, topic: str) -> list[int]:
-        """The partitions of a topic that have a leader."""
+        """Return the partitions of a topic that have a leader."""
         return self._cluster.available(topic)
 
     def add(self, batch: Batch, now: float) -> None:
@@ -138,7 +138,7 @@ class Sender:
         self.waiting += batch.count
 
     def _due_with(self, partition: TopicPartition, now: float) -> float:
-        """When something may have to be done for a partition that gets its first batch."""
+        """Return when something may have to be done for a partition that gets its first batch."""
         leader = self._cluster.leader(partition)
         if leader is None or not self._transactions.may_send(partition) or self._in_flight.is_idle(leader, now):
             return _NOW
@@ -192,12 +192,12 @@ class Sender:
         return self._closed or not (self.failure.abortable and self._settings.transactional_id)
 
     def acknowledged(self) -> list[Batch]:
-        """The batches that were acknowledged since the last call."""
+        """Return the batches that were acknowledged since the last call."""
         done, self._acknowledged = self._acknowledged, []
         return done
 
     def requests(self, now: float) -> list[Outgoing]:
-        """The requests to send now. Call it after every other call, and at ``wake_up``.
+        """Return the requests to send now. Call it after every other call, and at ``wake_up``.
 
         All partitions with batches are looked at only if something has changed that may let one of them be sent: the
         cost of a batch must not grow with the number of partitions that wait for a busy broker.
@@ -217,7 +217,10 @@ class Sender:
         return found
 
     def wake_up(self, now: float) -> float | None:
-        """The next time at which ``requests`` may have something to send; ``None`` if only other calls change that."""
+        """Return the next time at which ``requests`` may have something to send.
+
+        ``None`` if only other calls change that.
+        """
         if self._closed or self.failure is not None or self._due_at == _NEVER:
             return None
         return max(self._due_at, now)
@@ -333,7 +336,7 @@ class Sender:
                 self._transactions.lost(request, now)
 
     def malformed(self, number: int, why: str) -> None:
-        """The answer to a request cannot be decoded, so it is unknown what was stored."""
+        """Note that the answer to a request cannot be decoded, so it is unknown what was stored."""
         sent = self._in_flight.answered(number)
         if not self._halted:
             self._fail([malformed_answer(sent, why)])

@@ -154,11 +154,11 @@ class Transactions:
         self.state = following
 
     def may_add(self) -> bool:
-        """Whether batches may be queued."""
+        """Return whether batches may be queued."""
         return not self._id or self.state is State.OPEN
 
     def may_send(self, partition: TopicPartition) -> bool:
-        """Whether a batch for a partition may be sent."""
+        """Return whether a batch for a partition may be sent."""
         if self.producer is None or (self._id and self.state not in (State.OPEN, State.COMMITTING)):
             return False
         return not self._id or self.implicit or partition in self._added
@@ -173,14 +173,14 @@ class Transactions:
         self._unsettled = True
 
     def refused(self, code: int) -> None:
-        """A partition is not added to the transaction, or a batch is refused, with a code."""
+        """Note that a partition is not added to the transaction, or a batch is refused, with a code."""
         if code == ErrorCode.INVALID_PRODUCER_ID_MAPPING:
             self._forgotten = self._raises_epochs  # older versions of Kafka give no new identity for a known one
 
     def next_request(
         self, sendable: Collection[TopicPartition], now: float, *, drained: bool
     ) -> tuple[int | None, Request] | None:
-        """The next request and its broker (``None`` for any).
+        """Return the next request and its broker (``None`` for any).
 
         Args:
             sendable: the partitions that have batches and a leader.
@@ -222,7 +222,7 @@ class Transactions:
         return None
 
     def sending(self, request: Request) -> None:
-        """A request of ``next_request`` is sent."""
+        """Note that a request of ``next_request`` is sent."""
         match request:
             case AddPartitionsToTxn():
                 self._started = True
@@ -230,7 +230,7 @@ class Transactions:
                 self._end_unknown = True
 
     def lost(self, request: Request, now: float) -> None:
-        """A request was not answered; it may have been carried out."""
+        """Note that a request was not answered; it may have been carried out."""
         self._retry.failed(now)
         self._coordinator = None
         if isinstance(request, AddPartitionsToTxn | EndTxn):

@@ -33,7 +33,7 @@ class Api:
     plain_answer_header: bool = False
 
     def flexible(self, version: int) -> bool:
-        """Whether a version has compact lengths and tagged fields."""
+        """Return whether a version has compact lengths and tagged fields."""
         return version >= self.flexible_since
 
 
@@ -75,7 +75,7 @@ _BY_REQUEST = {**{api.request: api for api in APIS}, TopicBatches: PRODUCE}
 
 
 def api_of(request: Request[Any]) -> Api:
-    """The API of a request."""
+    """Return the API of a request."""
     return _BY_REQUEST[type(request)]
 
 
@@ -93,7 +93,7 @@ class BrokerVersions:
 
     @classmethod
     def of(cls, answer: opening.ApiVersionsAnswer) -> "BrokerVersions":
-        """What an answer says."""
+        """Return what an answer says."""
         return cls(
             {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys},
             {one.name: one.max_version_level for one in answer.finalized_features},
@@ -105,7 +105,7 @@ class BrokerVersions:
         return self.features.get("transaction.version", 0) >= 2
 
     def version(self, api: Api, at_most: int = NEVER) -> int:
-        """The highest version of an API that both have.
+        """Return the highest version of an API that both have.
 
         Args:
             api: the API.

@@ -45,7 +45,9 @@ class SentRequest(NamedTuple):
 def encode_request(
     request: Request[Any], version: int, correlation_id: int, client_id: str | None
 ) -> tuple[SentRequest, list[Bytes]]:
-    """The bytes of a request, as parts to be sent one after another. Record batches are parts that were not copied.
+    """Return the bytes of a request, as parts to be sent one after another.
+
+    Record batches are parts that were not copied.
 
     Raises:
         NotEncodable: the request does not fit the version.
@@ -81,7 +83,7 @@ def _parts(sent: SentRequest, request: Request[Any], client_id: str | None) -> l
 
 
 def decode_answer(sent: SentRequest, frame: Bytes) -> Any:
-    """The answer to a request, in the class that the request's API names, or ``Stored``.
+    """Return the answer to a request, in the class that the request's API names, or ``Stored``.
 
     An answer to ApiVersions with the error UNSUPPORTED_VERSION has the form of version 0 (KIP-511).
 
@@ -103,7 +105,7 @@ def decode_answer(sent: SentRequest, frame: Bytes) -> Any:
 
 
 def _body(sent: SentRequest, reader: Reader) -> memoryview:
-    """What follows the header of an answer."""
+    """Return what follows the header of an answer."""
     correlation_id = reader.number(_LENGTH)
     if correlation_id != sent.correlation_id:
         raise MalformedAnswer(f"it has the correlation id {correlation_id}")
@@ -133,7 +135,7 @@ class FrameReader:
         self._filled = 0
 
     def room(self) -> memoryview:
-        """Where to receive the next bytes; never empty, and never longer than what the answer still needs."""
+        """Return where to receive the next bytes; never empty, and never longer than what the answer still needs."""
         return memoryview(self._buffer)[self._filled :]
 
     def received(self, count: int) -> bytearray | None:

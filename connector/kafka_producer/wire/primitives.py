@@ -34,7 +34,7 @@ class Reader:
         return self._end - self._at
 
     def take(self, size: int) -> memoryview:
-        """The next bytes.
+        """Return the next bytes.
 
         Raises:
             MalformedAnswer: there are not so many.
@@ -46,7 +46,7 @@ class Reader:
         return self._data[start:end]
 
     def number(self, form: struct.Struct) -> Any:
-        """The next number, in a form of fixed size."""
+        """Return the next number, in a form of fixed size."""
         start, end = self._at, self._at + form.size
         if end > self._end:
             raise MalformedAnswer(f"a number of {form.size} bytes at {start} reaches over the end at {self._end}")
@@ -54,7 +54,7 @@ class Reader:
         return form.unpack_from(self._data, start)[0]
 
     def uvarint(self) -> int:
-        """The next unsigned number of variable length, of 32 bits at most."""
+        """Return the next unsigned number of variable length, of 32 bits at most."""
         value, start = 0, self._at
         for shift in (0, 7, 14, 21, 28):
             byte = self.take(1)[0]
@@ -92,7 +92,7 @@ class Writer:
         self._open.append(value)
 
     def parts(self) -> list[Bytes]:
-        """All bytes, in order."""
+        """Return all bytes, in order."""
         return [part for part in (*self._parts, self._open) if part]
 
 
@@ -109,7 +109,7 @@ class Codec(NamedTuple):
 
 
 def number(form: str) -> Codec:
-    """A number of fixed size, in the notation of the module ``struct``."""
+    """Return a number of fixed size, in the notation of the module ``struct``."""
     packed = struct.Struct(form)
 
     def write(writer: Writer, value: Any) -> None:
@@ -134,7 +134,10 @@ UUID = Codec(_write_uuid, lambda reader: bytes(reader.take(16)))
 
 
 def _length(*, short: bool, flexible: bool, nullable: bool) -> Codec:
-    """The length before a value, or ``None`` for null: of 16 or 32 bits, or one more than it in flexible versions."""
+    """Return the length before a value, or ``None`` for null.
+
+    Of 16 or 32 bits, or one more than it in flexible versions.
+    """
     plain = INT16 if short else INT32
 
     def write(writer: Writer, size: int | None) -> None:
@@ -157,7 +160,7 @@ def _length(*, short: bool, flexible: bool, nullable: bool) -> Codec:
 
 
 def string(*, flexible: bool, nullable: bool) -> Codec:
-    """A text in UTF-8."""
+    """Return a text in UTF-8."""
     length = _length(short=True, flexible=flexible, nullable=nullable)
 
     def write(writer: Writer, value: str | None) -> None:
@@ -183,7 +186,7 @@ def string(*, flexible: bool, nullable: bool) -> Codec:
 
 
 def binary(*, flexible: bool, nullable: bool, copied: bool = True) -> Codec:
-    """Bytes; those that are not copied are a part of their own in the request."""
+    """Return the bytes; those that are not copied are a part of their own in the request."""
     length = _length(short=False, flexible=flexible, nullable=nullable)
 
     def write(writer: Writer, value: Bytes | None) -> None:
@@ -199,7 +202,7 @@ def binary(*, flexible: bool, nullable: bool, copied: bool = True) -> Codec:
 
 
 def array(item: Codec, *, flexible: bool, nullable: bool) -> Codec:
-    """A tuple of values of one type. Each takes one byte at least, which bounds its length."""
+    """Return a tuple of values of one type. Each takes one byte at least, which bounds its length."""
     length = _length(short=False, flexible=flexible, nullable=nullable)
     write_item, read_item = item
 

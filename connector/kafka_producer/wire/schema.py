@@ -73,7 +73,7 @@ def of(
     ignorable: bool = False,
     shown: bool = True,
 ) -> Any:
-    """A field of a message; see :class:`_Layout`. A secret is not shown in ``repr``."""
+    """Return a field of a message; see :class:`_Layout`. A secret is not shown in ``repr``."""
     layout = _Layout(type_, since, until, null_since, tag, ignorable)
     return dataclasses.field(default=default, repr=shown, metadata={"layout": layout})
 
@@ -89,22 +89,22 @@ int8, int16, int32, int64, boolean, topic_id = map(_fixed, (INT8, INT16, INT32, 
 
 
 def text(*, version: int, flexible: bool, nullable: bool) -> Codec:
-    """A text."""
+    """Return a text."""
     return string(flexible=flexible, nullable=nullable)
 
 
 def data(*, version: int, flexible: bool, nullable: bool) -> Codec:
-    """Bytes."""
+    """Return the bytes."""
     return binary(flexible=flexible, nullable=nullable)
 
 
 def records(*, version: int, flexible: bool, nullable: bool) -> Codec:
-    """A record batch, which is sent without copying it."""
+    """Return a record batch, which is sent without copying it."""
     return binary(flexible=flexible, nullable=nullable, copied=False)
 
 
 def many(item: Type) -> Type:
-    """A tuple of values."""
+    """Return a tuple of values."""
 
     def made(*, version: int, flexible: bool, nullable: bool) -> Codec:
         return array(item(version=version, flexible=flexible, nullable=False), flexible=flexible, nullable=nullable)
@@ -113,7 +113,7 @@ def many(item: Type) -> Type:
 
 
 def one(cls: type) -> Type:
-    """A message inside a message."""
+    """Return a message inside a message."""
 
     def made(*, version: int, flexible: bool, nullable: bool) -> Codec:
         return codec(cls, version, flexible=flexible)
@@ -123,7 +123,7 @@ def one(cls: type) -> Type:
 
 @functools.cache
 def codec(cls: type[Any], version: int, *, flexible: bool) -> Codec:
-    """How a message is written and read in one version."""
+    """Return how a message is written and read in one version."""
     plain: list[tuple[str, Codec]] = []
     tagged: dict[int, tuple[str, Codec, Any]] = {}
     absent: list[tuple[str, Any]] = []

@@ -73,7 +73,7 @@ class Contradiction:
 
 
 def contradictions(structure: TableStructure, table: Table) -> list[Contradiction]:
-    """The differences between a TABLE_MAP and the structure; none if they agree."""
+    """Return the differences between a TABLE_MAP and the structure; none if they agree."""
     mapped, known = structure.columns, table.row_columns
     have = ", ".join(column.name for column in known)
     if structure.full:
@@ -109,7 +109,7 @@ def _differences(event: MappedColumn, column: Column, table: Table, *, hidden: b
 
 
 def _decodes_correctly(event: MappedColumn, column: Column, layouts: frozenset[Layout]) -> bool:
-    """Whether only the maximum length differs: no sign of another character set, no padded values.
+    """Return whether only the maximum length differs: no sign of another character set, no padded values.
 
     Or FLOAT instead of DOUBLE: a schema history does not show which of them REAL was in its session.
     """
@@ -136,7 +136,7 @@ def _label_differences(event: MappedColumn, values: tuple[bytes, ...], column: C
 
 
 def labels(event: MappedColumn, values: tuple[bytes, ...]) -> tuple[str, ...]:
-    """The labels of an ENUM or SET as text."""
+    """Return the labels of an ENUM or SET as text."""
     if event.collation in {None, charset.BINARY}:
         return tuple(label.decode("utf-8", "replace") for label in values)
     decode = charset.decoder(event.collation)
@@ -144,7 +144,7 @@ def labels(event: MappedColumn, values: tuple[bytes, ...]) -> tuple[str, ...]:
 
 
 def _key_differences(structure: TableStructure, table: Table) -> Iterator[str]:
-    """The difference of the primary keys.
+    """Yield the difference of the primary keys.
 
     For a table without one, a TABLE_MAP may have its first unique key of NOT NULL columns instead. MariaDB adds the
     ROW END column to the keys of system-versioned tables.
@@ -166,7 +166,7 @@ def _key_differences(structure: TableStructure, table: Table) -> Iterator[str]:
 
 
 def expected_layouts(column: Column) -> frozenset[Layout] | None:
-    """The types and metadata that a column may have in a TABLE_MAP; ``None`` if unknown."""
+    """Return the types and metadata that a column may have in a TABLE_MAP; ``None`` if unknown."""
     name = column.data_type
     if name in _FIXED:
         return _FIXED[name]
@@ -192,7 +192,7 @@ def _labelled(name: str, count: int) -> Layout:
 
 
 def _sized(column: Column, size: int, scale: int) -> frozenset[Layout] | None:
-    """The layouts of types with a size in parentheses."""
+    """Return the layouts of types with a size in parentheses."""
     name = column.data_type
     if name == "decimal":
         return frozenset({(ColumnType.NEWDECIMAL, size << 8 | scale)})
@@ -211,7 +211,7 @@ def _sized(column: Column, size: int, scale: int) -> frozenset[Layout] | None:
 
 
 def layout_text(code: int, metadata: int) -> str:
-    """A binlog type for messages: ``LONG``, ``VARCHAR(80)``."""
+    """Return a binlog type for messages: ``LONG``, ``VARCHAR(80)``."""
     name = ColumnType(code).name
     if code == ColumnType.NEWDECIMAL:
         return f"{name}({metadata >> 8},{metadata & 255})"
@@ -221,7 +221,7 @@ def layout_text(code: int, metadata: int) -> str:
 
 
 def structure_text(structure: TableStructure) -> str:
-    """The columns of a TABLE_MAP, for messages."""
+    """Return the columns of a TABLE_MAP, for messages."""
     columns = ", ".join(_column_text(column) for column in structure.columns)
     return f"({columns})"
 
@@ -237,6 +237,6 @@ def _column_text(column: MappedColumn) -> str:
 
 
 def table_text(table: Table) -> str:
-    """The columns of a structure, for messages."""
+    """Return the columns of a structure, for messages."""
     columns = (f"{c.name} {c.column_type}{'' if c.nullable else ' NOT NULL'}" for c in table.row_columns)
     return f"({', '.join(columns)})"

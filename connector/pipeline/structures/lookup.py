@@ -45,7 +45,7 @@ class CurrentStructures(Protocol):
     """Looks up current structures on the server."""
 
     def statement(self, table: TableId, since: RowsPosition) -> str:
-        """The text of SHOW CREATE TABLE, if the table already had that structure at the position.
+        """Return the text of SHOW CREATE TABLE, if the table already had that structure at the position.
 
         Raises:
             StructureUncertain: that cannot be proved.
@@ -90,7 +90,7 @@ class Structures:
     def checked(
         self, structure: TableStructure, position: RowsPosition, offset: Callable[[], SourceOffset]
     ) -> tuple[Table, list[HistoryEntry]]:
-        """The table, and the history entries of its repair, which must be written before the rows.
+        """Return the table, and the history entries of its repair, which must be written before the rows.
 
         Args:
             structure: the TABLE_MAP.
@@ -165,7 +165,7 @@ class Structures:
 
 
 def with_row_hashes(table: Table, structure: TableStructure) -> Table:
-    """The table with as many hidden hash columns as the TABLE_MAP has, if that many of its keys may have one.
+    """Return the table with as many hidden hash columns as the TABLE_MAP has, if that many of its keys may have one.
 
     MariaDB keeps a UNIQUE key that is too long for an index, or that is declared USING HASH, as a hash of its columns.
     The hash is a hidden column, which row events show after all others. Every statement that rebuilds the table (ALTER

@@ -74,7 +74,7 @@ def repair_from_statement(structure: TableStructure, known: Table | None, text: 
 
 
 def _with_database(text: str, structure: TableStructure) -> str:
-    """The text of SHOW CREATE TABLE with the database before the table's name."""
+    """Return the text of SHOW CREATE TABLE with the database before the table's name."""
     head = f"CREATE TABLE {quoted_name(structure.table)} "
     if not text.startswith(head):
         raise ValueError(f"it begins with {text[:60]!r}")
@@ -161,7 +161,7 @@ def _refuse_versioned(structure: TableStructure, known: Table | None, server: Se
 
 
 def _statement(structure: TableStructure, server: Server, hidden: Container[str]) -> str:
-    """The CREATE TABLE statement for a TABLE_MAP."""
+    """Return the CREATE TABLE statement for a TABLE_MAP."""
     lines = [_definition(column, server) for column in structure.columns if not _is_hidden(column, hidden)]
     if structure.primary_key:
         columns = [(structure.columns[index], length) for index, length in structure.primary_key]

@@ -121,7 +121,7 @@ class Xid(NamedTuple):
 
 
 def xid_text(gtrid: bytes, bqual: bytes, format_id: int) -> str:
-    """The identifier of an XA transaction as servers write it in the binlog's statements."""
+    """Return the identifier of an XA transaction as servers write it in the binlog's statements."""
     return f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}"
 
 

@@ -30,7 +30,7 @@ _UUIDS_LIMIT = 10_000
 
 
 def uuid_text(raw: bytes) -> str:
-    """The text of a uuid's 16 bytes. There are few sources, so the texts are cached."""
+    """Return the text of a uuid's 16 bytes. There are few sources, so the texts are cached."""
     text = UUID_TEXTS.get(raw)
     if text is None:
         if len(UUID_TEXTS) >= _UUIDS_LIMIT:

@@ -19,7 +19,10 @@ RowsParser = Callable[[EventHeader, bytes, int, int], Rows]
 
 
 def rows_parser(kind: RowsKind, *, version: int = 2, partial: bool = False, compressed: bool = False) -> RowsParser:
-    """The parser of one type of rows event. Versions 0 and 1 lack the extra data; compressed rows are decompressed."""
+    """Return the parser of one type of rows event.
+
+    Versions 0 and 1 lack the extra data; compressed rows are decompressed.
+    """
     update = kind is RowsKind.UPDATE
     head = _V2 if version == 2 else _V1
 
@@ -62,7 +65,7 @@ def rows_parser(kind: RowsKind, *, version: int = 2, partial: bool = False, comp
 
 
 def _packed_count(data: bytes, pos: int, first: int) -> tuple[int, int]:
-    """A packed integer of more than one byte, and the offset after it. A table has at most 4096 columns."""
+    """Return a packed integer of more than one byte, and the offset after it. A table has at most 4096 columns."""
     if first != 252:
         raise RemoteProtocolError(f"rows event whose number of columns starts with byte 0x{first:02x}")
     return int.from_bytes(data[pos : pos + 2], "little"), pos + 2

@@ -14,7 +14,7 @@ _KNOWN_VERSION = 1
 
 
 def read_uint(reader: ByteReader) -> int:
-    """An unsigned number of 1 to 9 bytes."""
+    """Return an unsigned number of 1 to 9 bytes."""
     first = reader.uint(1)
     further = (~first & (first + 1)).bit_length() - 1
     if further == 8:
@@ -23,7 +23,7 @@ def read_uint(reader: ByteReader) -> int:
 
 
 def read_int(reader: ByteReader) -> int:
-    """A signed number: the sign is the lowest bit, negative numbers are inverted."""
+    """Return a signed number: the sign is the lowest bit, negative numbers are inverted."""
     value = read_uint(reader)
     return ~(value >> 1) if value & 1 else value >> 1
 

@@ -87,7 +87,7 @@ SERVER: Final = JsonStyle(
 
 
 def json_text(data: bytes, style: JsonStyle = STREAM) -> str:
-    """The text of a binary JSON value. No bytes at all are ``null``, as on the server.
+    """Return the text of a binary JSON value. No bytes at all are ``null``, as on the server.
 
     Raises:
         RemoteProtocolError: the bytes are not valid binary JSON.
@@ -132,7 +132,7 @@ def json_value(data: bytes, opaque: Callable[[int, bytes], Any]) -> Any:
 
 
 def patched_json_text(data: bytes, diffs: bytes, style: JsonStyle = STREAM) -> str:
-    """The text of a JSON value after the differences of a PARTIAL_UPDATE_ROWS event.
+    """Return the text of a JSON value after the differences of a PARTIAL_UPDATE_ROWS event.
 
     Args:
         data: the value of the before image.
@@ -151,12 +151,12 @@ def patched_json_text(data: bytes, diffs: bytes, style: JsonStyle = STREAM) -> s
 
 
 def _reason(error: Exception) -> str:
-    """The error without the data that a `UnicodeError` carries."""
+    """Return the error without the data that a `UnicodeError` carries."""
     return error.reason if isinstance(error, UnicodeDecodeError | UnicodeEncodeError) else repr(error)
 
 
 def _members(data: bytes, kind: int, pos: int, space: _Space) -> tuple[list[bytes], list[tuple[int, int]]]:
-    """The keys (of an object), and the types and offsets of the values, in the container at ``pos``."""
+    """Return the keys (of an object), and the types and offsets of the values, in the container at ``pos``."""
     large = kind & 1
     width = 4 if large else 2
     count = int.from_bytes(data[pos : pos + width], "little")
@@ -248,7 +248,7 @@ def _opaque(style: JsonStyle, data: bytes, pos: int, space: _Space) -> str:
 
 
 def _size(data: bytes, pos: int) -> tuple[int, int]:
-    """A length in groups of seven bits, and the offset after it."""
+    """Return a length in groups of seven bits, and the offset after it."""
     size = data[pos]
     if size < 0x80:
         return size, pos + 1
@@ -274,7 +274,7 @@ def _value_tree(value: bytes) -> Node:
 
 
 def _tree(data: bytes, kind: int, pos: int, space: _Space) -> Node:
-    """The value at ``pos`` as a mutable tree whose leaves refer to the bytes."""
+    """Return the value at ``pos`` as a mutable tree whose leaves refer to the bytes."""
     if kind > _LARGE_ARRAY:
         return Leaf(data, kind, pos)
     keys, values = _members(data, kind, pos, space)

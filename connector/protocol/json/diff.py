@@ -33,7 +33,7 @@ class _Cell(NamedTuple):
     from_end: bool
 
     def position(self, size: int) -> int:
-        """The index from the start; negative if it is before the first element."""
+        """Return the index from the start; negative if it is before the first element."""
         return size - 1 - self.number if self.from_end else self.number
 
 
@@ -41,7 +41,7 @@ _Path = tuple[bytes | _Cell, ...]
 
 
 def parse_path(text: str) -> _Path:
-    """The legs of a JSON path without wildcards: member names and array cells.
+    """Return the legs of a JSON path without wildcards: member names and array cells.
 
     Raises:
         UnsupportedEvent: differences cannot have a path of this form.
@@ -97,7 +97,7 @@ def apply_diffs(root: Node, diffs: bytes, parse_value: Callable[[bytes], Node]) 
 
 
 def _change(node: Node, path: _Path, operation: int, value: Node | None) -> Node:
-    """The node after the operation on the value at ``path`` below it."""
+    """Return the node after the operation on the value at ``path`` below it."""
     if operation == _REPLACE and not path:
         assert value is not None
         return value

@@ -15,12 +15,12 @@ _ESCAPE = re.compile(r"\\(?:u00(..)|.)")
 
 
 def server_string(text: str) -> str:
-    """A quoted string; control characters as escapes with lower-case hex digits."""
+    """Return a quoted string; control characters as escapes with lower-case hex digits."""
     return encode_basestring(text)
 
 
 def stream_string(text: str) -> str:
-    """A quoted string; control characters as escapes with upper-case hex digits."""
+    """Return a quoted string; control characters as escapes with upper-case hex digits."""
     quoted = encode_basestring(text)
     if "\\u00" in quoted:
         return _ESCAPE.sub(lambda match: f"\\u00{match[1].upper()}" if match[1] else match[0], quoted)
@@ -41,7 +41,9 @@ def stream_double(value: float) -> str:
 
 
 def server_double(value: float) -> str:
-    """The server's ``my_gcvt``: shortest digits, with an exponent only beyond 15 digits before or after the point.
+    """Return the server's ``my_gcvt``.
+
+    Shortest digits, with an exponent only beyond 15 digits before or after the point.
 
     Raises:
         ValueError: it is infinite or not a number, which JSON lacks.
@@ -67,7 +69,7 @@ def server_double(value: float) -> str:
 
 
 def decimal_text(data: bytes) -> str:
-    """A decimal in the server's binary format, prefixed by precision and scale, with all digits of its scale."""
+    """Return a decimal in the server's binary format, prefixed by precision and scale, with all digits of its scale."""
     precision, scale = data[0], data[1]
     negative = not data[2] & 0x80
     raw = bytearray(data[2:])
@@ -90,7 +92,7 @@ def decimal_text(data: bytes) -> str:
 
 
 def temporal_text(kind: int, packed: int, *, trim: bool) -> str:
-    """A DATE, TIME, DATETIME or TIMESTAMP from the server's packed number.
+    """Return a DATE, TIME, DATETIME or TIMESTAMP from the server's packed number.
 
     Args:
         kind: the column type.

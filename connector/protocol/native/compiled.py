@@ -14,7 +14,9 @@ __all__ = ["compiled_module", "is_stale", "name_of"]
 
 
 def is_stale(compiled: Path, sources: Path) -> bool:
-    """Whether a source is newer than the compiled module, in a checkout. An installation has both from one build.
+    """Return whether a source is newer than the compiled module, in a checkout.
+
+    An installation has both from one build.
 
     Args:
         compiled: the file of the compiled module.
@@ -29,7 +31,7 @@ def is_stale(compiled: Path, sources: Path) -> bool:
 
 
 def compiled_module(name: str, beside_sources: str) -> tuple[ModuleType | None, str]:
-    """A compiled module, ``None`` if Python has to be used; and what to do if that is because it is stale.
+    """Return a compiled module, ``None`` if Python has to be used; and what to do if that is because it is stale.
 
     Args:
         name: its name.
@@ -47,7 +49,7 @@ def compiled_module(name: str, beside_sources: str) -> tuple[ModuleType | None, 
 
 
 def name_of(module: ModuleType | None, stale: str) -> str:
-    """What is used, for people: compiled code, or Python and why.
+    """Return what is used, for people: compiled code, or Python and why.
 
     Args:
         module: the compiled module, or ``None``.

@@ -67,7 +67,7 @@ class StreamRequest:
     semi_sync: bool = False
 
     def settings(self) -> Iterator[str]:
-        """The statements that prepare the session, in order; both spellings of names, old and new."""
+        """Yield the statements that prepare the session, in order; both spellings of names, old and new."""
         yield "SET @master_binlog_checksum=@@global.binlog_checksum, @source_binlog_checksum=@@global.binlog_checksum"
         nanos = int(self.heartbeat_s * 1_000_000_000)
         yield f"SET @master_heartbeat_period={nanos}, @source_heartbeat_period={nanos}"
@@ -89,7 +89,7 @@ class StreamRequest:
         return commands.register_replica(replica.server_id, host=replica.host, user=replica.user, port=replica.port)
 
     def dump(self) -> bytes:
-        """The command that starts the stream.
+        """Return the command that starts the stream.
 
         Raises:
             LocalProtocolError: the command cannot express the request.

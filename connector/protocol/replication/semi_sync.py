@@ -31,7 +31,7 @@ class Acknowledgement(NamedTuple):
     position: int
 
     def payload(self) -> bytes:
-        """The packet's payload."""
+        """Return the packet's payload."""
         return bytes([_MAGIC]) + self.position.to_bytes(8, "little") + self.file.encode()
 
 
@@ -54,7 +54,7 @@ class SemiSyncStream:
         self._last: Acknowledgement | None = None
 
     def event(self, payload: bytes) -> bytes:
-        """The event in a packet.
+        """Return the event in a packet.
 
         Raises:
             RemoteProtocolError: the packet has no header.

@@ -164,7 +164,7 @@ class ReplicationSession:
         return self.to_send()
 
     def space(self) -> memoryview:
-        """Where to receive bytes; use it before the next call of :meth:`received`."""
+        """Return where to receive bytes; use it before the next call of :meth:`received`."""
         return self._buffer.space()
 
     def received(self, count: int) -> list[bytes]:
@@ -195,7 +195,7 @@ class ReplicationSession:
         return self._semi_sync is not None
 
     def requested_acknowledgement(self) -> Acknowledgement | None:
-        """The acknowledgement that the server waits for after the events so far; it is returned once."""
+        """Return the acknowledgement that the server waits for after the events so far; it is returned once."""
         if self._semi_sync is None:
             return None
         requested, self._semi_sync.requested = self._semi_sync.requested, None
@@ -215,7 +215,7 @@ class ReplicationSession:
         return []
 
     def to_send(self) -> bytes:
-        """The bytes to send now; each is returned once."""
+        """Return the bytes to send now; each is returned once."""
         data = b"".join(self._out)
         self._out.clear()
         return data
@@ -281,7 +281,7 @@ class ReplicationSession:
             self._send(self._script.send(_error(payload) if kind is Received.ERROR else self._rows))
 
     def _events(self, payloads: list[bytes]) -> list[bytes]:
-        """The events, up to the first packet that is none: it is the end of the stream."""
+        """Return the events, up to the first packet that is none: it is the end of the stream."""
         events: list[bytes] = []
         for payload in payloads:
             kind = _kind(payload)
@@ -309,7 +309,7 @@ def _query(statement: str) -> bytes:
 
 
 def packet(payload: bytes) -> bytes:
-    """A payload of less than 16 MiB as the first packet of a command."""
+    """Return a payload of less than 16 MiB as the first packet of a command."""
     return len(payload).to_bytes(3, "little") + b"\0" + payload
 
 
@@ -320,7 +320,7 @@ def _kind(payload: bytes) -> Received:
 
 
 def _error(payload: bytes) -> ServerError:
-    """An ERR packet: the number, a marker and the SQL state, the message."""
+    """Return an ERR packet: the number, a marker and the SQL state, the message."""
     return ServerError(int.from_bytes(payload[1:3], "little"), payload[9:].decode("utf-8", "replace"))
 
 
@@ -331,7 +331,10 @@ def _unexpected(payload: bytes, state: State) -> RemoteProtocolError:
 
 
 def _column_name(payload: bytes) -> str:
-    """The name in a column definition, in lower case; before it are catalog, database, table and original table."""
+    """Return the name in a column definition, in lower case.
+
+    Before it are catalog, database, table and original table.
+    """
     reader = ByteReader(payload, 0, len(payload))
     return [reader.packed_string() for _ in range(5)][-1].decode("utf-8", "replace").lower()
 

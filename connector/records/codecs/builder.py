@@ -50,7 +50,7 @@ class Codecs:
         self._topics = topics
 
     def codec(self, structure: TableStructure, table: Table, key: Sequence[str] | None = None) -> Codec:
-        """The codec for a table, whose structure must have the TABLE_MAP's number of columns.
+        """Return the codec for a table, whose structure must have the TABLE_MAP's number of columns.
 
         Args:
             structure: the TABLE_MAP.
@@ -139,7 +139,7 @@ class Codecs:
 def python_columns(
     columns: Sequence[Column], records: TableSchema, *, minimal_images: bool, documents: bool
 ) -> list[Column]:
-    """The columns with Python values as their output; what an image omits is unavailable.
+    """Return the columns with Python values as their output; what an image omits is unavailable.
 
     Args:
         columns: with Connect values as their output.
@@ -190,7 +190,10 @@ def column_decoding(column: model.Column, record: RecordColumn, mapped: MappedCo
 
 
 def _padding(column: model.Column, *, exact: bool) -> int:
-    """The number of bytes to which values are padded. Debezium does not pad a BINARY declared without a length."""
+    """Return the number of bytes to which values are padded.
+
+    Debezium does not pad a BINARY declared without a length.
+    """
     if column.data_type == "inet6":
         return 16
     if column.data_type != "binary":
@@ -211,7 +214,7 @@ def _utf8(data: bytes) -> str:
 
 
 def column_output(record: RecordColumn, records: TableSchema, settings: PipelineSettings) -> ColumnOutput:
-    """The field that a column becomes, as the row compilers need it."""
+    """Return the field that a column becomes, as the row compilers need it."""
     form, in_key = settings.values.json_format, settings.keys.json_format
     failed = conversion_failure(
         settings, record, f"table {records.table.id}, ", key=record.index in records.key_columns
@@ -227,7 +230,7 @@ def column_output(record: RecordColumn, records: TableSchema, settings: Pipeline
 
 
 def conversion_failure(settings: PipelineSettings, record: RecordColumn, table: str = "", *, key: bool = False) -> Any:
-    """The handler of values that cannot be converted (``event.converting.failure.handling.mode``).
+    """Return the handler of values that cannot be converted (``event.converting.failure.handling.mode``).
 
     Args:
         settings: the settings.
@@ -269,7 +272,7 @@ def _detail(error: ColumnConverterError, settings: PipelineSettings) -> str:
 
 
 def absent_value(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> Any:
-    """The value of a column that is absent in a row image: the placeholder for BLOB and TEXT, else null.
+    """Return the value of a column that is absent in a row image: the placeholder for BLOB and TEXT, else null.
 
     With ``binlog.row.image.minimal.allowed`` it is the placeholder for all strings and bytes.
     """
@@ -284,7 +287,10 @@ def absent_value(column: model.Column, record: RecordColumn, settings: PipelineS
 
 
 def default_text(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> str | None:
-    """The JSON text of a column's default, for an INSERT image without the column; ``None`` if it is not a literal."""
+    """Return the JSON text of a column's default, for an INSERT image without the column.
+
+    ``None`` if it is not a literal.
+    """
     if column.default_kind is model.DefaultKind.NULL or (
         column.default_kind is model.DefaultKind.NONE and column.nullable
     ):

@@ -68,25 +68,25 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         return text_rows(columns, key, *layouts, key_constants=constants, carry=carry)
 
     def packed(self, records: Sequence[Message], event: Rows, offset: SourceOffset, ts_ms: int) -> Batch:
-        """The batch of an event's messages."""
+        """Return the batch of an event's messages."""
         return Batch(self.topic, -1, records, offset, message_bytes(records), ts_ms, self.schemas)
 
     def messages(self, event: Rows, rows: Sequence[tuple[str, str]], skip: int, context: EventContext) -> list[Message]:
-        """The messages of an event's rows, without the first ``skip`` rows of it."""
+        """Return the messages of an event's rows, without the first ``skip`` rows of it."""
         made = super().messages(event, rows, skip, context)
         return self.plain(made) if self._marks else made
 
     def message(
         self, op: str, before: tuple[str, str] | None, after: tuple[str, str] | None, row: int, context: EventContext
     ) -> tuple[bytes | None, bytes]:
-        """The key and the value of one record."""
+        """Return the key and the value of one record."""
         image = after or before
         assert image is not None
         value = self._values(op, [after] if after else None, [before] if before else None, row, context)[0]
         return self._key(image[0]), value
 
     def plain(self, messages: list[Message]) -> list[Message]:
-        """The messages without the marks of nulls, which are only needed to compare rows."""
+        """Return the messages without the marks of nulls, which are only needed to compare rows."""
         mark = _MARK.encode()
         return [
             (key and key.replace(mark, b""), value and value.replace(mark, b""), headers)
@@ -94,12 +94,12 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         ]
 
     def created(self, rows: Sequence[tuple[str, str]], first: int, context: EventContext) -> list[Message]:
-        """One ``c`` record for each image."""
+        """Return one ``c`` record for each image."""
         values = self._values("c", rows, None, first, context)
         return list(zip(self._keys(rows), values, repeat(context.headers)))
 
     def deleted(self, rows: Sequence[tuple[str, str]], first: int, context: EventContext) -> list[Message]:
-        """One ``d`` record for each image, each with its tombstone."""
+        """Return one ``d`` record for each image, each with its tombstone."""
         headers, values = context.headers, self._values("d", None, rows, first, context)
         if not self._tombstones:
             return list(zip(self._keys(rows), values, repeat(headers)))
@@ -115,7 +115,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         first: int,
         context: EventContext,
     ) -> list[Message]:
-        """One ``u`` record for each pair of images; if the key changes, ``d``, tombstone and ``c`` instead.
+        """Return one ``u`` record for each pair of images; if the key changes, ``d``, tombstone and ``c`` instead.
 
         With ``skip.messages.without.change`` there is no record of an update that changes no published column. A change
         of the key always has records; Debezium drops one whose changed column is in the key only, which loses it.
@@ -133,7 +133,10 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         return messages
 
     def _moved(self, old: tuple[str, str], new: tuple[str, str], row: int, context: EventContext) -> Iterable[Message]:
-        """A change of the key: a delete with the old key, a create with the new one; headers name the other key."""
+        """Yield a change of the key: a delete with the old key, a create with the new one.
+
+        Headers name the other key.
+        """
         old_key, new_key = self._key(old[0]), self._key(new[0])
         to_new = [(NEW_KEY, self._key_header(new[0])), *context.headers]
         to_old = [(OLD_KEY, self._key_header(old[0])), *context.headers]

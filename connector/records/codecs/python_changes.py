@@ -67,27 +67,30 @@ class ChangeCodec(RowsCodec[Values, Change]):
         context: EventContext,
         offset: Callable[[], SourceOffset],
     ) -> Batch | None:
-        """The batch of an event's changes; each can be turned into Debezium's message as long as it exists."""
+        """Return the batch of an event's changes; each can be turned into Debezium's message as long as it exists."""
         return super().batch(event, rows, skip, context._replace(debezium=_Messages(self, event, context)), offset)
 
     def packed(self, records: Sequence[Change], event: Rows, offset: SourceOffset, ts_ms: int) -> Batch:
-        """The batch of an event's changes; its size is about that of the event and of their objects in memory."""
+        """Return the batch of an event's changes.
+
+        Its size is about that of the event and of their objects in memory.
+        """
         images = 2 if event.kind is RowsKind.UPDATE else 1
         size = event.end - event.start + len(records) * images * self.layout_of_rows.image_bytes
         return Batch(self.topic, -1, (), offset, size, ts_ms, changes=records)
 
     def created(self, rows: Sequence[Values], first: int, context: EventContext) -> list[Change]:
-        """One ``c`` for each image."""
+        """Return one ``c`` for each image."""
         return self._changes("c", ((key, None, row) for key, row in rows), len(rows), first, context)
 
     def deleted(self, rows: Sequence[Values], first: int, context: EventContext) -> list[Change]:
-        """One ``d`` for each image."""
+        """Return one ``d`` for each image."""
         return self._changes("d", ((key, row, None) for key, row in rows), len(rows), first, context)
 
     def updated(
         self, before: Sequence[Values], after: Sequence[Values], first: int, context: EventContext
     ) -> list[Change]:
-        """One ``u`` for each pair of images; where the key changes, a ``d`` and a ``c``."""
+        """Return one ``u`` for each pair of images; where the key changes, a ``d`` and a ``c``."""
         keys_stay = [key for key, _ in before] == [key for key, _ in after]
         if keys_stay and not self._skip_unchanged:
             rows = ((key, old, new) for (_, old), (key, new) in zip(before, after, strict=True))
@@ -148,7 +151,7 @@ class _Messages:
 
 
 def table_layout(records: TableSchema) -> Layout:
-    """The names of a table's columns in rows and keys: those of MySQL, not adjusted for Avro."""
+    """Return the names of a table's columns in rows and keys: those of MySQL, not adjusted for Avro."""
     names = [column.column.name for column in records.columns if column.in_value]
     by_index = {column.index: column.column.name for column in records.columns}
     keys = [by_index[index] for index in records.key_columns]

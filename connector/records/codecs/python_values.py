@@ -31,7 +31,9 @@ _OBJECT_FORMS: Mapping[Kind, Form] = {
 
 
 def python_output(output: ColumnOutput, record: RecordColumn, *, documents: bool = True) -> ColumnOutput:
-    """A column's output with Python values instead of Connect's; text and bytes stay masked, hashed or truncated.
+    """Return a column's output with Python values instead of Connect's.
+
+    Text and bytes stay masked, hashed or truncated.
 
     Args:
         output: the column's output with Connect values.
@@ -77,7 +79,7 @@ def _converted(output: ColumnOutput, custom: ColumnType, fallback: Fallback, *, 
 
 
 def python_conversion(kind: Kind, column: Column) -> Callable[[Any], Any]:
-    """The function from a column's canonical value to its Python value; ``identity`` where they are the same."""
+    """Return the function from a column's canonical value to its Python value; ``identity`` where they are the same."""
     match kind:
         case "decimal":
             return _decimal(column)
@@ -112,7 +114,7 @@ def _decimal(column: Column) -> Callable[[int], Decimal]:
 
 
 def _single(value: float) -> float:
-    """The shortest number that is the same FLOAT: 1.1, not 1.100000023841858."""
+    """Return the shortest number that is the same FLOAT: 1.1, not 1.100000023841858."""
     return float(float_text(value))
 
 
@@ -139,7 +141,7 @@ def _time(value: int) -> dt.timedelta:
 
 
 def _json(text: str | None) -> JsonText | None:
-    """The document; none of no bytes, which a row has that is older than its column."""
+    """Return the document; none of no bytes, which a row has that is older than its column."""
     return None if text is None else JsonText(text)
 
 

@@ -26,7 +26,7 @@ class RecentlyUsed(Generic[K, V]):
         return len(self._entries)
 
     def get(self, key: K) -> V | None:
-        """The value of a key, ``None`` if it is not in the cache."""
+        """Return the value of a key, ``None`` if it is not in the cache."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return None

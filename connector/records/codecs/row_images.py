@@ -65,7 +65,7 @@ class RowImages(ABC, Generic[Row]):
         """
 
     def rows(self, event: Rows) -> list[Row]:
-        """Each image of an event; the images of updates come in pairs.
+        """Return each image of an event; the images of updates come in pairs.
 
         Raises:
             ValueError: the images do not match the structure.
@@ -83,7 +83,7 @@ class RowImages(ABC, Generic[Row]):
         return self.decode(event.buffer, event.start, event.end, event.columns)
 
     def _paired(self, rows: list[Row]) -> list[Row]:
-        """The images of updates. One without its partner would be a lost change: it is refused."""
+        """Return the images of updates. One without its partner would be a lost change: it is refused."""
         if len(rows) % 2:
             raise ValueError(
                 f"an update of table {self._table} has {len(rows)} row images instead of pairs: the structure does not "
@@ -92,7 +92,7 @@ class RowImages(ABC, Generic[Row]):
         return rows
 
     def decode(self, buffer: bytes, start: int, end: int, *present: bytes) -> list[Row]:
-        """Each image, in the form of the codec.
+        """Return each image, in the form of the codec.
 
         Args:
             buffer: the event.

@@ -79,7 +79,7 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
         return self.records.topic
 
     def batch_rows(self, event: Rows, rows: int, position: SourcePosition) -> int:
-        """How many rows of an event a batch holds at most.
+        """Return how many rows of an event a batch holds at most.
 
         Args:
             event: the event.
@@ -91,19 +91,19 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
 
     @abstractmethod
     def created(self, rows: Sequence[Row], first: int, context: EventContext) -> list[Record]:
-        """The records of new rows; ``first`` is the row number of the first one in its event."""
+        """Return the records of new rows; ``first`` is the row number of the first one in its event."""
 
     @abstractmethod
     def updated(self, before: Sequence[Row], after: Sequence[Row], first: int, context: EventContext) -> list[Record]:
-        """The records of changed rows."""
+        """Return the records of changed rows."""
 
     @abstractmethod
     def deleted(self, rows: Sequence[Row], first: int, context: EventContext) -> list[Record]:
-        """The records of deleted rows."""
+        """Return the records of deleted rows."""
 
     @abstractmethod
     def packed(self, records: Sequence[Record], event: Rows, offset: SourceOffset, ts_ms: int) -> Batch:
-        """The batch of an event's records, with the offset after them."""
+        """Return the batch of an event's records, with the offset after them."""
 
     def batch(
         self,
@@ -113,7 +113,7 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
         context: EventContext,
         offset: Callable[[], SourceOffset],
     ) -> Batch | None:
-        """The batch of an event's rows, without the first ``skip`` rows of it; ``None`` if nothing is published.
+        """Return the batch of an event's rows, without the first ``skip`` rows of it; ``None`` if nothing is published.
 
         Args:
             event: the event.
@@ -129,7 +129,7 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
         return self.packed(made, event, offset(), 0 if position is None else position.ts_us // 1000)
 
     def messages(self, event: Rows, rows: Sequence[Row], skip: int, context: EventContext) -> list[Record]:
-        """The records of an event's rows, without the first ``skip`` rows of it."""
+        """Return the records of an event's rows, without the first ``skip`` rows of it."""
         if self._current is not None:
             return self._current_messages(event, rows, skip, context, self._current.of(event, self.present_columns))
         if event.kind is RowsKind.WRITE:
@@ -141,12 +141,12 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
     def _current_messages(
         self, event: Rows, rows: Sequence[Row], skip: int, context: EventContext, current: Sequence[bool]
     ) -> list[Record]:
-        """The records of what an event changes among the current rows of a system-versioned table."""
+        """Return the records of what an event changes among the current rows of a system-versioned table."""
         made: list[Record] = []
         step = 2 if event.kind is RowsKind.UPDATE else 1
 
         def images(place: int) -> tuple[bool, bool]:
-            """Whether there is a current row before and after the change at a place."""
+            """Return whether there is a current row before and after the change at a place."""
             first, last = place * step, place * step + step - 1
             return event.kind is not RowsKind.WRITE and current[first], event.kind is not RowsKind.DELETE and current[
                 last

@@ -24,12 +24,12 @@ _LAST_SECOND = 2**31 - 1
 
 
 def row_end(table: Table) -> int | None:
-    """The index of the row_end column; ``None`` for a table without system versioning."""
+    """Return the index of the row_end column; ``None`` for a table without system versioning."""
     return next((place for place, column in enumerate(table.row_columns) if column.row is Extra.ROW_END), None)
 
 
 def is_current(end: int | None) -> bool:
-    """Whether a row version is the current one.
+    """Return whether a row version is the current one.
 
     Args:
         end: row_end in µs since the epoch; ``None`` if the image does not hold it.

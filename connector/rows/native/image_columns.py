@@ -147,14 +147,14 @@ def _compiled_json_text(in_python: Callable[[bytes], str | None], stored: bytes)
 
 
 def _python(column: Column, lines: Callable[[Any], Sequence[str]], *, cached: bool) -> Stored:
-    """The function of a column in Python; a cache where the Python path has one."""
+    """Return the function of a column in Python; a cache where the Python path has one."""
     if cached and column.layout.fixed and column.layout.type in CACHED_TYPES:
         return compile_text_cache(lines)  # type: ignore[return-value] # compiled code looks values up in it
     return compile_text_function(lines)
 
 
 def _text_form(column: Column, output: ColumnOutput, python: Any) -> tuple[str, Form, tuple[bytes, ...] | None]:
-    """How values are stored, the form of their text, and its table."""
+    """Return how values are stored, the form of their text, and its table."""
     layout, decoding, form = column.layout, column.decoding, output.type.form
     otherwise = "otherwise", PYTHON, None
     if (
@@ -199,7 +199,7 @@ def _text_in_charset(column: Column, form: Form) -> tuple[str, Form, tuple[bytes
 
 
 def _object_form(column: Column, output: ColumnOutput) -> tuple[str, str]:
-    """How values are stored, and which object they become without a function."""
+    """Return how values are stored, and which object they become without a function."""
     layout, decoding, form = column.layout, column.decoding, output.type.object_form
     if form is not None and layout.type in _STORED and output.change is None and output.fallback_value is None:
         return _STORED[layout.type], form.name

@@ -19,7 +19,7 @@ def blocking_snapshots(
     stopped: Callable[[], bool],
     signals: SignalsThatCame,
 ) -> BlockingSnapshots:
-    """The blocking snapshots of a run.
+    """Return the blocking snapshots of a run.
 
     Args:
         config: the configuration.

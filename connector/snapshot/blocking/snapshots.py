@@ -145,7 +145,7 @@ class BlockingSnapshots:
         self._close_view()
 
     def _view_at(self, request: BlockingRequest, position: SourceOffset) -> OpenSnapshot | None:
-        """The view, if the stream is exactly at its position.
+        """Return the view, if the stream is exactly at its position.
 
         The view is opened only when the stream has come to the end of the binlog: the server keeps the old rows of a
         view, so it should not be open while the stream catches up.

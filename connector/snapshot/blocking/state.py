@@ -34,16 +34,16 @@ class BlockingRequest:
     left_out: tuple[str, ...] = ()
 
     def select(self, tables: Sequence[TableId]) -> list[TableId]:
-        """The tables to read, in the order of the signal."""
+        """Return the tables to read, in the order of the signal."""
         left_out = {*Collections.parse(self.left_out).select(tables)}
         return [table for table in Collections.parse(self.collections).select(tables) if table not in left_out]
 
     def unmatched(self, tables: Sequence[TableId]) -> list[str]:
-        """The expressions that match none of the tables to read, unless ``stop-snapshot`` has taken any out."""
+        """Return the expressions that match none of the tables to read, unless ``stop-snapshot`` has taken any out."""
         return [] if self.left_out else Collections.parse(self.collections).unmatched(tables)
 
     def queries(self, tables: Sequence[TableId]) -> dict[tuple[str, str], str]:
-        """The SELECT of each table that has one; the first filter that matches."""
+        """Return the SELECT of each table that has one; the first filter that matches."""
         found: dict[tuple[str, str], str] = {}
         for collection, query in self.filters:
             for table in Collections.parse([collection]).select(tables):
@@ -64,7 +64,7 @@ class BlockingState:
     paused: bool = False
 
     def added(self, request: SnapshotRequest) -> "BlockingState":
-        """The state with another snapshot after the others.
+        """Return the state with another snapshot after the others.
 
         Raises:
             SignalError: an offset has no room for it.
@@ -82,7 +82,7 @@ class BlockingState:
         return state
 
     def stopped(self, request: StopRequest) -> "BlockingState":
-        """The state without some tables, or without any snapshot if the request names none."""
+        """Return the state without some tables, or without any snapshot if the request names none."""
         if not request.collections:
             return BlockingState()
         sources = request.collections.sources
@@ -98,18 +98,21 @@ class BlockingState:
         return replace(self, requests=left, paused=self.paused and bool(left))
 
     def without_first(self) -> "BlockingState":
-        """The state when the first snapshot is taken."""
+        """Return the state when the first snapshot is taken."""
         return replace(self, requests=self.requests[1:])
 
     def carried(self, others: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """The fields of all offsets from now on: those of ``others`` that are not of blocking snapshots, and these."""
+        """Return the fields of all offsets from now on.
+
+        Those of ``others`` that are not of blocking snapshots, and these.
+        """
         fields = {name: value for name, value in (others or {}).items() if name != _STATE}
         if self.requests:
             fields[_STATE] = self.stored()
         return fields or None
 
     def stored(self) -> str:
-        """The field of an offset."""
+        """Return the field of an offset."""
         requests = [
             {"signal": one.signal_id, "collections": one.collections, "filters": one.filters, "left_out": one.left_out}
             for one in self.requests
@@ -119,12 +122,12 @@ class BlockingState:
 
     @staticmethod
     def is_in(fields: Mapping[str, Any] | None) -> bool:
-        """Whether an offset has a state, be it one that cannot be read."""
+        """Return whether an offset has a state, be it one that cannot be read."""
         return _STATE in (fields or {})
 
     @classmethod
     def from_carried(cls, fields: Mapping[str, Any] | None) -> "BlockingState":
-        """The state that an offset has."""
+        """Return the state that an offset has."""
         text = (fields or {}).get(_STATE)
         if text is None:
             return cls()

@@ -84,7 +84,7 @@ class TableReader:
         return self._settings.connector == "mariadb"
 
     def end_of_binlog(self) -> SourceOffset:
-        """The end of the server's binlog.
+        """Return the end of the server's binlog.
 
         Raises:
             SnapshotError, DatabaseUnreachableError: it cannot be read.
@@ -111,7 +111,7 @@ class TableReader:
         )
 
     def position(self, opened: OpenSnapshot) -> SourceOffset:
-        """The position of a view, with the ``server_id`` as its server."""
+        """Return the position of a view, with the ``server_id`` as its server."""
         return replace(opened.view.position, server=server_queries.server_id(opened.sessions[0]))
 
     def interrupted(self, opened: OpenSnapshot) -> None:
@@ -195,13 +195,13 @@ class _Scope:
         self._tables = tables
 
     def row_tables(self, listed: Sequence[ListedTable]) -> list[ListedTable]:
-        """The captured tables that the signal names, in the order of the initial snapshot, as in Debezium."""
+        """Return the captured tables that the signal names, in the order of the initial snapshot, as in Debezium."""
         captured = plan.row_tables(listed, self._settings, self._config)
         named = {*self._request.select([table.id for table in captured])}
         return [table for table in captured if table.id in named]
 
     def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
-        """The statements that make their structures again, without those that cannot be parsed."""
+        """Return the statements that make their structures again, without those that cannot be parsed."""
         server = self._tables.server
         created = {}
         for table in self.row_tables(listed):

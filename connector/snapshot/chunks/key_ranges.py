@@ -82,7 +82,9 @@ class KeyRanges:
         return self._order(reverse=False)
 
     def bound_query(self, lower: Bound | None, rows: int, *, upto: Bound | None = None, condition: str = "") -> str:
-        """The query for the upper bound of the next range: the key of its last row, or no row if it has fewer rows.
+        """Return the query for the upper bound of the next range.
+
+        The key of its last row, or no row if it has fewer rows.
 
         Args:
             lower: the upper bound of the range before; ``None`` for the first range.
@@ -93,7 +95,7 @@ class KeyRanges:
         return f"{self._select(self.where(lower, upto), condition)} ORDER BY {self.order} LIMIT 1 OFFSET {rows - 1}"
 
     def last_query(self, condition: str = "") -> str:
-        """The query for the largest key; it returns no row if there are no keys.
+        """Return the query for the largest key; it returns no row if there are no keys.
 
         Args:
             condition: a condition for rows to count, as SQL.
@@ -112,11 +114,11 @@ class KeyRanges:
         return f"SELECT {expressions} FROM {self._table} WHERE {where}{_more(condition)} ORDER BY {self.order}"
 
     def bound(self, row: Sequence[Any]) -> Bound:
-        """The bound in a row of the result of one of these queries."""
+        """Return the bound in a row of the result of one of these queries."""
         return tuple(repr(value) if isinstance(value, float) else str(value) for value in row)
 
     def where(self, lower: Bound | None, upper: Bound | None) -> str:
-        """The condition for the keys of a range, without those that are NULL.
+        """Return the condition for the keys of a range, without those that are NULL.
 
         Args:
             lower: the bound below the range; ``None`` for the first range.
@@ -194,7 +196,7 @@ def _more(condition: str) -> str:
 
 
 def _open(column: Column) -> bool:
-    """Whether the column can be NULL."""
+    """Return whether the column can be NULL."""
     return column.nullable
 
 
@@ -219,12 +221,12 @@ class ChunkKey:
         return ", ".join(f"{one.name} {one.column_type} {one.collation}{' DESC' * down}" for one, down in parts)
 
     def ranges(self, table: TableId) -> KeyRanges:
-        """The ranges of this key in its table. Raises ``ValueError`` if a type cannot be compared exactly."""
+        """Return the ranges of this key in its table. Raises ``ValueError`` if a type cannot be compared exactly."""
         return KeyRanges(table, self.columns, self.descending)
 
 
 def row_key(table: Table) -> ChunkKey | None:
-    """The key that identifies a table's rows: its primary key, or else a unique key of NOT NULL columns."""
+    """Return the key that identifies a table's rows: its primary key, or else a unique key of NOT NULL columns."""
     for index in sorted(table.indexes, key=lambda index: index.kind != "primary"):
         columns = _columns(table, index.parts)
         if index.unique and columns and not any(map(_open, columns)):
@@ -252,7 +254,7 @@ def resumable_key(table: Table, *, exact: bool) -> ChunkKey | None:
 
 
 def surrogate_key(table: Table, name: str) -> ChunkKey | None:
-    """The key that a column is (``surrogate-key``); ``None`` if the table has no such column."""
+    """Return the key that a column is (``surrogate-key``); ``None`` if the table has no such column."""
     column = table.column(name)
     if column is None:
         return None
@@ -261,7 +263,7 @@ def surrogate_key(table: Table, name: str) -> ChunkKey | None:
 
 
 def chunk_ranges(table: Table, surrogate: str | None = None) -> tuple[ChunkKey, KeyRanges]:
-    """The key by which a table is cut, the surrogate key if there is one, else that of its rows; and its ranges.
+    """Return the key by which a table is cut, the surrogate key if there is one, else that of its rows; and its ranges.
 
     Raises:
         ValueError: there is no such key, or a type cannot be compared exactly; the message says which.
@@ -273,7 +275,7 @@ def chunk_ranges(table: Table, surrogate: str | None = None) -> tuple[ChunkKey, 
 
 
 def _columns(table: Table, parts: Sequence[KeyPart]) -> tuple[Column, ...]:
-    """The columns of an index; none if it has an expression or the name of a period."""
+    """Return the columns of an index; none if it has an expression or the name of a period."""
     found: Callable[[str], Column | None] = table.column
     columns = tuple(column for part in parts if (column := found(part.column)) is not None)
     return columns if len(columns) == len(parts) else ()

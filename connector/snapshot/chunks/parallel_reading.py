@@ -73,7 +73,7 @@ class ReadFailed(Exception):
 
 
 def next_part(parts: TableParts, session: Session) -> Part | None:
-    """The next part, whose last key the session looks up; ``None`` if there is none left.
+    """Return the next part, whose last key the session looks up; ``None`` if there is none left.
 
     Raises:
         SnapshotError: the server refuses the query.

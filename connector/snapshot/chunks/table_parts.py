@@ -34,7 +34,7 @@ class TableToRead:
 
 
 def key_ranges(listed: ListedTable, table: Table, rows: int) -> KeyRanges | None:
-    """The ranges by which a table is cut; ``None`` if it is small, or has no key that can be compared exactly.
+    """Return the ranges by which a table is cut; ``None`` if it is small, or has no key that can be compared exactly.
 
     Args:
         listed: its name and estimated rows.
@@ -86,7 +86,7 @@ class TableParts:
         self._unread = [0] * len(tables)
 
     def __len__(self) -> int:
-        """The number of tables."""
+        """Return the number of tables."""
         return len(self._tables)
 
     @property
@@ -95,7 +95,7 @@ class TableParts:
         return self._tables[self._next] if self._next < len(self._tables) else None
 
     def take(self, query: Query) -> Part | None:
-        """The next part; ``None`` if there is none left.
+        """Return the next part; ``None`` if there is none left.
 
         Args:
             query: runs the query for the last key of the part.

@@ -25,7 +25,9 @@ def incremental_snapshots(
     clock: Callable[[], int],
     progress: SnapshotProgress | None,
 ) -> IncrementalSnapshots:
-    """The incremental snapshots of a run. An initial snapshot that continues has as many connections as it had before.
+    """Return the incremental snapshots of a run.
+
+    An initial snapshot that continues has as many connections as it had before.
 
     Args:
         config: the configuration.
@@ -42,7 +44,7 @@ def incremental_snapshots(
 
 
 def reader_settings(config: Configuration, tables: Tables, *, goes_on: bool) -> ReaderSettings:
-    """The settings of the chunk reader.
+    """Return the settings of the chunk reader.
 
     Args:
         config: the configuration.
@@ -60,7 +62,7 @@ def reader_settings(config: Configuration, tables: Tables, *, goes_on: bool) -> 
 
 
 def _signal_rows(config: Configuration, tables: Tables) -> SignalRows | None:
-    """Where windows are written: to the first signal table, if there is one."""
+    """Return where windows are written: to the first signal table, if there is one."""
     found = sorted(config.capture.tables.always)
     if not found:
         return None

@@ -48,7 +48,7 @@ class CarriedState:
         return self.current.tables[0]
 
     def here(self, at: SourceOffset) -> SourceOffset:
-        """The offset with the current state."""
+        """Return the offset with the current state."""
         assert self.progress is not None
         return replace(at, carried=self.progress.carried)
 

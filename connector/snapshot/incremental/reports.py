@@ -51,7 +51,7 @@ class Reports:
         self, kind: Literal["STARTED", "PAUSED", "RESUMED", "ABORTED"], signal_id: str, tables: Sequence[str],
         offset: SourceOffset,
     ) -> Iterator[Batch]:  # fmt: skip
-        """A snapshot started, paused or resumed with these tables, or these tables are no longer read."""
+        """Report that a snapshot started, paused or resumed with these tables, or these tables are no longer read."""
         if self._progress is not None and kind == "STARTED":
             self._progress.added(tables)
         elif self._progress is not None and kind == "ABORTED":
@@ -67,7 +67,7 @@ class Reports:
             self._progress.added([str(now)])
 
     def stopped(self, tables: Sequence[TableToRead], offset: SourceOffset) -> Iterator[Batch]:
-        """Tables are no longer read, each reported to the signal that asked for it."""
+        """Report that tables are no longer read, each reported to the signal that asked for it."""
         for signal_id in dict.fromkeys(table.signal_id for table in tables):
             names = [table.name for table in tables if table.signal_id == signal_id]
             yield from self.changed("ABORTED", signal_id, names, offset)
@@ -75,7 +75,7 @@ class Reports:
     def progress(
         self, state: SnapshotState, columns: Sequence[Column], key: Bound | None, offset: SourceOffset
     ) -> Iterator[Batch]:
-        """A chunk of the first table was read, up to a key; its rows do not count yet."""
+        """Report that a chunk of the first table was read, up to a key; its rows do not count yet."""
         table = state.tables[0]
         aggregate = _aggregate(table)
         if self._progress is not None:
@@ -89,7 +89,7 @@ class Reports:
         yield from self._notifier.notify(aggregate, "IN_PROGRESS", data, offset, signal_id=table.signal_id)
 
     def read_in_vain(self, name: str, attempts: Attempts, reason: str) -> None:
-        """A chunk of a table has to be read again; reported if this happens repeatedly."""
+        """Report that a chunk of a table must be read again, if this happens repeatedly."""
         if not attempts.to_report:
             return
         problem = (
@@ -103,7 +103,7 @@ class Reports:
     def scanned(
         self, state: SnapshotState, status: ScanStatus, offset: SourceOffset, error: str | None = None
     ) -> Iterator[Batch]:
-        """The first table is done; and its signal, if it was the last table of it."""
+        """Report that the first table is done; and its signal, if it was the last table of it."""
         table: TableToRead = state.tables[0]
         aggregate = _aggregate(table)
         if self._progress is not None and status in ("SUCCEEDED", "EMPTY"):
@@ -130,7 +130,7 @@ def _aggregate(table: TableToRead) -> str:
 
 
 def _shown(columns: Sequence[Column], bound: Bound | None) -> str:
-    """A key as text."""
+    """Return a key as text."""
     if bound is None:
         return "<null>"
     return ",".join(_value(column, text) for column, text in zip(columns, bound, strict=True))

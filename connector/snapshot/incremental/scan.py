@@ -169,7 +169,7 @@ class Scan:
         return alone and not (self.cut or self.cutting or self.failed)
 
     def select(self, chunk: Chunk) -> str:
-        """The query for the rows of a chunk."""
+        """Return the query for the rows of a chunk."""
         expressions = self.table.selected
         expressions += [one for one in self.row_keys.selected if one not in expressions]
         where = self.ranges.nulls if chunk.upper is None else self.ranges.where(chunk.lower, chunk.upper)

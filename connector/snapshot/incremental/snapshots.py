@@ -125,7 +125,7 @@ class IncrementalSnapshots:
             self._abandon()
 
     def emitted(self, topic: str) -> None:
-        """Records were emitted whose keys are not known: those of an XA transaction."""
+        """Note that records were emitted whose keys are not known: those of an XA transaction."""
         letters = self._settings.dead_letters
         if self._scan is not None and topic in (self._scan.table.topic, None if letters is None else letters.topic):
             self._record_unknown()
@@ -142,7 +142,7 @@ class IncrementalSnapshots:
             self._pending.recorded(self.progress)
 
     def changed(self, table: TableId) -> None:
-        """A statement has changed or truncated a table: what was read of it may be from before."""
+        """Note that a statement has changed or truncated a table: what was read of it may be from before."""
         if table == self.watched and self._scan is not None and self._tables.table(*self._id) is self._scan.structure:
             self._abandon()
 
@@ -220,7 +220,7 @@ class IncrementalSnapshots:
                 self._pending.add(result, position.server)
 
     def _is_complete(self, scan: Scan) -> bool:
-        """Whether all chunks are emitted."""
+        """Return whether all chunks are emitted."""
         return self._carried.first.begun and scan.cut and self._pending.next == scan.number
 
     def _captured(self) -> Iterator[TableId]:
@@ -299,7 +299,7 @@ class IncrementalSnapshots:
         yield from self._scanned(status, at, reason)
 
     def _scanned(self, status: ScanStatus, at: SourceOffset, error: str | None = None) -> Iterator[Output]:
-        """The first table is done."""
+        """Note that the first table is done."""
         state, first = self._carried.current, self._carried.first
         self._abandon()
         self._attempts.next_table()

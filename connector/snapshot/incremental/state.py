@@ -59,7 +59,7 @@ class TableToRead:
 
     @classmethod
     def of_initial_snapshot(cls, table: TableId, lower: Bound | None, key: str, rows: int) -> "TableToRead":
-        """A table that the initial snapshot has read up to a key.
+        """Return a table that the initial snapshot has read up to a key.
 
         Args:
             table: the table.
@@ -75,7 +75,7 @@ class TableToRead:
         return "initial" if self.initial else "incremental"
 
     def restarted(self) -> "TableToRead":
-        """The table before its first chunk."""
+        """Return the table before its first chunk."""
         return replace(self, begun=False, last=None, lower=None, rows=0, key=None)
 
 
@@ -97,19 +97,19 @@ class SnapshotState:
         return any(table.initial for table in self.tables)
 
     def names(self, signal_id: str) -> list[str]:
-        """The names of the tables that a signal asked for."""
+        """Return the names of the tables that a signal asked for."""
         return list(dict.fromkeys(table.name for table in self.tables if table.signal_id == signal_id))
 
     def with_first(self, table: TableToRead) -> "SnapshotState":
-        """The state with another first table."""
+        """Return the state with another first table."""
         return replace(self, tables=(table, *self.tables[1:]))
 
     def without_first(self) -> "SnapshotState":
-        """The state when the first table is read."""
+        """Return the state when the first table is read."""
         return replace(self, tables=self.tables[1:])
 
     def renamed(self, former: TableId, now: TableId, *, remains: bool, swap: bool = False) -> "SnapshotState":
-        """The state after a table was renamed, which is then read from its beginning.
+        """Return the state after a table was renamed, which is then read from its beginning.
 
         So is the table to be read whose name it takes, because what was read of that one are the rows of another table.
 
@@ -130,7 +130,7 @@ class SnapshotState:
         return replace(self, tables=tuple(left))
 
     def carried(self, others: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """The fields of all offsets from now on: those of ``others`` that are not of snapshots, and the state's.
+        """Return the fields of all offsets from now on: those of ``others`` that are not of snapshots, and the state's.
 
         Debezium's fields name the tables of signals. It has the keys as serialised Java objects, and reads a table from
         its beginning without them. It does not read an initial snapshot on, but takes it again. Rows that are named by
@@ -166,12 +166,15 @@ class SnapshotState:
 
     @staticmethod
     def is_in(fields: Mapping[str, Any] | None) -> bool:
-        """Whether an offset has a state, be it one that cannot be read."""
+        """Return whether an offset has a state, be it one that cannot be read."""
         return any(map(_is_of_snapshots, fields or ()))
 
     @classmethod
     def from_carried(cls, fields: Mapping[str, Any] | None) -> "SnapshotState":
-        """The state that an offset has. One that Debezium has stored has the tables, but not how far they are read."""
+        """Return the state that an offset has.
+
+        One that Debezium has stored has the tables, but not how far they are read.
+        """
         fields = fields or {}
         try:
             if _STATE in fields:

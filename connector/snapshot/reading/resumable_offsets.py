@@ -86,7 +86,7 @@ class ResumableOffsets:
         self._rows += rows
 
     def added(self, part: Part, *, complete: bool) -> None:
-        """All rows of a part were added.
+        """Note that all rows of a part were added.
 
         Args:
             part: the part.

@@ -139,11 +139,11 @@ class TableRows:
         yield from stream.finish(completed)
 
     def _has_query(self, table: TableId) -> bool:
-        """Whether the configuration has its own query for the table."""
+        """Return whether the configuration has its own query for the table."""
         return (table.database, table.table) in self._config.select_overrides
 
     def _resumable_key(self, structure: Table) -> ChunkKey | None:
-        """The key by which a later start reads a table on; ``None`` if it cannot."""
+        """Return the key by which a later start reads a table on; ``None`` if it cannot."""
         if self._has_query(structure.id):
             return None
         return resumable_key(structure, exact=self._settings.exact_values)

@@ -33,7 +33,7 @@ class Statement:
 
 
 def structure_tables(listed: Iterable[ListedTable], settings: PipelineSettings) -> list[ListedTable]:
-    """The tables whose structure is written to the schema history, in Debezium's order.
+    """Return the tables whose structure is written to the schema history, in Debezium's order.
 
     These are all but the system tables, so that a table can be captured later without another snapshot. The
     configuration can restrict them to captured tables.
@@ -50,7 +50,7 @@ def captured_names(listed: Iterable[ListedTable], settings: PipelineSettings) ->
 
 
 def captured_tables(listed: Iterable[ListedTable], settings: PipelineSettings) -> list[TableId]:
-    """The captured tables by name, without sequences and those of signals."""
+    """Return the captured tables by name, without sequences and those of signals."""
     listed = list(listed)
     names, always = captured_names(listed, settings), settings.tables.always
     found = [one.id for one in listed if one.kind != "SEQUENCE" and names.captures(one.id.database, one.id.table)]
@@ -69,7 +69,7 @@ def _keeps_structure(table: TableId, settings: PipelineSettings, names: Captured
 def row_tables(
     listed: Iterable[ListedTable], settings: PipelineSettings, snapshot: SnapshotConfig
 ) -> list[ListedTable]:
-    """The captured tables whose rows are read, in the order of ``table.include.list``, then by name."""
+    """Return the captured tables whose rows are read, in the order of ``table.include.list``, then by name."""
     listed = list(listed)
     include, names = settings.tables.tables.include, captured_names(listed, settings)
     chosen = [
@@ -84,7 +84,7 @@ def row_tables(
 
 
 def by_row_count(tables: Sequence[ListedTable], snapshot: SnapshotConfig) -> list[ListedTable]:
-    """The tables in the order of ``snapshot.tables.order.by.row.count``.
+    """Return the tables in the order of ``snapshot.tables.order.by.row.count``.
 
     The key is the estimated number of rows. As in Debezium, a table with a ``SELECT`` override counts as empty.
     """
@@ -123,7 +123,7 @@ def select_statement(table: TableId, selected: Sequence[str], overrides: Mapping
 
 
 def server_statement(charset: str, collation: str) -> Statement:
-    """The statement that sets the character set and collation of later databases."""
+    """Return the statement that sets the character set and collation of later databases."""
     return Statement(f"SET character_set_server={charset}, collation_server={collation}", "")
 
 
@@ -134,7 +134,7 @@ def structure_statements(
     *,
     hash_order: bool = False,
 ) -> list[Statement]:
-    """The statements that create all structure, in the order in which Debezium writes them.
+    """Return the statements that create all structure, in the order in which Debezium writes them.
 
     Args:
         created: the text of SHOW CREATE TABLE for each table, in order.
@@ -163,7 +163,7 @@ def structure_statements(
 
 
 def table_statements(created: Mapping[TableId, str]) -> list[Statement]:
-    """The statements that make the structure of some tables again, in the order in which Debezium writes them.
+    """Return the statements that make the structure of some tables again, in the order in which Debezium writes them.
 
     Args:
         created: the text of SHOW CREATE TABLE for each table.

@@ -92,7 +92,10 @@ class StructureWriter:
         return (SchemaChange(ChangeKind.DATABASE, database, ddl),)
 
     def _is_stored(self, change: SchemaChange, names: CapturedNames) -> bool:
-        """Whether the schema history stores a change: all, or only captured tables and the server's variables."""
+        """Return whether the schema history stores a change.
+
+        All, or only captured tables and the server's variables.
+        """
         if not self._settings.only_captured_tables_ddl or not change.database:
             return True
         table = change.table_id

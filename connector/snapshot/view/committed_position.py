@@ -26,7 +26,7 @@ VIEW_POSITION = "SHOW STATUS LIKE 'binlog_snapshot_%'"
 def committed_position(
     session: Session, timeout_s: int, way_out: str = "raise snapshot.lock.timeout.ms", *, with_gtids: bool = True
 ) -> SourceOffset:
-    """A position whose transactions before it are all visible to a view that is opened afterwards.
+    """Return a position whose transactions before it are all visible to a view that is opened afterwards.
 
     The end of the binlog is not such a position: a server first writes a transaction to the binlog, and makes it
     visible later. MariaDB reports the binlog position of a view. With MySQL, this function waits until the commits that
@@ -56,7 +56,7 @@ def committed_position(
 
 
 def have_same_view(sessions: Sequence[Session], position: SourceOffset) -> bool:
-    """Whether the views of some sessions are the same; ``False`` if that cannot be proved.
+    """Return whether the views of some sessions are the same; ``False`` if that cannot be proved.
 
     MariaDB reports the binlog position of each view. With MySQL, the views are the same if nothing was written to the
     binlog since the position, because they have all transactions before it, and none that is not in the binlog.

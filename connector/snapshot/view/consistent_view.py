@@ -162,7 +162,7 @@ class _Opener:
         return view
 
     def _without_global_lock(self) -> View:
-        """What is committed between the position and the view comes twice: in the view, and in the binlog.
+        """Return what is committed between the position and the view comes twice: in the view, and in the binlog.
 
         XA transactions are listed after the position and again after the view, so that one that is committed in between
         is in the list or in the view.

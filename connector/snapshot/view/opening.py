@@ -43,11 +43,11 @@ class Scope(Protocol):
     """What a snapshot reads."""
 
     def row_tables(self, listed: Sequence[ListedTable]) -> list[ListedTable]:
-        """The tables whose rows are read."""
+        """Return the tables whose rows are read."""
         ...
 
     def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
-        """The statements that make the structures."""
+        """Return the statements that make the structures."""
         ...
 
     def refuse_changed(self, session: Session, view: View) -> None:
@@ -158,7 +158,7 @@ def _open(
 
 
 def _ordered(session: Session, to_read: Sequence[ListedTable], config: SnapshotConfig) -> list[ListedTable]:
-    """The tables in the order of reading, each with the server's estimate of its rows.
+    """Return the tables in the order of reading, each with the server's estimate of its rows.
 
     As in Debezium, the estimates are read after the lock, which discards the server's cached statistics.
     """

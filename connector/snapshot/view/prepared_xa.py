@@ -16,7 +16,7 @@ _LITERAL = re.compile(r"(X?)'([^']*)'")
 
 
 def prepared_transactions(session: Session) -> tuple[str, ...] | None:
-    """The identifiers of the prepared XA transactions, as ``XA COMMIT`` names them in the binlog.
+    """Return the identifiers of the prepared XA transactions, as ``XA COMMIT`` names them in the binlog.
 
     Returns:
         ``None`` if the account may not list them, and none was prepared since the server was started.
@@ -56,7 +56,7 @@ def await_ends(session: Session, xids: Iterable[str]) -> set[str]:
 
 
 def _xid(format_id: int, gtrid_length: int, data: str) -> str:
-    """An XA identifier as the binlog has it.
+    """Return an XA identifier as the binlog has it.
 
     Args:
         format_id: the last part of the identifier.

@@ -8,24 +8,24 @@ from rowtide.connector.records.offset import SourceOffset
 
 
 def stream_position(pipeline: Pipeline) -> SourceOffset:
-    """The position of a stream between two transactions, with its server: the argument of :func:`has_passed`."""
+    """Return the position of a stream between two transactions, with its server: the argument of :func:`has_passed`."""
     progress, header = pipeline.progress, pipeline.decoder.format
     server = None if header is None else str(header.header.server_id)
     return replace(pipeline.offset(), file=progress.file, pos=progress.end, server=server)
 
 
 def is_comparable(position: SourceOffset) -> bool:
-    """Whether a position has what others are compared with: not before the header of the first binlog file."""
+    """Return whether a position has what others are compared with: not before the header of the first binlog file."""
     return position.server is not None or position.gtids is not None
 
 
 def binlog_order(file: str, pos: int) -> tuple[int, str, int]:
-    """A position in the binlog of one server, to be compared with others."""
+    """Return a position in the binlog of one server, to be compared with others."""
     return len(file), file, pos
 
 
 def has_passed(position: SourceOffset, end: SourceOffset, connector: str) -> bool:
-    """Whether a stream has passed a position: all transactions before ``end`` are before ``position``.
+    """Return whether a stream has passed a position: all transactions before ``end`` are before ``position``.
 
     Args:
         position: that of the stream, with its server if ``file`` and ``pos`` are known to be of it.
@@ -49,7 +49,7 @@ def has_passed(position: SourceOffset, end: SourceOffset, connector: str) -> boo
 
 
 def has_executed(executed: SourceOffset, position: SourceOffset, connector: str) -> bool:
-    """Whether a server has executed what a stream has read.
+    """Return whether a server has executed what a stream has read.
 
     Args:
         executed: what the server has executed, with the ``server_id`` as its server.
@@ -65,7 +65,10 @@ def has_executed(executed: SourceOffset, position: SourceOffset, connector: str)
 
 
 def is_same(position: SourceOffset, end: SourceOffset, connector: str) -> bool:
-    """Whether exactly the same transactions are before two positions; see :func:`has_passed` for the arguments."""
+    """Return whether exactly the same transactions are before two positions.
+
+    See :func:`has_passed` for the arguments.
+    """
     if position.server is not None and position.server == end.server:
         return (position.file, position.pos) == (end.file, end.pos) or _same_gtids(position, end, connector)
     return _same_gtids(position, end, connector)
@@ -92,7 +95,7 @@ class AwaitedPosition:
         self._order: tuple[int, str, int] | None = None
 
     def is_passed(self, end: SourceOffset | None, position: SourceOffset) -> bool:
-        """Whether the stream has passed a position; if not, it is awaited from now on.
+        """Return whether the stream has passed a position; if not, it is awaited from now on.
 
         Args:
             end: the position; ``None`` if there is nothing to wait for.
@@ -111,7 +114,7 @@ class AwaitedPosition:
         return passed
 
     def may_be_passed(self, file: str, pos: int) -> bool:
-        """Whether the stream may have passed the awaited position; false if none is awaited."""
+        """Return whether the stream may have passed the awaited position; false if none is awaited."""
         return self._order is not None and binlog_order(file, pos) >= self._order
 
     def clear(self) -> None:

@@ -249,7 +249,10 @@ class Client(_PyMySQL):  # type: ignore[misc]
         self._read_ok_packet()
 
     def raw_socket(self) -> Socket:
-        """The socket, for a reader that takes over after a command; keep the client, which closes it when deleted."""
+        """Return the socket, for a reader that takes over after a command.
+
+        Keep the client, which closes it when deleted.
+        """
         sock: Socket = self._sock
         return sock
 
@@ -274,7 +277,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
             self._force_close()
 
     def lost(self, error: Exception) -> DatabaseUnreachableError | None:
-        """The error to raise if ``error``, of this connection, means that it is lost; else ``None``."""
+        """Return the error to raise if ``error``, of this connection, means that it is lost; else ``None``."""
         if isinstance(error, OSError) or is_lost(error):
             return connection_lost(error, self._config)
         return None
@@ -292,7 +295,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
                     raise TimeoutError(f"no answer for {silent_s:.0f} s, and no log-in either") from error
 
     def _create_ssl_ctx(self, given: Any) -> "_TlsSockets":
-        """The context of the configuration, also if TLS is optional.
+        """Return the context of the configuration, also if TLS is optional.
 
         PyMySQL's own one for that case verifies nothing either, but loads all certificates of the system (25 ms).
         """
@@ -357,7 +360,7 @@ class _TlsSockets:
 
 
 def connection_arguments(config: DatabaseConfig, timeout_ms: int | None = None) -> dict[str, Any]:
-    """The arguments of PyMySQL's connection.
+    """Return the arguments of PyMySQL's connection.
 
     Raises:
         TlsError: a file of certificates or keys cannot be used.

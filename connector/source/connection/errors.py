@@ -68,7 +68,7 @@ class AnswerUnreadableError(DatabaseUnreachableError):
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether an error of PyMySQL means that the connection can no longer be used."""
+    """Return whether an error of PyMySQL means that the connection can no longer be used."""
     if isinstance(error, pymysql.err.InterfaceError):
         return True
     code = error.args[0] if error.args else None
@@ -77,7 +77,7 @@ def is_lost(error: Exception) -> bool:
 
 
 def connection_lost(error: Exception, config: DatabaseConfig) -> DatabaseUnreachableError:
-    """The error for a connection that was lost during a query."""
+    """Return the error for a connection that was lost during a query."""
     where = f"{config.hostname}:{config.port}"
     if isinstance(error, pymysql.err.InternalError) and not isinstance(error.args[0] if error.args else None, int):
         message = f"an answer of the server {where} cannot be read: {_text(error)}"
@@ -87,7 +87,7 @@ def connection_lost(error: Exception, config: DatabaseConfig) -> DatabaseUnreach
 
 
 def connection_failed(error: Exception, config: DatabaseConfig) -> DatabaseUnreachableError:
-    """The error for a connection that cannot be established."""
+    """Return the error for a connection that cannot be established."""
     refusal = None if _interrupted(error) else _refusal(error, config)
     if refusal is not None:
         denied = error.args[:1] == (ER.ACCESS_DENIED_ERROR,)
@@ -113,7 +113,7 @@ def _interrupted(error: Exception) -> bool:
 
 
 def _refusal(error: Exception, config: DatabaseConfig) -> Problem | None:
-    """Why the server or this client refuses the connection; ``None`` if the server was not reached."""
+    """Return why the server or this client refuses the connection; ``None`` if the server was not reached."""
     code = error.args[0] if error.args else None
     text = _text(error)
     where, who = f"{config.hostname}:{config.port}", config.user

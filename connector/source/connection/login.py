@@ -69,7 +69,7 @@ def _prepare(client: Client, config: DatabaseConfig) -> None:
 
 
 def session_time_zone(name: str | None) -> str | None:
-    """The value for the session's ``time_zone``, from a name as JDBC takes it; ``None`` for the server's own."""
+    """Return the value for the session's ``time_zone``, from a name as JDBC takes it; ``None`` for the server's own."""
     if name is None or name.lower() in _SERVER_ZONES:
         return None
     if name.lower() in _UTC_ZONES:

@@ -71,7 +71,7 @@ def _begin(connection: Any, query: str) -> list[str]:
 
 
 def _large(source: Any, begun: bytes) -> bytes:
-    """The payload of a row larger than a chunk, whose first bytes are ``begun``."""
+    """Return the payload of a row larger than a chunk, whose first bytes are ``begun``."""
     packets = PacketBuffer()
     packets.space()[: len(begun)] = begun
     payloads = packets.received(len(begun))

@@ -26,7 +26,7 @@ class TlsError(ValueError):
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext | None:
-    """The context for connections to the database, or ``None`` for plain text.
+    """Return the context for connections to the database, or ``None`` for plain text.
 
     As in MySQL's own clients, ``preferred`` and ``required`` do not verify the server's certificate; ``verify_ca``
     verifies its signature, ``verify_identity`` the host name as well.
@@ -99,7 +99,10 @@ def _identify(context: ssl.SSLContext, path: str, password: str | None) -> None:
 
 
 def _key_password(name: str, path: str, password: str | None) -> Callable[[], str]:
-    """The callback that OpenSSL calls for an encrypted key; without a callback it would prompt on the terminal."""
+    """Return the callback that OpenSSL calls for an encrypted key.
+
+    Without a callback it would prompt on the terminal.
+    """
 
     def called() -> str:
         if not password:
@@ -117,5 +120,5 @@ def _read(name: str, path: str) -> bytes:
 
 
 def _is_store(path: str, content: bytes) -> bool:
-    """Whether a file is a store of Java or in PKCS#12; other files have certificates as PEM."""
+    """Return whether a file is a store of Java or in PKCS#12; other files have certificates as PEM."""
     return kind_of(content) in _STORES or Path(path).suffix.lower() in _PKCS12

@@ -81,7 +81,7 @@ class TlsSocket:
         return count
 
     def pending(self) -> bool:
-        """Whether bytes have arrived that were not received."""
+        """Return whether bytes have arrived that were not received."""
         return bool(self._tls.pending() or self._incoming.pending)
 
     def sendall(self, data: bytes) -> None:
@@ -115,13 +115,13 @@ class TlsSocket:
             self._sock.sendall(self._outgoing.read())
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """A buffered reader, for PyMySQL; ``mode`` is ``"rb"``."""
+        """Return a buffered reader, for PyMySQL; ``mode`` is ``"rb"``."""
         if mode != "rb":
             raise ValueError(f"only 'rb' is possible, not {mode!r}")
         return io.BufferedReader(SocketReader(self, _out_of_time))
 
     def fileno(self) -> int:
-        """The descriptor, to wait for."""
+        """Return the descriptor, to wait for."""
         return self._sock.fileno()
 
     def settimeout(self, timeout: float | None) -> None:
@@ -133,7 +133,7 @@ class TlsSocket:
         self._sock.setsockopt(level, option, value)
 
     def getsockname(self) -> Any:
-        """The socket's own address."""
+        """Return the socket's own address."""
         return self._sock.getsockname()
 
     def shutdown(self, how: int) -> None:

@@ -26,7 +26,7 @@ class BinlogFile:
 
 
 def binlog_files(folder: Path, *, required: bool = True) -> list[BinlogFile]:
-    """The binlog files of a folder, oldest first; other files are ignored.
+    """Return the binlog files of a folder, oldest first; other files are ignored.
 
     Args:
         folder: where they are.

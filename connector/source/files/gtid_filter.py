@@ -40,7 +40,7 @@ class GtidFilter:
         self._within = False
 
     def selects(self, packet: bytes) -> bool:
-        """Whether an event belongs to a selected transaction; one between transactions is not selected.
+        """Return whether an event belongs to a selected transaction; one between transactions is not selected.
 
         Raises:
             OffsetError: a transaction has no GTID.

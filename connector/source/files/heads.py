@@ -30,7 +30,7 @@ class FileHead:
 
 
 def read_head(file: str, packets: Iterable[bytes]) -> FileHead | None:
-    """The head of a file; ``None`` if it is not complete yet, because the file is being written.
+    """Return the head of a file; ``None`` if it is not complete yet, because the file is being written.
 
     Args:
         file: its name.

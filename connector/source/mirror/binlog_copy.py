@@ -190,7 +190,7 @@ class BinlogCopy:
         return pieces
 
     def _filler(self, size: int, start: int) -> bytes:
-        """An ignorable event in place of START_ENCRYPTION, because what follows is not encrypted.
+        """Return an ignorable event in place of START_ENCRYPTION, because what follows is not encrypted.
 
         Positions stay the same. MariaDB sends START_ENCRYPTION, and again in front of a dump that begins after it.
         """
@@ -216,19 +216,19 @@ class BinlogCopy:
 
 
 def is_next(file: str, other: str) -> bool:
-    """Whether a server writes the other file after this one."""
+    """Return whether a server writes the other file after this one."""
     number, following = file_number(file), file_number(other)
     same = file.rpartition(".")[0] == other.rpartition(".")[0]
     return same and number is not None and following == number + 1
 
 
 def with_in_use(packet: bytes) -> bytes:
-    """A FORMAT_DESCRIPTION with the in-use flag, which is not part of its checksum."""
+    """Return a FORMAT_DESCRIPTION with the in-use flag, which is not part of its checksum."""
     return packet[:_FLAGS] + bytes([packet[_FLAGS] | IN_USE]) + packet[_FLAGS + 1 :]
 
 
 def without_in_use(packet: bytes) -> bytes:
-    """A FORMAT_DESCRIPTION without the in-use flag; any other event as it is."""
+    """Return a FORMAT_DESCRIPTION without the in-use flag; any other event as it is."""
     if packet[4] != EventType.FORMAT_DESCRIPTION or not packet[_FLAGS] & IN_USE:
         return packet
     return packet[:_FLAGS] + bytes([packet[_FLAGS] & ~IN_USE & 0xFF]) + packet[_FLAGS + 1 :]

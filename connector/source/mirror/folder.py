@@ -214,12 +214,12 @@ class MirrorFolder:
             return [file.name for file in files[:gone]]
 
     def _too_old(self, following: BinlogFile, retention: Retention, now: float) -> bool:
-        """Whether the file before another one is too old: it ends when the other one begins."""
+        """Return whether the file before another one is too old: it ends when the other one begins."""
         began = began_at(following.path)
         return retention.age_s is not None and began is not None and began < now - retention.age_s
 
     def size(self) -> tuple[int, int]:
-        """The number of files, and their bytes."""
+        """Return the number of files, and their bytes."""
         sizes = [file.path.stat().st_size for file in self._listed()]
         return len(sizes), sum(sizes)
 
@@ -255,7 +255,7 @@ class MirrorFolder:
 
 
 def origin_of(folder: Path) -> Origin | None:
-    """The server of a mirror; ``None`` if the folder is none.
+    """Return the server of a mirror; ``None`` if the folder is none.
 
     Raises:
         MirrorError: the file that names the server is damaged.
@@ -274,7 +274,7 @@ def origin_of(folder: Path) -> Origin | None:
 
 
 def began_at(path: Path) -> int | None:
-    """When a binlog file was begun, in seconds since the epoch; ``None`` if it has no event yet."""
+    """Return when a binlog file was begun, in seconds since the epoch; ``None`` if it has no event yet."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
         head = stream.read(FIRST_EVENT + HEADER_LENGTH)
     return int(HEADER.unpack_from(head, FIRST_EVENT)[0]) if len(head) == FIRST_EVENT + HEADER_LENGTH else None

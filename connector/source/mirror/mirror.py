@@ -79,7 +79,7 @@ class MirrorStatus:
 
 
 def as_mirror(config: DatabaseConfig, folder: str, server_id: int | None = None) -> DatabaseConfig:
-    """The configuration of a database with which a mirror registers as a separate replica.
+    """Return the configuration of a database with which a mirror registers as a separate replica.
 
     Args:
         config: that of a connector.
@@ -190,7 +190,7 @@ class Mirror:
                 self.status.copied_bytes += sum(map(len, piece))
 
     def _continued(self, at: CopyPosition | None) -> CopyPosition:
-        """Where the server continues the mirror, or begins it.
+        """Return where the server continues the mirror, or begins it.
 
         Raises:
             MirrorError: it cannot continue it.
@@ -212,7 +212,7 @@ class Mirror:
         return following
 
     def _server_files(self, client: Client) -> list[tuple[str, int]]:
-        """Names and sizes of the files of the mirror's server, which must be the right one."""
+        """Return the names and sizes of the files of the mirror's server, which must be the right one."""
         server = server_identity(client, mariadb=self._mariadb)
         self._folder.claim(Origin("mariadb" if self._mariadb else "mysql", server))
         try:
@@ -269,7 +269,9 @@ _NO_EVENT = "error 1236"
 
 
 def continued(at: CopyPosition, files: list[tuple[str, int]]) -> CopyPosition:
-    """Where a mirror continues: after its last event, or in the next file if the server has purged a complete one.
+    """Return where a mirror continues.
+
+    After its last event, or in the next file if the server has purged a complete one.
 
     Args:
         at: how far the newest file is copied.

@@ -79,7 +79,7 @@ class MirrorStream:
         """Return ``None``: no server waits for what a mirror has."""
 
     def taken_bytes(self) -> int:
-        """Bytes read since the last call."""
+        """Return the bytes read since the last call."""
         taken, self._read_bytes = self._read_bytes, 0
         return taken
 
@@ -88,7 +88,7 @@ class MirrorStream:
         self._closed.set()
 
     def _begin(self) -> tuple[BinlogFile, int]:
-        """The file and the position to begin with."""
+        """Return the file and the position to begin with."""
         files = {file.name: file for file in binlog_files(self._folder)}
         found = place_of(self._folder, self._start, self._connector)
         if found is None:
@@ -105,7 +105,7 @@ class MirrorStream:
         return next((one for one in files if is_next(file.name, one.name)), None)
 
     def _file(self, file: BinlogFile, start: int) -> Iterator[list[bytes]]:
-        """The events of a file after a position, until another file follows it or nothing does."""
+        """Yield the events of a file after a position, until another file follows it or nothing does."""
         yield [self._rotate(file.name, start)]
         with contextlib.closing(_opened(file.path)) as stream:
             position, data = 0, b""
@@ -140,7 +140,7 @@ class MirrorStream:
             raise RemoteProtocolError(f"the gzip stream is damaged or incomplete: {error}", place) from None
 
     def _sent(self, packets: list[bytes], file: str, position: int, start: int) -> Iterator[bytes]:
-        """Those of the events that a server would send."""
+        """Yield those of the events that a server would send."""
         for packet in packets:
             if packet[4] == EventType.FORMAT_DESCRIPTION:
                 self._checksum = packet[-5] == CRC32
@@ -164,7 +164,7 @@ class MirrorStream:
         return True
 
     def _rotate(self, file: str, position: int) -> bytes:
-        """The ROTATE that a server makes in front of each file."""
+        """Return the ROTATE that a server makes in front of each file."""
         body = position.to_bytes(8, "little") + file.encode()
         size = HEADER_LENGTH + len(body) + (4 if self._checksum else 0)
         event = HEADER.pack(0, EventType.ROTATE, 0, size, 0, ARTIFICIAL) + body
@@ -172,7 +172,7 @@ class MirrorStream:
 
 
 def place_of(folder: Path, start: SourceOffset, connector: str) -> str | None:
-    """The file of a mirror in which a stream from a position begins; ``None`` if the mirror does not have it.
+    """Return the file of a mirror in which a stream from a position begins; ``None`` if the mirror does not have it.
 
     Raises:
         OffsetError: the folder has no binlog files, or one is missing.
@@ -221,7 +221,7 @@ def _without_magic(data: bytes, file: str) -> bytes:
 
 
 def _split(data: bytes, place: str) -> tuple[list[bytes], bytes]:
-    """The whole events at the beginning of some bytes, and the rest."""
+    """Return the whole events at the beginning of some bytes, and the rest."""
     packets, position = [], 0
     while len(data) - position >= HEADER_LENGTH:
         size = HEADER.unpack_from(data, position)[3]
@@ -235,11 +235,11 @@ def _split(data: bytes, place: str) -> tuple[list[bytes], bytes]:
 
 
 def _missing(data: bytes) -> int:
-    """The bytes that the event at the beginning of some bytes still lacks; 0 if that is not known yet."""
+    """Return the bytes that the event at the beginning of some bytes still lacks; 0 if that is not known yet."""
     return HEADER.unpack_from(data)[3] - len(data) if len(data) >= HEADER_LENGTH else 0
 
 
 def _detached(packet: bytes) -> bytes:
-    """A FORMAT_DESCRIPTION in front of events that are not the first ones of their file."""
+    """Return a FORMAT_DESCRIPTION in front of events that are not the first ones of their file."""
     packet = packet[:13] + bytes(4) + packet[17:]
     return packet[:-4] + zlib.crc32(packet[:-4]).to_bytes(4, "little")

@@ -11,7 +11,7 @@ from rowtide.schema_history.position.binlog_position import parse_gtids
 
 
 def start_file(start: str, config: DatabaseConfig, *, mariadb: bool) -> StartFile:
-    """The choice that ``--start`` describes: ``oldest``, ``newest``, the name of a file, or a GTID set.
+    """Return the choice that ``--start`` describes: ``oldest``, ``newest``, the name of a file, or a GTID set.
 
     The returned function raises :class:`MirrorError` if the server does not have the file.
     """

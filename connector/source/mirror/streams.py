@@ -29,7 +29,7 @@ class ChangeOvers:
         self._reads_mirror = False
 
     def to_mirror(self, start: SourceOffset) -> None:
-        """A stream is read from the mirror, because the server has purged its start position."""
+        """Note that a stream is read from the mirror, because the server has purged its start position."""
         if not self._reads_mirror:
             at = start.gtids or f"{start.file}:{start.pos}"
             log.info(
@@ -41,7 +41,7 @@ class ChangeOvers:
         self._reads_mirror = True
 
     def to_server(self, start: SourceOffset) -> None:
-        """A stream is read from the server."""
+        """Note that a stream is read from the server."""
         if self._reads_mirror:
             at = start.gtids or f"{start.file}:{start.pos}"
             log.info("the server has the binlog at %s. What follows is read from the server again", at)
@@ -165,9 +165,9 @@ class StreamWithMirror:
         self._now.yield_often(often=often)
 
     def requested_acknowledgement(self) -> Callable[[], None] | None:
-        """What acknowledges the events so far to the server, if it waits for that."""
+        """Return what acknowledges the events so far to the server, if it waits for that."""
         return self._server.requested_acknowledgement()
 
     def taken_bytes(self) -> int:
-        """Bytes received since the last call."""
+        """Return the bytes received since the last call."""
         return self._now.taken_bytes()

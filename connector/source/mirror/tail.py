@@ -13,7 +13,7 @@ _ALGORITHMS = (0, CRC32)
 
 
 def whole_part(stream: BinaryIO, file: str) -> CopyPosition:
-    """How far a file holds whole events, each after the other with the right position and checksum.
+    """Return how far a file holds whole events, each after the other with the right position and checksum.
 
     Args:
         stream: the file at its first byte.
@@ -39,7 +39,7 @@ def whole_part(stream: BinaryIO, file: str) -> CopyPosition:
 
 
 def _next_event(stream: BinaryIO, position: int, *, checksum: bool) -> bytes:
-    """The next event; no bytes if there is no whole one."""
+    """Return the next event; no bytes if there is no whole one."""
     head = stream.read(HEADER_LENGTH)
     if len(head) < HEADER_LENGTH:
         return b""

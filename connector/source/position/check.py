@@ -91,7 +91,7 @@ def check_event(client: Client, offset: SourceOffset) -> PositionCheck:
 
 
 def event_at(client: Client, offset: SourceOffset, size: int, *, mariadb: bool) -> str | None:
-    """The type of the event that begins at a position, as SHOW BINLOG EVENTS names it.
+    """Return the type of the event that begins at a position, as SHOW BINLOG EVENTS names it.
 
     MariaDB verifies the checksum. MySQL does not by default, and shows some other bytes as an event; therefore another
     event must begin where this one ends. Behind a GTID, that can be a compressed transaction, which MySQL does not show
@@ -139,7 +139,7 @@ def _shown(client: Client, file: str, pos: int) -> _Shown:
 
 
 def start_gtids(client: Client, offset: SourceOffset, sources: Selection = EVERYTHING, *, mariadb: bool) -> str | None:
-    """The GTIDs of a request for the stream from a position; ``None`` to start by file and position.
+    """Return the GTIDs of a request for the stream from a position; ``None`` to start by file and position.
 
     They are those of the position, as long as the GTIDs of all servers count. Arguments and errors are those of
     :func:`check_position`.
@@ -155,7 +155,7 @@ def start_gtids(client: Client, offset: SourceOffset, sources: Selection = EVERY
 
 
 def _mysql_gtids(client: Client) -> tuple[str, str]:
-    """The GTIDs of all transactions that MySQL has, and those of them that it has purged.
+    """Return the GTIDs of all transactions that MySQL has, and those of them that it has purged.
 
     ``gtid_owned`` is read first: a transaction that commits in between is in both, not in neither.
     """

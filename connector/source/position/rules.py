@@ -103,7 +103,7 @@ def mysql_gtid_check(stored: str, executed: str, purged: str, sources: Selection
 
 
 def mysql_start(stored: str, executed: str, purged: str, sources: Selection) -> str:
-    """The GTIDs that MySQL is not to send, for a stream from a position.
+    """Return the GTIDs that MySQL is not to send, for a stream from a position.
 
     Of sources that do not count, the server may lack transactions that were read, and may have purged others that were
     not. Neither is a reason for it to refuse the stream.
@@ -123,7 +123,7 @@ def mysql_start(stored: str, executed: str, purged: str, sources: Selection) -> 
 
 
 def mariadb_start(stored: str, state: str, sources: Selection) -> str:
-    """The position in each domain from which MariaDB is to send, for a stream from a position.
+    """Return the position in each domain from which MariaDB is to send, for a stream from a position.
 
     MariaDB refuses a GTID that it lacks, whatever it has of other servers in the same domain. If that GTID is of a
     source that does not count, the domain is sent from its beginning: where the transactions before it end is not

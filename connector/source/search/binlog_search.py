@@ -89,7 +89,7 @@ class BinlogSearch:
     def _events_of(
         self, xids: Collection[str], start: SourceOffset, end: SourceOffset, limit: float = math.inf
     ) -> list[tuple[str, PreparedXa | None]]:
-        """The events of XA transactions between two positions: where one is prepared, or ``None`` if it ends."""
+        """Return the events of XA transactions between two positions: where one is prepared, or ``None`` if it ends."""
         tries = 1
         while True:
             try:
@@ -104,7 +104,7 @@ class BinlogSearch:
                 raise _unaccounted((), f"the binlog file {start.file} cannot be read: {error}") from error
 
     def statements(self, start: SourceOffset, end: SourceOffset) -> Iterator[BinlogStatement]:
-        """The statements between two positions, without those that begin and end transactions.
+        """Yield the statements between two positions, without those that begin and end transactions.
 
         Raises:
             ConnectorError: the binlog cannot be read.
@@ -116,7 +116,7 @@ class BinlogSearch:
     def _xa_events(
         self, start: SourceOffset, end: SourceOffset, limit: float = math.inf
     ) -> Iterator[tuple[str, PreparedXa | None]]:
-        """The XA transactions in order: with the place where one is prepared, and with ``None`` where it ends."""
+        """Yield the XA transactions in order: with the place where one is prepared, and with ``None`` where it ends."""
         decoder = EventDecoder(start.file)
 
         def numbered() -> Iterator[tuple[int, bytes]]:
@@ -127,7 +127,7 @@ class BinlogSearch:
         yield from _xa_parts(numbered(), decoder, start.pos)
 
     def packets(self, xa: PreparedXa) -> Iterator[bytes]:
-        """The events from the start of an XA transaction on.
+        """Yield the events from the start of an XA transaction on.
 
         With GTIDs it is looked for after the transactions before it, because a file and a position are those of one
         server only: after a fail-over, another one has it elsewhere. There are no events if it is not there.
@@ -151,7 +151,7 @@ class BinlogSearch:
     def _packets_between(
         self, start: SourceOffset, end: SourceOffset, decoder: EventDecoder, limit: float = math.inf
     ) -> Iterator[bytes]:
-        """The events between two positions, without those that hold rows.
+        """Yield the events between two positions, without those that hold rows.
 
         Args:
             start: the first position.
@@ -191,7 +191,10 @@ class BinlogSearch:
 
 
 def xa_prepared_before(files: BinlogFiles, xid: str, start: SourceOffset) -> PreparedXa | None:
-    """The XA transaction of this identifier that is prepared at a position; ``None`` if the files do not have it."""
+    """Return the XA transaction of this identifier that is prepared at a position.
+
+    ``None`` if the files do not have it.
+    """
     for name in reversed(files.names[: files.names.index(start.file) + 1]):
         events_of_file = dict(_xa_in_file(files, name, start.pos if name == start.file else None))
         if xid in events_of_file:  # identifiers can be used again: the last event decides
@@ -200,7 +203,7 @@ def xa_prepared_before(files: BinlogFiles, xid: str, start: SourceOffset) -> Pre
 
 
 def _xa_in_file(files: BinlogFiles, name: str, end: int | None) -> Iterator[tuple[str, PreparedXa | None]]:
-    """The XA transactions that are prepared or end in a file, before a position."""
+    """Yield the XA transactions that are prepared or end in a file, before a position."""
 
     def numbered() -> Iterator[tuple[int, bytes]]:
         position = _FIRST_EVENT
@@ -216,7 +219,7 @@ def _xa_in_file(files: BinlogFiles, name: str, end: int | None) -> Iterator[tupl
 def _xa_parts(
     packets: Iterable[tuple[int, bytes]], decoder: EventDecoder, group: int
 ) -> Iterator[tuple[str, PreparedXa | None]]:
-    """The XA transactions in order: with the place where one is prepared, and with ``None`` where it ends.
+    """Yield the XA transactions in order: with the place where one is prepared, and with ``None`` where it ends.
 
     Args:
         packets: each event with its position.
@@ -238,7 +241,7 @@ def _xa_parts(
 
 
 def _from_xa(packets: Iterable[bytes], xid: str) -> Iterator[bytes]:
-    """The events that describe the stream, and all from the start of an XA transaction on.
+    """Yield the events that describe the stream, and all from the start of an XA transaction on.
 
     The other transactions between are omitted: they may be any, because servers need not have the same order. There
     are no more events if the end of the transaction comes first.
@@ -277,7 +280,10 @@ def _from_xa(packets: Iterable[bytes], xid: str) -> Iterator[bytes]:
 
 
 def _compressed_prepare(decoder: EventDecoder, payload: events.TransactionPayload) -> events.XaPrepare | None:
-    """The XA_PREPARE of a compressed transaction; ``None`` if the transaction does not begin with ``XA START``."""
+    """Return the XA_PREPARE of a compressed transaction.
+
+    ``None`` if the transaction does not begin with ``XA START``.
+    """
     for number, event in enumerate(decoder.unpack(payload)):
         if number == 0 and not (isinstance(event, events.Query) and is_xa(event.statement[:3].upper())):
             return None

@@ -72,7 +72,7 @@ def _by_gtids(gtids: str, stored: SourceOffset, connector: str, unread: UnreadRo
 
 
 def _behind(stored: SourceOffset, others: str | None, unread: int | None) -> str | None:
-    """What a start misses that is after the transaction that the connector has read in part, or as a whole."""
+    """Return what a start misses that is after the transaction that the connector has read in part, or as a whole."""
     rest = None
     if unread is None:
         rest = f"what follows {stored.done_within}, if anything does (the binlog does not show it)"
@@ -82,7 +82,7 @@ def _behind(stored: SourceOffset, others: str | None, unread: int | None) -> str
 
 
 def _read_part(stored: SourceOffset, unread: int | None) -> str:
-    """The part of the stored position's transaction that the connector has read."""
+    """Return the part of the stored position's transaction that the connector has read."""
     if unread is None:
         return stored.done_within
     return f"{stored.done_within}, {f'after which {_rows(unread)} follow' if unread else 'which are all of its rows'}"
@@ -93,7 +93,7 @@ def _rows(count: int) -> str:
 
 
 def _ahead(one: MariadbGtidPosition, other: MariadbGtidPosition) -> str | None:
-    """The transactions up to one position that are after the other one."""
+    """Return the transactions up to one position that are after the other one."""
     last = {gtid.domain: gtid for gtid in other}
     ahead = [
         f"{gtid.domain}-{gtid.server_id}-{last[gtid.domain].sequence + 1 if gtid.domain in last else 1} to {gtid}"

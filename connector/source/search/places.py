@@ -79,11 +79,11 @@ class FolderFiles:
         return list(self._files)
 
     def sizes(self) -> dict[str, int]:
-        """The sizes of the files on disk, by their names."""
+        """Return the sizes of the files on disk, by their names."""
         return {name: file.path.stat().st_size for name, file in self._files.items()}
 
     def events(self, file: str) -> Iterator[bytes]:
-        """The events of a file.
+        """Yield the events of a file.
 
         Raises:
             ProtocolError: the file is damaged.

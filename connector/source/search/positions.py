@@ -47,7 +47,7 @@ class BinlogFiles(Protocol):
         ...
 
     def events(self, file: str) -> Iterator[bytes]:
-        """The events of one file, from the first to the last one."""
+        """Return the events of one file, from the first to the last one."""
         ...
 
 
@@ -102,7 +102,7 @@ class Head:
         return None if self.event.anonymous else self.event.text
 
     def within(self, gtids: Gtids | None) -> bool:
-        """Whether a set contains the transaction."""
+        """Return whether a set contains the transaction."""
         if isinstance(self.event, events.MariadbGtidEvent):
             return isinstance(gtids, MariadbGtidPosition) and gtids.contains(self.event.gtid)
         return isinstance(gtids, GtidSet) and gtids.contains(self.event.uuid, self.event.gno, self.event.tag)
@@ -160,7 +160,7 @@ class _Walk:
                 self._close()
 
     def _close(self) -> None:
-        """The current transaction has ended."""
+        """Note that the current transaction has ended."""
         event, self._open = self._open, None
         if isinstance(event, events.MariadbGtidEvent) and isinstance(self.gtids, MariadbGtidPosition):
             self.gtids.add(event.gtid)
@@ -168,7 +168,7 @@ class _Walk:
             self.gtids.add(event.uuid, event.gno, event.tag)
 
     def found(self, head: Head | None) -> Found:
-        """The position of a transaction; ``None`` for the end, without a transaction that is not whole yet."""
+        """Return the position of a transaction; ``None`` for the end, without a transaction that is not whole yet."""
         gtids = None if self.gtids is None else str(self.gtids)
         if head is None:
             return Found(self.file, self.end, gtids or None)
@@ -176,7 +176,7 @@ class _Walk:
 
 
 def end_of(files: BinlogFiles) -> Found:
-    """The end of the last file."""
+    """Return the end of the last file."""
     walk = _Walk(files.names[-1])
     for _ in walk.heads(files.events(walk.file)):
         pass
@@ -184,7 +184,7 @@ def end_of(files: BinlogFiles) -> Found:
 
 
 def is_inside_transaction(files: BinlogFiles, file: str, pos: int) -> bool:
-    """Whether a position is after the first event of a transaction's rows or statement, and before its end."""
+    """Return whether a position is after the first event of a transaction's rows or statement, and before its end."""
     head = _FIRST_EVENT
 
     def before() -> Iterator[bytes]:
@@ -205,7 +205,7 @@ def is_inside_transaction(files: BinlogFiles, file: str, pos: int) -> bool:
 
 
 def find_time(files: BinlogFiles, micros: int) -> Found:
-    """The first transaction that was committed at a time or later; the end if there is none.
+    """Return the first transaction that was committed at a time or later; the end if there is none.
 
     Args:
         files: the binlog files.
@@ -226,7 +226,7 @@ def find_time(files: BinlogFiles, micros: int) -> Found:
 
 
 def find_gtids(files: BinlogFiles, gtids: Gtids) -> Found:
-    """The first transaction that is not in a set, where a stream with this set begins; the end if there is none.
+    """Return the first transaction that is not in a set, where a stream with this set begins; the end if there is none.
 
     Raises:
         PositionNotFound: such transactions were purged, or the files have no GTIDs.
@@ -241,7 +241,7 @@ def find_gtids(files: BinlogFiles, gtids: Gtids) -> Found:
 
 
 def file_of_gtids(files: BinlogFiles, gtids: Gtids) -> str | None:
-    """The file in which a stream with a GTID set begins; ``None`` if transactions outside of it were purged.
+    """Return the file in which a stream with a GTID set begins; ``None`` if transactions outside of it were purged.
 
     Raises:
         PositionNotFound: the files have no GTIDs.
@@ -251,7 +251,7 @@ def file_of_gtids(files: BinlogFiles, gtids: Gtids) -> str | None:
 
 
 def find_gtid(files: BinlogFiles, gtid: str) -> Found:
-    """The beginning of a transaction.
+    """Return the beginning of a transaction.
 
     Args:
         files: the binlog files.
@@ -276,7 +276,7 @@ def find_gtid(files: BinlogFiles, gtid: str) -> Found:
 
 
 def one_gtid(text: str) -> GtidSet | MariadbGtid:
-    """A GTID as a set of one, or MariaDB's.
+    """Return a GTID as a set of one, or MariaDB's.
 
     Raises:
         ValueError: the text is neither.
@@ -292,7 +292,7 @@ def one_gtid(text: str) -> GtidSet | MariadbGtid:
 
 
 def utc(micros: int) -> str:
-    """A time, in µs since the epoch, as ISO 8601 in UTC."""
+    """Return a time, in µs since the epoch, as ISO 8601 in UTC."""
     moment = datetime.fromtimestamp(micros // 1_000_000, UTC)
     fraction = micros % 1_000_000
     return f"{moment:%Y-%m-%dT%H:%M:%S}{f'.{fraction:06}' if fraction else ''}Z"
@@ -329,7 +329,7 @@ class _Heads(Sequence[FileHead]):
 
 
 def _first(files: BinlogFiles, index: int, wanted: Callable[[Head], bool], last: int | None = None) -> Found:
-    """The first wanted transaction from a file on, or the end."""
+    """Return the first wanted transaction from a file on, or the end."""
     stop = len(files.names) if last is None else last + 1
     for file in files.names[index:stop]:
         walk = _Walk(file)

@@ -26,7 +26,7 @@ def unread_rows(
     *,
     annotations: bool = True,
 ) -> int | None:
-    """How many rows of the stored position's transaction follow those that are processed.
+    """Return how many rows of the stored position's transaction follow those that are processed.
 
     Args:
         files: the binlog files, of any server that has the transaction.
@@ -69,7 +69,7 @@ def unread_rows(
 
 
 def _within(files: BinlogFiles, file: str, start: int, *, annotations: bool) -> Iterator[events.Event]:
-    """The events of the transaction at a position, from its BEGIN on, as a position counts them."""
+    """Yield the events of the transaction at a position, from its BEGIN on, as a position counts them."""
     decoder, groups, end, begun = EventDecoder(file), EventGroups(), _FIRST_EVENT, False
     for packet in files.events(file):
         _, kind, _, size, log_pos, _ = HEADER.unpack_from(packet)
@@ -95,7 +95,7 @@ def _within(files: BinlogFiles, file: str, start: int, *, annotations: bool) -> 
 
 
 def is_transaction_end(event: events.Event) -> bool:
-    """Whether an event ends its transaction."""
+    """Return whether an event ends its transaction."""
     if isinstance(event, events.Query):
         return is_end(event.statement[:24].lstrip().upper())
     return isinstance(event, events.Xid | events.XaPrepare)

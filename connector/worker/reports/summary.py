@@ -36,7 +36,7 @@ class Summary:
 
 
 def summary(status: Status, records: int, seconds: float) -> str:
-    """The summary of a connector.
+    """Return the summary of a connector.
 
     Args:
         status: its status.
@@ -75,5 +75,5 @@ def _snapshot(status: Status) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and a noun: ``1 row``, ``2,000 rows``."""
+    """Return a number and a noun: ``1 row``, ``2,000 rows``."""
     return f"{number:,} {noun}{'s' * (number != 1)}"

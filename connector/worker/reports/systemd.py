@@ -77,7 +77,7 @@ class SystemdNotifier(Service):
 
 
 def described(status: Status) -> str:
-    """A connector's status in one line, for ``systemctl status``."""
+    """Return a connector's status in one line, for ``systemctl status``."""
     return f"{status.name}: {status.state}" + (f", {' '.join(status.problem.split())}" if status.problem else "")
 
 

@@ -55,7 +55,7 @@ class Terminal:
 
 
 def view(statuses: Sequence[Status], lines: int) -> RenderableType:
-    """The view of some connectors.
+    """Return the view of some connectors.
 
     Args:
         statuses: their statuses.
@@ -116,7 +116,7 @@ def _tables(status: Status, lines: int) -> RenderableType:
 
 
 def progress(rows: TableRows) -> tuple[str, str]:
-    """The progress of a table as a percentage and as rows."""
+    """Return the progress of a table as a percentage and as rows."""
     if rows.finished:
         return "100 %", counted(rows.done, "row")
     if not rows.estimated:

@@ -80,7 +80,7 @@ class Access:
         return 'Bearer realm="rowtide"' if self._users is None else 'Basic realm="rowtide", charset="UTF-8"'
 
     def admitted(self, host: str, headers: Mapping[str, str], needed: Role) -> User:
-        """The user who sends a request.
+        """Return the user who sends a request.
 
         Args:
             host: the host that the request names, without the port.
@@ -143,7 +143,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _name_and_password(given: str) -> tuple[str, str]:
-    """The user and the password of ``Authorization: Basic`` (RFC 7617); empty if it has another form."""
+    """Return the user and the password of ``Authorization: Basic`` (RFC 7617); empty if it has another form."""
     try:
         name, _, password = base64.b64decode(_bytes(given), validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
@@ -152,7 +152,7 @@ def _name_and_password(given: str) -> tuple[str, str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is that of the loopback interface."""
+    """Return whether a name or an address is that of the loopback interface."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

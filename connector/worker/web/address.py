@@ -38,7 +38,9 @@ class WebAddress:
 
     @classmethod
     def choose(cls, bind: str | None = None, port: int | None = None) -> "WebAddress":
-        """The address by the options; else by ``WEB_BIND`` and ``WEB_PORT`` of the environment; else the default.
+        """Return the address by the options.
+
+        Else by ``WEB_BIND`` and ``WEB_PORT`` of the environment; else the default.
 
         Raises:
             ConfigurationError: ``WEB_PORT`` is not a port.
@@ -68,7 +70,7 @@ def require_address(host: str, port: int, *, any_port: bool) -> None:
 
 
 def _refusal(host: str, port: int) -> OSError | None:
-    """Why nobody can listen at an address; ``None`` if somebody can."""
+    """Return why nobody can listen at an address; ``None`` if somebody can."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()
@@ -99,7 +101,7 @@ def _port(text: str) -> int | None:
 
 
 def port_findings(address: WebAddress, connector: str) -> list[Finding]:
-    """The finding that the port of the web server is in use, and by whom.
+    """Return the finding that the port of the web server is in use, and by whom.
 
     Args:
         address: where the web server will listen.
@@ -125,7 +127,7 @@ def port_findings(address: WebAddress, connector: str) -> list[Finding]:
 
 
 def _connectors_at(host: str, port: int) -> list[str]:
-    """The connectors of the rowtide worker that listens there; none for another program."""
+    """Return the connectors of the rowtide worker that listens there; none for another program."""
     place = f"[{host}]" if ":" in host else host
     try:
         with urllib.request.urlopen(f"http://{place}:{port}/health", timeout=_TIMEOUT_S) as answer:

@@ -31,7 +31,7 @@ class ChangingFiles(Generic[T]):
         self._content = read()
 
     def __call__(self) -> T:
-        """The content of today's files; the last correct one, with a log line, if they are wrong."""
+        """Return the content of today's files; the last correct one, with a log line, if they are wrong."""
         versions = self._stats()
         if versions != self._versions:
             self._versions = versions

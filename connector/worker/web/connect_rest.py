@@ -73,15 +73,15 @@ class Controlled(Protocol):
     """A connector that can be controlled."""
 
     def properties(self) -> Mapping[str, str]:
-        """Its configuration, with secrets masked."""
+        """Return its configuration, with secrets masked."""
         ...
 
     async def connect_state(self) -> ConnectorState:
-        """Its state."""
+        """Return its state."""
         ...
 
     async def offsets(self) -> list[dict[str, Any]]:
-        """Its stored position, as ``{"partition": {"server": ...}, "offset": {...}}``; nothing if there is none.
+        """Return its stored position, as ``{"partition": {"server": ...}, "offset": {...}}``; nothing if there is none.
 
         Raises:
             StoreUnavailable: it cannot be read.
@@ -98,7 +98,7 @@ class Controlled(Protocol):
         ...
 
     async def topics(self) -> list[str]:
-        """The topics that it has sent records to since the last reset."""
+        """Return the topics that it has sent records to since the last reset."""
         ...
 
     async def reset_topics(self) -> None:
@@ -259,12 +259,12 @@ def guarded_by(access: Access, needed: Role) -> Callable[[Handler], Handler]:
 
 
 def error(status: int, message: str) -> web.Response:
-    """An error in Kafka Connect's form."""
+    """Return an error in Kafka Connect's form."""
     return web.json_response({"error_code": status, "message": message}, status=status)
 
 
 def _host(request: web.Request) -> str:
-    """The host that a request names, without the port; empty if it is not a name."""
+    """Return the host that a request names, without the port; empty if it is not a name."""
     try:
         return request.url.host or ""
     except ValueError:
@@ -506,7 +506,7 @@ class _Editor:
 
 
 def _creation(body: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]:
-    """The name, the configuration and the initial state in the body of a request that creates a connector."""
+    """Return the name, the configuration and the initial state in the body of a request that creates a connector."""
     unknown = sorted(body.keys() - {"name", "config", "initial_state"})
     if unknown:
         raise BadRequest(f"unknown field {unknown[0]!r}: the fields are name, config and initial_state")

@@ -14,7 +14,7 @@ _UNKNOWN = -1
 
 
 def render(statuses: Sequence[Status]) -> str:
-    """The metrics of some connectors. ``name`` is ``topic.prefix``, as in Debezium."""
+    """Return the metrics of some connectors. ``name`` is ``topic.prefix``, as in Debezium."""
     sources: list[tuple[Mapping[str, str], Iterable[Metric]]] = []
     for status in statuses:
         labels = {"plugin": status.flavor, "name": status.prefix}

@@ -24,7 +24,7 @@ _NAMES = {
 
 
 def loggers() -> dict[str, str]:
-    """The levels of all loggers that have one of their own."""
+    """Return the levels of all loggers that have one of their own."""
     found = {"root": logging.getLogger()}
     known = logging.root.manager.loggerDict.copy()
     found |= {name: logger for name, logger in sorted(known.items()) if isinstance(logger, logging.Logger)}
@@ -32,7 +32,7 @@ def loggers() -> dict[str, str]:
 
 
 def level_of(name: str) -> str | None:
-    """The effective level of a logger; ``None`` if there is no such logger."""
+    """Return the effective level of a logger; ``None`` if there is no such logger."""
     if name != "root" and name not in logging.root.manager.loggerDict:
         return None
     level = logging.getLogger("" if name == "root" else name).getEffectiveLevel()
@@ -40,7 +40,7 @@ def level_of(name: str) -> str | None:
 
 
 def is_level(level: str) -> bool:
-    """Whether there is a level of this name."""
+    """Return whether there is a level of this name."""
     return level.upper() in _LEVELS
 
 

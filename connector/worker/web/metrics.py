@@ -44,7 +44,7 @@ class Metric(NamedTuple):
 
 
 def render(statuses: Sequence[Status]) -> str:
-    """All metrics of some connectors."""
+    """Return all metrics of some connectors."""
     return rendered("rowtide_", [(_common(status), metrics(status)) for status in statuses])
 
 
@@ -79,12 +79,12 @@ def _number(value: float) -> str:
 
 
 def one(value: float | None) -> list[Sample]:
-    """The only sample of a metric; none if it has no value."""
+    """Return the only sample of a metric; none if it has no value."""
     return [] if value is None else [({}, value)]
 
 
 def metrics(status: Status) -> Iterator[Metric]:
-    """All metrics of a connector; those without a value have no samples."""
+    """Yield all metrics of a connector; those without a value have no samples."""
     yield Metric(
         "info",
         "gauge",

@@ -14,16 +14,16 @@ class Source(Protocol):
     """A connector with a status."""
 
     async def status(self) -> Status:
-        """The status for people and Prometheus."""
+        """Return the status for people and Prometheus."""
         ...
 
     async def status_at_once(self) -> Status:
-        """The status for probes, which often have a time limit of one second."""
+        """Return the status for probes, which often have a time limit of one second."""
         ...
 
 
 def pages(sources: Collection[Source]) -> list[web.RouteDef]:
-    """All pages of the connectors of a worker, which may come and go."""
+    """Return all pages of the connectors of a worker, which may come and go."""
 
     async def statuses() -> list[Status]:
         return await asyncio.gather(*(source.status() for source in sources))

@@ -121,7 +121,10 @@ async def json_errors(request: web.Request, handler: Handler) -> web.StreamRespo
 
 
 def url(host: str, port: int, *, tls: bool = False) -> str:
-    """The URL of a server on this machine; for one that listens on all interfaces, that of the loopback interface."""
+    """Return the URL of a server on this machine.
+
+    For one that listens on all interfaces, that of the loopback interface.
+    """
     host = _ALL_INTERFACES.get(host, host)
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 

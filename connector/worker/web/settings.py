@@ -39,7 +39,7 @@ class WebSettings:
         certificate: str | None = None,
         key: str | None = None,
     ) -> "WebSettings":
-        """The settings by the options, or else by the environment.
+        """Return the settings by the options, or else by the environment.
 
         Args:
             bind: an address; by default ``WEB_BIND`` of the environment, or the loopback address.
@@ -67,7 +67,7 @@ class WebSettings:
 
 
 def server_context(certificate: str, key: str) -> ssl.SSLContext:
-    """The TLS context of a server. Files that have changed are used from the next connection on.
+    """Return the TLS context of a server. Files that have changed are used from the next connection on.
 
     Args:
         certificate: the path of a PEM file.

@@ -29,11 +29,11 @@ class Signalled(Protocol):
         ...
 
     def notifications(self, signal_id: str | None = None) -> Sequence[Mapping[str, Any]]:
-        """The last notifications, oldest first; those of one signal if its id is given."""
+        """Return the last notifications, oldest first; those of one signal if its id is given."""
         ...
 
     async def status_at_once(self) -> Status:
-        """Its status."""
+        """Return its status."""
         ...
 
 

@@ -33,7 +33,10 @@ class Cluster:
         self._away = False
 
     def nodes(self, destination: str) -> Nodes | None:
-        """The nodes of a destination that this server runs, for its present term; ``None`` if it does not run it."""
+        """Return the nodes of a destination that this server runs, for its present term.
+
+        ``None`` if it does not run it.
+        """
         candidate = self._candidates.get(destination)
         return None if candidate is None else candidate.nodes
 

@@ -63,11 +63,11 @@ class ZooKeeperHistory(SchemaHistoryStore):
                 number += 1
 
     def describe(self, at: int) -> str:
-        """The path of the history and the number of the record."""
+        """Return the path of the history and the number of the record."""
         return f"ZooKeeper's {self._nodes.paths.history}, record {at + 1}"
 
     def exists(self) -> bool:
-        """Whether there is any record."""
+        """Return whether there is any record."""
         return self._count() > 0
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ def forget(nodes: Nodes) -> None:
 
 
 def _parts(texts: list[str]) -> list[list[str]]:
-    """Records in parts; one that is larger has its own part."""
+    """Return the records in parts; one that is larger has its own part."""
     parts: list[list[str]] = [[]]
     size = 0
     for text in texts:

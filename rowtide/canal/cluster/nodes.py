@@ -45,6 +45,6 @@ class Nodes(FencedNodes):
 
 
 def contest(destination: str) -> Contest:
-    """What servers compete for: to run a destination."""
+    """Return what servers compete for: to run a destination."""
     paths = Paths(destination)
     return Contest(f"destination {destination}", paths.running, paths.term)

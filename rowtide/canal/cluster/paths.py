@@ -19,7 +19,7 @@ _ROOT = "/otter/canal"
 
 
 def server(address: str) -> str:
-    """The node of a server."""
+    """Return the node of a server."""
     return f"{_ROOT}/cluster/{address}"
 
 
@@ -49,18 +49,18 @@ class Paths:
         self.history = f"{self.term}/history"
 
     def client(self, client_id: int) -> str:
-        """The node of a client."""
+        """Return the node of a client."""
         return f"{self.root}/{client_id}"
 
     def filter(self, client_id: int) -> str:
-        """The filter of a client's subscription."""
+        """Return the filter of a client's subscription."""
         return f"{self.root}/{client_id}/filter"
 
     def cursor(self, client_id: int) -> str:
-        """The position of a client."""
+        """Return the position of a client."""
         return f"{self.root}/{client_id}/cursor"
 
 
 def running_text(address: str) -> bytes:
-    """The content of the node of the running server (``ServerRunningData``)."""
+    """Return the content of the node of the running server (``ServerRunningData``)."""
     return json.dumps({"active": True, "address": address}, separators=(",", ":")).encode()

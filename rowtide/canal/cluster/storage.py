@@ -30,7 +30,7 @@ class ZooKeeperStorage:
         self._known: dict[str, bytes] | None = None  # what the nodes have; None if it is not certain
 
     def load(self) -> StoredClients:
-        """The clients."""
+        """Return the clients."""
         try:
             found = self._read()
         except ZooKeeperError as error:
@@ -54,7 +54,7 @@ class ZooKeeperStorage:
         self._known = wanted
 
     def history(self) -> SchemaHistoryStore:
-        """The schema history in ZooKeeper."""
+        """Return the schema history in ZooKeeper."""
         return ZooKeeperHistory(self._nodes)
 
     def forget_history(self) -> None:
@@ -62,7 +62,7 @@ class ZooKeeperStorage:
         forget(self._nodes)
 
     def _read(self) -> dict[str, Found]:
-        """The nodes that are there."""
+        """Return the nodes that are there."""
         paths = self._nodes.paths
         wanted = [paths.positions, paths.parse]
         for client_id in self._client_ids():

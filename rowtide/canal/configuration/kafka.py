@@ -64,7 +64,7 @@ _KERBEROS_FILES = ("kafka.kerberos.", "canal.mq.kafka.kerberos.")
 
 
 def of_kafka(name: str) -> bool:
-    """Whether a property of the server is one of the Kafka mode."""
+    """Return whether a property of the server is one of the Kafka mode."""
     old = name in _OLD_NAMES or name in _OLD_LEFT_OUT or name.startswith(_KERBEROS_FILES)
     return old or name in OF_SERVER or name.startswith(_PREFIX)
 
@@ -78,7 +78,7 @@ def left_out(properties: Mapping[str, str]) -> list[str]:
 def kafka_settings(
     server: PropertyReader, properties: Mapping[str, str], instance: PropertyReader, name: str
 ) -> KafkaSettings:
-    """The Kafka mode of one destination.
+    """Return the Kafka mode of one destination.
 
     Args:
         server: values of ``canal.properties``.
@@ -140,7 +140,7 @@ _RULES = {
 
 
 def _client(server: PropertyReader, properties: Mapping[str, str], kind: ClientKind) -> dict[str, str]:
-    """The settings of one of Kafka's clients, with librdkafka's names."""
+    """Return the settings of one of Kafka's clients, with librdkafka's names."""
     if any(properties.get(name, "").strip().lower() == "true" for name in _KERBEROS):
         server.problem(
             "kafka.kerberos.enable",

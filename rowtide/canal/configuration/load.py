@@ -96,7 +96,7 @@ def read_instance(
 
 
 def server_properties(folder: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The properties of ``canal.properties`` that only a start reads, with their defaults.
+    """Return the properties of ``canal.properties`` that only a start reads, with their defaults.
 
     Raises:
         ConfigurationError: the file cannot be read.
@@ -106,7 +106,7 @@ def server_properties(folder: Path, environ: Mapping[str, str] = os.environ) -> 
 
 
 def destinations(folder: Path, required: tuple[str, ...] = ()) -> list[str]:
-    """The names of the destinations in a folder, and those that have to be there."""
+    """Return the names of the destinations in a folder, and those that have to be there."""
     found = {path.parent.name for path in folder.glob(f"*/{INSTANCE_FILE}")} - _NO_INSTANCES
     return sorted(found | set(required))
 
@@ -116,7 +116,7 @@ def _of_instance(name: str) -> bool:
 
 
 def _shared(properties: Mapping[str, str]) -> dict[str, str]:
-    """The defaults of all instances."""
+    """Return the defaults of all instances."""
     return {name: value for name, value in properties.items() if _of_instance(name)}
 
 
@@ -264,7 +264,10 @@ def _start(reader: PropertyReader) -> StartPosition:
 
 
 def _server_id(name: str, host: str, port: int) -> int:
-    """An id that stays the same, and hardly collides with those of other instances; Canal derives one likewise."""
+    """Return an id that stays the same, and hardly collides with those of other instances.
+
+    Canal derives one likewise.
+    """
     return zlib.crc32(f"{name} {host}:{port}".encode()) % 0x7FFF_0000 + 0x1_0000
 
 

@@ -103,7 +103,7 @@ REFUSED: Mapping[str, str] = {
 def problems_and_notes(
     properties: Mapping[str, str], known: Mapping[str, str], place: str, *, kafka: bool
 ) -> tuple[list[Problem], list[str]]:
-    """What is wrong with the names of properties, and which of them have no effect.
+    """Return what is wrong with the names of properties, and which of them have no effect.
 
     Args:
         properties: the properties of a file; empty ones count as absent.

@@ -39,18 +39,18 @@ class PropertyReader:
         self.problems.append(Problem(f"{self._place}: {name}", message))
 
     def text(self, name: str) -> str:
-        """A value, or the default."""
+        """Return a value, or the default."""
         return self._values[name].strip()
 
     def required(self, name: str) -> str:
-        """A value; reports if there is none."""
+        """Return a value; reports if there is none."""
         value = self.text(name)
         if not value:
             self.problem(name, "is required")
         return value
 
     def parsed(self, name: str, parse: Callable[[str], T], otherwise: T) -> T:
-        """A value that ``parse`` understands; reports its ``ValueError``."""
+        """Return a value that ``parse`` understands; reports its ``ValueError``."""
         try:
             return parse(self.text(name))
         except (ValueError, InvalidPatternError) as error:
@@ -58,7 +58,7 @@ class PropertyReader:
             return otherwise
 
     def number(self, name: str, minimum: int = 0, otherwise: int = 0) -> int:
-        """An integer of at least ``minimum``; ``otherwise`` if there is none."""
+        """Return an integer of at least ``minimum``; ``otherwise`` if there is none."""
 
         def parse(text: str) -> int:
             if not text.isascii() or not text.isdigit() or int(text) < minimum:
@@ -79,7 +79,7 @@ class PropertyReader:
 
 
 def read_properties(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a file, with placeholders replaced.
+    """Return the properties of a file, with placeholders replaced.
 
     Raises:
         ConfigurationError: it cannot be read.

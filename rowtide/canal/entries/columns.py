@@ -80,7 +80,7 @@ class TableColumns:
 
 
 def table_columns(mapped: tuple[MappedColumn, ...], table: model.Table) -> TableColumns:
-    """The columns of a table, whose structure must have the TABLE_MAP's number of columns.
+    """Return the columns of a table, whose structure must have the TABLE_MAP's number of columns.
 
     Raises:
         SchemaError: the type of a column in the TABLE_MAP does not match the structure.
@@ -113,7 +113,7 @@ class SelectedColumns:
 
 
 def selected_columns(table: model.Table) -> SelectedColumns:
-    """The columns of a table whose rows are read by a query."""
+    """Return the columns of a table whose rows are read by a query."""
     described, outputs = [], []
     for index, column in enumerate(table.columns):
         kind = column_kind(column)
@@ -151,7 +151,7 @@ def _described(index: int, column: model.Column, kind: Kind, binlog_type: int, *
 
 
 def _spelled_as_bytes(column: model.Column) -> bool:
-    """Whether a binary column is spelled so; it may be a CHAR or TEXT with CHARACTER SET binary."""
+    """Return whether a binary column is spelled so; it may be a CHAR or TEXT with CHARACTER SET binary."""
     return any(word in mysql_type(column) for word in ("binary", "blob"))
 
 
@@ -162,7 +162,10 @@ def _text_type(column: model.Column) -> int:
 
 
 def mysql_type(column: model.Column) -> str:
-    """The type as the statement spells it, in lower case: ``dec(10,2) unsigned``, ``bool``, ``enum('a','b')``."""
+    """Return the type as the statement spells it, in lower case.
+
+    ``dec(10,2) unsigned``, ``bool``, ``enum('a','b')``.
+    """
     if column.labels:
         quoted = column.debezium.enum_values if column.debezium is not None else ()
         labels = [_ESCAPED.sub(_unescaped, label) for label in quoted] or [f"'{label}'" for label in column.labels]
@@ -244,7 +247,7 @@ def _refuse(value: object, error: Exception) -> None:
 
 
 def _conversion(column: model.Column, kind: Kind) -> Callable[[Any], str]:
-    """The function from a column's canonical value to its text."""
+    """Return the function from a column's canonical value to its text."""
     match kind:
         case "int" | "bit":
             return str
@@ -275,7 +278,7 @@ def _conversion(column: model.Column, kind: Kind) -> Callable[[Any], str]:
 
 
 def _selected(column: model.Column, kind: Kind) -> Callable[[Any], str]:
-    """The function from what a query returns to the text, which is that of the same value in the binlog."""
+    """Return the function from what a query returns to the text, which is that of the same value in the binlog."""
     match kind:
         case "enum":
             return partial(_index_of_label, column.labels)
@@ -306,7 +309,7 @@ def _without_padding(stored: bytes) -> str:
 
 
 def _text_of_bytes(stored: bytes) -> str:
-    """A CHAR or TEXT with CHARACTER SET binary: UTF-8 as with Canal, and like a BLOB if it is not UTF-8."""
+    """Return a CHAR or TEXT with CHARACTER SET binary: UTF-8 as with Canal, and like a BLOB if it is not UTF-8."""
     try:
         return stored.decode()
     except UnicodeDecodeError:
@@ -318,7 +321,10 @@ def _year(year: int) -> str:
 
 
 def _decimal(scale: int, unscaled: int) -> str:
-    """All digits, but for the fraction's last group: Canal leaves it out if it is zero and has fewer than nine."""
+    """Return all digits, but for the fraction's last group.
+
+    Canal leaves it out if it is zero and has fewer than nine.
+    """
     last = scale % 9
     if not last or unscaled % 10**last:
         return decimal_text(unscaled, scale)
@@ -350,5 +356,5 @@ def _enum(index: str) -> str:
 
 
 def _set(bits: str) -> str:
-    """The sum of the members' bits; the decoder joins them as it joins labels."""
+    """Return the sum of the members' bits; the decoder joins them as it joins labels."""
     return str(sum(map(int, bits.split(",")))) if bits else "0"

@@ -52,7 +52,7 @@ _DML = re.compile(
 
 
 def classify(body: Body, sql: str, database: str) -> Classified | None:
-    """What a parsed statement does; ``None`` if it makes no entry.
+    """Return what a parsed statement does; ``None`` if it makes no entry.
 
     Args:
         body: the statement.
@@ -88,7 +88,7 @@ def classify(body: Body, sql: str, database: str) -> Classified | None:
 
 
 def classify_dml(sql: str, database: str | None) -> Classified | None:
-    """What INSERT, UPDATE or DELETE changes; ``None`` for other statements."""
+    """Return what INSERT, UPDATE or DELETE changes; ``None`` for other statements."""
     found = _DML.match(sql)
     if found is None:
         return None

@@ -90,11 +90,11 @@ class Column:
         return start + integer(5, updated) + integer(6, null)
 
     def is_wide(self, value: str) -> bool:
-        """Whether a value has ``wide_type``. Canal widens the type of an unsigned integer row by row."""
+        """Return whether a value has ``wide_type``. Canal widens the type of an unsigned integer row by row."""
         return self.widest is not None and int(value) > self.widest
 
     def type_of(self, value: str | None) -> int:
-        """The SQL type of one value."""
+        """Return the SQL type of one value."""
         if value is None:
             return self.null_type
         return self.wide_type if self.is_wide(value) else self.sql_type
@@ -131,12 +131,15 @@ class RowChange:
     rows: Sequence[tuple[Values | None, Values | None]]
 
     def encoded(self) -> bytes:
-        """The message ``RowChange``."""
+        """Return the message ``RowChange``."""
         head = protobuf.integer(1, self.table_id) + protobuf.integer(2, self.type) + protobuf.integer(10, 0)
         return head + b"".join([protobuf.data(12, self._row(before, after)) for before, after in self.rows])
 
     def _row(self, before: Values | None, after: Values | None) -> bytes:
-        """The message ``RowData``. Of an UPDATE, columns that differ count as updated; of an INSERT, all of them."""
+        """Return the message ``RowData``.
+
+        Of an UPDATE, columns that differ count as updated; of an INSERT, all of them.
+        """
         out = [] if before is None else _image(1, self.columns, before, ())
         if after is not None:
             out += _image(2, self.columns, after, before)
@@ -162,7 +165,7 @@ class Statement:
     props: Pairs = ()
 
     def encoded(self) -> bytes:
-        """The message ``RowChange``."""
+        """Return the message ``RowChange``."""
         out = protobuf.integer(2, self.type)
         if self.ddl is not None:
             out += protobuf.integer(10, self.ddl)
@@ -178,7 +181,7 @@ class TransactionBegin:
     props: Pairs = ()
 
     def encoded(self) -> bytes:
-        """The message ``TransactionBegin``."""
+        """Return the message ``TransactionBegin``."""
         return _pairs(3, self.props) + protobuf.integer(4, self.thread)
 
 
@@ -190,7 +193,7 @@ class TransactionEnd:
     props: Pairs = ()
 
     def encoded(self) -> bytes:
-        """The message ``TransactionEnd``."""
+        """Return the message ``TransactionEnd``."""
         return protobuf.text(2, str(self.transaction)) + _pairs(3, self.props)
 
 
@@ -230,7 +233,7 @@ class Header:
         return self.seconds * 1000
 
     def encoded(self, event_type: EventType | None) -> bytes:
-        """The message ``Header``."""
+        """Return the message ``Header``."""
         integer, text = protobuf.integer, protobuf.text
         out = [
             _VERSION,
@@ -274,7 +277,7 @@ class Entry:
         return self.content.type if isinstance(self.content, RowChange | Statement) else None
 
     def encoded(self) -> bytes:
-        """The message ``Entry``, as a client gets it."""
+        """Return the message ``Entry``, as a client gets it."""
         header = protobuf.data(1, self.header.encoded(self.event_type))
         return header + protobuf.integer(2, self.type) + protobuf.data(3, self.content.encoded())
 
@@ -284,7 +287,7 @@ def _pairs(field: int, pairs: Pairs) -> bytes:
 
 
 def _image(number: int, columns: Sequence[Column], image: Values, before: Values | None) -> list[bytes]:
-    """The columns of an image, each as ``index sqlType name isKey updated isNull value mysqlType``.
+    """Return the columns of an image, each as ``index sqlType name isKey updated isNull value mysqlType``.
 
     Args:
         number: of the field of the message ``RowData``.

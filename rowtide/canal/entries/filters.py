@@ -50,7 +50,7 @@ class TablePatterns:
         return bool(self._patterns)
 
     def match(self, database: str, table: str) -> bool:
-        """Whether an expression matches ``database.table``."""
+        """Return whether an expression matches ``database.table``."""
         name = f"{database}.{table}"
         return any(pattern.fullmatch(name) for pattern in self._patterns)
 
@@ -68,7 +68,7 @@ class EntryFilter:
         self._passes = lru_cache(maxsize=10_000)(self._find)
 
     def passes(self, database: str, table: str) -> bool:
-        """Whether clients see this table."""
+        """Return whether clients see this table."""
         return self._passes(database, table)
 
     def _find(self, database: str, table: str) -> bool:
@@ -113,7 +113,7 @@ class ColumnFilter:
     black: Fields = field(default_factory=dict)
 
     def kept(self, database: str, table: str, columns: Sequence[Column]) -> tuple[Column, ...]:
-        """The columns that clients see; their places in the table stay."""
+        """Return the columns that clients see; their places in the table stay."""
         name = f"{database}.{table}".upper()
         if name in self.white:
             return tuple(column for column in columns if column.name.upper() in self.white[name])

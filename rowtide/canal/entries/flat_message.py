@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 def flat_message(entry: Entry, batch_id: int, ts: int) -> str | None:
-    """The FlatMessage of an entry; ``None`` for the bounds of a transaction, which have none.
+    """Return the FlatMessage of an entry; ``None`` for the bounds of a transaction, which have none.
 
     Args:
         entry: the entry.
@@ -25,7 +25,7 @@ def flat_message(entry: Entry, batch_id: int, ts: int) -> str | None:
 
 
 def flat_messages(entry: Entry, batch_id: int, ts: int, places: int | Sequence[int]) -> list[tuple[int, str]]:
-    """The FlatMessages of an entry, with their partitions; none for the bounds of a transaction.
+    """Return the FlatMessages of an entry, with their partitions; none for the bounds of a transaction.
 
     Args:
         entry: the entry.
@@ -63,7 +63,7 @@ def flat_messages(entry: Entry, batch_id: int, ts: int, places: int | Sequence[i
 
 
 def _part(message: Json, places: Sequence[int], place: int) -> Json:
-    """The rows of one partition. What describes the columns is that of all rows."""
+    """Return the rows of one partition. What describes the columns is that of all rows."""
     return {
         name: [row for row, at in zip(message[name], places, strict=True) if at == place]
         for name in ("data", "old")
@@ -94,7 +94,7 @@ def _row(columns: Sequence[Column], image: Values) -> Json:
 
 
 def _old(columns: Sequence[Column], before: Values, after: Values) -> Json:
-    """The earlier values of the columns that an update has changed."""
+    """Return the earlier values of the columns that an update has changed."""
     return {
         column.name: before[column.index]
         for column in columns
@@ -107,6 +107,6 @@ def _held(image: Values, column: Column) -> bool:
 
 
 def _last_type(column: Column, images: Sequence[Values]) -> int:
-    """The SQL type of the last row's value: Canal's types may differ from row to row, and the last one stays."""
+    """Return the SQL type of the last row's value: Canal's types may differ from row to row, and the last one stays."""
     values = [value for image in images if not isinstance(value := image[column.index], Absent)]
     return column.type_of(values[-1])

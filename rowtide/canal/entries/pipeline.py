@@ -156,7 +156,7 @@ class EntryPipeline:
         self.progress.file = name
 
     def offset(self) -> SourceOffset:
-        """The current resume position."""
+        """Return the current resume position."""
         return self.progress.offset(None)
 
     def receive(self, packet: bytes) -> Iterator[list[Output]]:
@@ -191,7 +191,7 @@ class EntryPipeline:
             yield self._step(event)
 
     def finish(self) -> Iterator[list[Output]]:
-        """The outputs that are left after the last event: none."""
+        """Return the outputs that are left after the last event: none."""
         self._groups.abandon("the events end there")
         return iter(())
 
@@ -378,7 +378,10 @@ class EntryPipeline:
             )
 
     def _rows_of(self, structure: TableStructure) -> EntryRows | None:
-        """What turns a table's images into rows; ``None`` if the table is not captured, or its rows are omitted."""
+        """Return what turns a table's images into rows.
+
+        ``None`` if the table is not captured, or its rows are omitted.
+        """
         settings, progress = self._settings, self.progress
         table = self.tables.table(structure.database, structure.table)
         if not self._captures(structure.database, structure.table):

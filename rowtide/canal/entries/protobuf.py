@@ -11,7 +11,7 @@ _VARINT_BITS = 70
 
 
 def varint(number: int) -> bytes:
-    """A number as a base-128 varint; a negative one as its 64-bit two's complement."""
+    """Return a number as a base-128 varint; a negative one as its 64-bit two's complement."""
     return _SMALL[number] if 0 <= number < len(_SMALL) else _varint(number)
 
 
@@ -30,27 +30,29 @@ _SMALL = [_varint(number) for number in range(1 << 12)]
 
 
 def integer(field: int, number: int) -> bytes:
-    """A field of an integer, enum or boolean type."""
+    """Return a field of an integer, enum or boolean type."""
     return varint(field << 3 | _VARINT) + varint(number)
 
 
 def tag(field: int) -> bytes:
-    """What begins a field of bytes, text or an embedded message; its length follows."""
+    """Return what begins a field of bytes, text or an embedded message; its length follows."""
     return varint(field << 3 | _LENGTH)
 
 
 def data(field: int, content: bytes) -> bytes:
-    """A field of bytes, or of an embedded message."""
+    """Return a field of bytes, or of an embedded message."""
     return tag(field) + varint(len(content)) + content
 
 
 def text(field: int, content: str) -> bytes:
-    """A field of text. Java writes an unpaired surrogate as ``?``, and so does this."""
+    """Return a field of text. Java writes an unpaired surrogate as ``?``, and so does this."""
     return data(field, content.encode("utf-8", "replace"))
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message in their order: the number, and an unsigned integer, or the bytes of any other type.
+    """Yield the fields of a message in their order.
+
+    The number, and an unsigned integer, or the bytes of any other type.
 
     Raises:
         ValueError: the bytes are not a message.
@@ -78,7 +80,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def signed(number: int) -> int:
-    """The signed integer that a varint of 64 bits stands for (types int32, int64)."""
+    """Return the signed integer that a varint of 64 bits stands for (types int32, int64)."""
     return number - (1 << 64) if number >> 63 else number
 
 

@@ -39,7 +39,7 @@ class EntryKinds:
     deletes: bool = False
 
     def leave_out(self, content: RowChange | Statement) -> bool:
-        """Whether clients do not get such an entry."""
+        """Return whether clients do not get such an entry."""
         if isinstance(content, RowChange):
             kinds = {EventType.INSERT: self.inserts, EventType.UPDATE: self.updates, EventType.DELETE: self.deletes}
             return self.rows or kinds[content.type]
@@ -72,7 +72,7 @@ class EntrySink:
         self._empty_ts_ms = 0
 
     def passed(self, entries: list[Entry], offset: SourceOffset) -> list[PassedEntry]:
-        """What reaches the clients, in order.
+        """Return what reaches the clients, in order.
 
         Args:
             entries: of an event.
@@ -105,7 +105,7 @@ class EntrySink:
             out += [end] if begin is None else [begin, end]
 
     def passes(self, entry: Entry, content: RowChange | Statement) -> bool:
-        """Whether clients get the content of an entry."""
+        """Return whether clients get the content of an entry."""
         if self._kinds.leave_out(content):
             return False
         database, table = entry.header.database, entry.header.table

@@ -161,7 +161,7 @@ class ClientPositions:
             return next((client.filter for client in reversed(self._clients.values()) if client.filter), "")
 
     def resumption(self, client_id: int | None = None) -> Resumption | None:
-        """The position of a client, or else the oldest of all clients; ``None`` if there is none."""
+        """Return the position of a client, or else the oldest of all clients; ``None`` if there is none."""
         with self._lock:
             clients = list(self._clients.values())
         own_position = [client for client in clients if client.client_id == client_id and client.position is not None]
@@ -179,7 +179,7 @@ class ClientPositions:
         return _behind(oldest.position)
 
     def moved(self, client_id: int) -> bool:
-        """Whether a client has a position that rowtide has not written: Canal has run in between."""
+        """Return whether a client has a position that rowtide has not written: Canal has run in between."""
         with self._lock:
             client = self._clients.get(client_id)
             return client is not None and client.position is not None and client_id not in self._offsets
@@ -207,7 +207,7 @@ class ClientPositions:
                 raise
 
     def _parse(self, clients: list[ClientPosition]) -> tuple[Master, CanalPosition] | None:
-        """Where reading would resume: no client has anything before it left to acknowledge."""
+        """Return where reading would resume: no client has anything before it left to acknowledge."""
         placed = [client for client in clients if client.position is not None]
         if self._begin is not None and len(placed) < max(len(clients), 1):
             begin = self._begin.offset
@@ -260,7 +260,7 @@ class ClientPositions:
 
 
 def _behind(position: CanalPosition) -> Resumption:
-    """Where reading resumes after a position in Canal's form.
+    """Return where reading resumes after a position in Canal's form.
 
     With GTIDs, the server omits the transactions of the set; after a fail-over, their positions are of another
     server. Canal stores negative positions where MariaDB 11.4 leaves them out of events; reading then begins with the
@@ -279,7 +279,7 @@ def _behind(position: CanalPosition) -> Resumption:
 
 
 def _oldest(clients: list[ClientPosition]) -> ClientPosition:
-    """The client whose position comes first; places in files are compared only if they are of one server."""
+    """Return the client whose position comes first; places in files are compared only if they are of one server."""
 
     def place(client: ClientPosition) -> tuple[int, int]:
         assert client.position is not None
@@ -294,7 +294,7 @@ def _oldest(clients: list[ClientPosition]) -> ClientPosition:
 
 
 def _reached(position: CanalPosition, read: Sequence[_Own]) -> bool:
-    """Whether a position is at or before one of the places that were written."""
+    """Return whether a position is at or before one of the places that were written."""
 
     def order(place: Mapping[str, object]) -> tuple[int, int]:
         return file_number(str(place["file"])) or 0, int(str(place["pos"]))

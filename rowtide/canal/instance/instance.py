@@ -80,7 +80,7 @@ class Instance(BaseInstance):
     # --- as the outlet of reading ------------------------------------------------------------------------------------
 
     def open(self, failed: Callable[[], None]) -> Resumption | None:
-        """Where reading resumes: after the last entry in the store, or at the positions of the clients."""
+        """Return where reading resumes: after the last entry in the store, or at the positions of the clients."""
         return self._resumption or self._positions.resumption()
 
     def snapshot_begins(self, stop: threading.Event) -> bool:
@@ -131,7 +131,7 @@ class Instance(BaseInstance):
         self.sink.tables = self._filtered(text) or self.sink.tables
 
     def _filtered(self, text: str) -> EntryFilter | None:
-        """The filter of a subscription; ``None`` if it has none, or an invalid one, which Canal accepts, too."""
+        """Return the filter of a subscription; ``None`` if it has none, or an invalid one, which Canal accepts, too."""
         try:
             return EntryFilter(TablePatterns.of_client(text), self._settings.filter.black) if text else None
         except InvalidPatternError as error:

@@ -239,7 +239,7 @@ class StoredPositions:
         """``None``: the position is not stored in Kafka."""
 
     def load(self) -> SourceOffset | None:
-        """The stored position."""
+        """Return the stored position."""
         found = self._positions.resumption(CLIENT_ID)
         return None if found is None else found.offset
 
@@ -267,12 +267,15 @@ class StoredPositions:
 
 
 def _is_behind(offset: SourceOffset, other: SourceOffset) -> bool:
-    """Whether an offset is after another one, or the same: that one may come from a time without exactly-once."""
+    """Return whether an offset is after another one, or the same.
+
+    That one may come from a time without exactly-once.
+    """
     return is_at_or_before(BinlogPosition.from_map(other.to_map()), BinlogPosition.from_map(offset.to_map()))
 
 
 def _in_canals_terms(text: str) -> str:
-    """A message of delivery, with the names of Canal's properties."""
+    """Return a message of delivery, with the names of Canal's properties."""
     for name, other in _IN_CANALS_TERMS.items():
         text = text.replace(name, other)
     return text

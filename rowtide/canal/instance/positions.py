@@ -69,7 +69,7 @@ class PositionsError(ValueError):
 
 
 def cursor_text(master: Master, position: CanalPosition, *, typed: bool) -> str:
-    """A position as JSON.
+    """Return a position as JSON.
 
     Args:
         master: the server.
@@ -81,7 +81,7 @@ def cursor_text(master: Master, position: CanalPosition, *, typed: bool) -> str:
 
 
 def read_cursor(text: str) -> tuple[Master, CanalPosition]:
-    """The server and the position of a JSON text.
+    """Return the server and the position of a JSON text.
 
     Raises:
         PositionsError: it is not a position.
@@ -93,13 +93,13 @@ def read_cursor(text: str) -> tuple[Master, CanalPosition]:
 
 
 def meta_text(destination: str, clients: Iterable[ClientPosition]) -> str:
-    """The content of ``meta.dat``."""
+    """Return the content of ``meta.dat``."""
     data = [_client(destination, client) for client in clients]
     return _dump({"clientDatas": data, "destination": destination})
 
 
 def read_meta(text: str) -> list[ClientPosition]:
-    """The clients of a ``meta.dat``.
+    """Return the clients of a ``meta.dat``.
 
     Raises:
         PositionsError: the text is not such a file.

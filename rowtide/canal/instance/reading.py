@@ -211,7 +211,10 @@ class Reading:
             self._reader.stop()
 
     def _first(self, source: Source, history: SchemaHistoryStore) -> tuple[Tables, Resumption]:
-        """Where an instance begins whose clients have no positions yet; until they have any, a restart begins there."""
+        """Return where an instance begins whose clients have no positions yet.
+
+        Until they have any, a restart begins there.
+        """
         if self._settings.snapshot:
             return self._snapshot(source, history)
         wanted = find_start(source)
@@ -343,7 +346,7 @@ class EntryReader:
         self._put(found)
 
     def _wanted(self, batch: EntryBatch) -> list[PassedEntry]:
-        """The entries of an event that the clients get, and that they have not acknowledged."""
+        """Return the entries of an event that the clients get, and that they have not acknowledged."""
         entries = self._outlet.sink.passed(batch.entries, batch.offset)
         if self._done is not None:
             # Only the first event can be done: those of a compressed transaction all have its position.

@@ -83,7 +83,7 @@ class EntrySnapshot:
         return replace(self._source.present(self._snapshot.offset), prepared=())
 
     def outputs(self) -> Iterator[Output]:
-        """The schema history, and the entries but for the end, in order.
+        """Yield the schema history, and the entries but for the end, in order.
 
         Raises:
             SnapshotError, DatabaseUnreachableError: it cannot be taken.
@@ -100,7 +100,7 @@ class EntrySnapshot:
             yield self._entries(cast("Sequence[_TableRows]", output.changes), output.ts_ms // 1000)
 
     def end(self) -> PassedEntry:
-        """The end of the transaction, after which clients can resume."""
+        """Return the end of the transaction, after which clients can resume."""
         return PassedEntry(self._passed(TransactionEnd(0)).entry, self.offset)
 
     def _refuse_prepared(self) -> None:
@@ -148,7 +148,7 @@ class _PassingTables:
     sink: EntrySink
 
     def match(self, name: str) -> bool:
-        """Whether ``database.table`` passes."""
+        """Return whether ``database.table`` passes."""
         database, _, table = name.partition(".")
         return self.sink.tables.passes(database, table)
 
@@ -180,10 +180,10 @@ class EntryTable(SnapshotTable):
         return key_value_rows(columns, (), names)
 
     def messages(self, rows: Rows, marker: envelope_source.Snapshot, read_time: ReadTime) -> Sequence[Any]:
-        """The values of rows, without keys."""
+        """Return the values of rows, without keys."""
         return [row for _, row in rows]
 
     def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
-        """The rows, in the place of Python values."""
+        """Return the rows, in the place of Python values."""
         found = _TableRows(self.table.id.database, self.table.id.table, self._selected.described, messages)
         return Batch("", -1, (), offset, 0, ts_ms, changes=cast("Sequence[Change]", (found,)))

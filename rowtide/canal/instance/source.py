@@ -72,7 +72,7 @@ class Source:
         return cls(settings, config, pipeline_settings(config, "canal"), mariadb)
 
     def session(self) -> Session:
-        """A connection for queries."""
+        """Return a connection for queries."""
         return Session(self.config.database, mariadb=self.mariadb)
 
     def tables(
@@ -103,7 +103,7 @@ class Source:
         return snapshot.tables, start or self.present(snapshot.offset)
 
     def present(self, offset: SourceOffset) -> SourceOffset:
-        """The start position of a stream that begins at the offset of a snapshot.
+        """Return the start position of a stream that begins at the offset of a snapshot.
 
         A MariaDB without GTIDs has none; it is not that they are unknown.
         """
@@ -111,7 +111,7 @@ class Source:
 
 
 def find_start(source: Source) -> Resumption | None:
-    """Where an instance begins without positions of clients; ``None`` for the end of the binlog.
+    """Return where an instance begins without positions of clients; ``None`` for the end of the binlog.
 
     Raises:
         OffsetError: the server cannot stream from ``canal.instance.master.position``, or
@@ -138,7 +138,7 @@ def find_start(source: Source) -> Resumption | None:
 
 
 def located(source: Source, resumption: Resumption) -> Resumption:
-    """A resumption after an event that Canal has stored, with the binlog file of that event.
+    """Return a resumption after an event that Canal has stored, with the binlog file of that event.
 
     Canal (1.1.8, ``LogDecoder``) takes the name of the file from MariaDB's BINLOG_CHECKPOINT events, too. They name the
     oldest file that a crash recovery needs, and the first one in a file names the file before. So the event is in the
@@ -176,7 +176,7 @@ def located(source: Source, resumption: Resumption) -> Resumption:
 
 
 def _file_at(source: Source, ts_ms: int) -> str:
-    """The last binlog file that begins before a time."""
+    """Return the last binlog file that begins before a time."""
     with source.session() as session:
         files = server_queries.binlog_files(session.client)
     for file, _ in reversed(files):
@@ -189,7 +189,7 @@ def _file_at(source: Source, ts_ms: int) -> str:
 
 
 def _begin_ms(source: Source, file: str) -> int:
-    """When a binlog file begins: the time of its FORMAT_DESCRIPTION, in milliseconds since the epoch."""
+    """Return when a binlog file begins: the time of its FORMAT_DESCRIPTION, in milliseconds since the epoch."""
     stream = stream_beside(source.config.database, SourceOffset(file, 4), mariadb=source.mariadb)
     try:
         for packets in stream.events():

@@ -37,7 +37,7 @@ class Storage(Protocol):
     """Stores the positions of the clients of one destination, and its schema history."""
 
     def load(self) -> StoredClients:
-        """What is stored.
+        """Return what is stored.
 
         Raises:
             OffsetError: it is damaged, or cannot be read; the message says what to do.
@@ -53,7 +53,7 @@ class Storage(Protocol):
         ...
 
     def history(self) -> SchemaHistoryStore:
-        """The schema history, to be closed by the caller."""
+        """Return the schema history, to be closed by the caller."""
         ...
 
     def forget_history(self) -> None:
@@ -78,7 +78,7 @@ class FolderStorage:
         self._destination = destination
 
     def load(self) -> StoredClients:
-        """The clients of ``meta.dat``, and the text of rowtide's own file; that one is not required."""
+        """Return the clients of ``meta.dat``, and the text of rowtide's own file; that one is not required."""
         path = self._folder / META
         try:
             clients = read_meta(path.read_text("utf-8"))
@@ -107,7 +107,7 @@ class FolderStorage:
         _replace(self._folder / META, meta_text(self._destination, stored.clients))
 
     def history(self) -> SchemaHistoryStore:
-        """The schema history in a file."""
+        """Return the schema history in a file."""
         return FileSchemaHistory(self._folder / HISTORY)
 
     def forget_history(self) -> None:

@@ -63,7 +63,7 @@ class MessageMaker:
         self._batch_id = 0
 
     def batches(self, entries: Sequence[PassedEntry]) -> Iterator[Batch]:
-        """The messages of entries, in batches with the resume position after them.
+        """Yield the messages of entries, in batches with the resume position after them.
 
         Entries without messages, such as the ends of transactions, only advance the position. The entries of one event
         are in one batch: a restart resumes after the event.
@@ -127,7 +127,7 @@ class MessageMaker:
 
 
 def packet(entries: Sequence[bytes]) -> bytes:
-    """The packet ``MESSAGES`` of Canal's protocol, without the number of a batch, as Canal sends it to queues.
+    """Return the packet ``MESSAGES`` of Canal's protocol, without the number of a batch, as Canal sends it to queues.
 
     Args:
         entries: messages ``Entry``.

@@ -89,7 +89,7 @@ class Router:
         return not self._topics and not self._hashes
 
     def topic(self, database: str, table: str) -> str:
-        """The topic of an entry."""
+        """Return the topic of an entry."""
         if not self._topics:
             return self._routes.topic
         found = self._topic_of.get((database, table))
@@ -106,13 +106,13 @@ class Router:
         return self._routes.topic
 
     def partitions(self, topic: str) -> int:
-        """How many partitions of a topic are used: those that are hashed to, or up to the only one."""
+        """Return how many partitions of a topic are used: those that are hashed to, or up to the only one."""
         if not self._hashes:
             return self._routes.partition + 1
         return next((number for matches, number in self._partitions if matches(topic)), self._routes.partitions)
 
     def places(self, entry: Entry, topic: str, *, exact_names: bool) -> int | Sequence[int]:
-        """The partition of an entry, or one for each of its rows.
+        """Return the partition of an entry, or one for each of its rows.
 
         Args:
             entry: the entry.
@@ -194,7 +194,7 @@ def _matcher(name: str) -> Matcher:
 
 
 def _topic_rule(item: str) -> tuple[str, Matcher]:
-    """The topic, empty for that of the matching name, and the matcher of tables, or else of databases."""
+    """Return the topic, empty for that of the matching name, and the matcher of tables, or else of databases."""
     topic, colon, tables = item.partition(":")
     tables = tables.strip() if colon else item
     matches = _matcher(tables)
@@ -214,7 +214,7 @@ def _hash_rule(item: str) -> tuple[_Hash, Matcher]:
 
 
 def _partitions_rule(item: str) -> tuple[Matcher, int] | None:
-    """The matcher of topics, and the number; ``None`` for an item without a number, as in Canal."""
+    """Return the matcher of topics, and the number; ``None`` for an item without a number, as in Canal."""
     topics, _, number = item.rpartition(":")
     if not (topics and number.isascii() and number.isdigit()):
         return None

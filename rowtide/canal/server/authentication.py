@@ -30,7 +30,7 @@ class Credentials:
         return bool(self._stored)
 
     def admit(self, request: Authentication, seed: bytes) -> bool:
-        """Whether the client may use the server.
+        """Return whether the client may use the server.
 
         Args:
             request: of the client.

@@ -155,7 +155,7 @@ class Destination:
             return [number for number, client in self._clients.items() if client.subscribed]
 
     def has_subscriber(self, client_id: str) -> bool:
-        """Whether a client is subscribed."""
+        """Return whether a client is subscribed."""
         try:
             return client_number(client_id) in self.subscribers
         except ClientIdError:
@@ -195,13 +195,13 @@ class Destination:
         self._unsubscribe(number)
 
     def full(self, fetch_size: int) -> bool:
-        """Whether there are as many entries as a batch can have, or no more will come before some are taken."""
+        """Return whether there are as many entries as a batch can have, or no more will come before some are taken."""
         wanted = fetch_size or DEFAULT_FETCH_SIZE
         unread = self.store.unread if self._mode.counts_entries else self.store.unread_bytes
         return unread >= wanted * self._mode.unit or self.store.overflows or self.store.closed
 
     def get(self, client_id: str, fetch_size: int) -> EntryMessage:
-        """The next batch: whatever is there, up to the fetch size.
+        """Return the next batch: whatever is there, up to the fetch size.
 
         Args:
             client_id: the client's number.
@@ -317,7 +317,7 @@ def _require_oldest(client: _Client, batch_id: int) -> None:
 
 
 def client_number(client_id: str) -> int:
-    """The client's number.
+    """Return the client's number.
 
     Raises:
         ClientIdError: it is not a number of 16 bits.

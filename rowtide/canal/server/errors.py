@@ -40,7 +40,7 @@ class MessageError(CanalError):
 
 
 def failure_text(channel: str, error: CanalError) -> str:
-    """The message of an answer with code 400.
+    """Return the message of an answer with code 400.
 
     Args:
         channel: the connection, as in ``[id: 0x0e944066, /127.0.0.1:48566 => /127.0.0.1:11111]``.

@@ -108,7 +108,7 @@ class FrameReader:
 
 
 def frame(packet: bytes) -> bytes:
-    """A packet with its length in front."""
+    """Return a packet with its length in front."""
     return len(packet).to_bytes(_LENGTH_BYTES, "big") + packet
 
 
@@ -193,11 +193,11 @@ class _Fields:
     contents: dict[int, bytes] = field(default_factory=dict)
 
     def integer(self, number: int, default: int = 0) -> int:
-        """A field of an integer type."""
+        """Return a field of an integer type."""
         return protobuf.signed(self.numbers[number]) if number in self.numbers else default
 
     def text(self, number: int) -> str:
-        """A field of text.
+        """Return a field of text.
 
         Raises:
             ValueError: it is not UTF-8.
@@ -216,7 +216,7 @@ def _read(message: bytes) -> _Fields:
 
 
 def packet_of(data: bytes) -> tuple[int, bytes]:
-    """The type of a packet, which may be none of ``PacketType``, and its body.
+    """Return the type of a packet, which may be none of ``PacketType``, and its body.
 
     Raises:
         ValueError: the bytes are no packet.
@@ -226,7 +226,7 @@ def packet_of(data: bytes) -> tuple[int, bytes]:
 
 
 def authentication(body: bytes) -> Authentication:
-    """The request of this body.
+    """Return the request of this body.
 
     Raises:
         ValueError: the body is not such a message.
@@ -242,7 +242,7 @@ def authentication(body: bytes) -> Authentication:
 
 
 def request(kind: PacketType, body: bytes) -> Request:
-    """The request of this body.
+    """Return the request of this body.
 
     Raises:
         ValueError: the body is not such a message.
@@ -267,22 +267,22 @@ def request(kind: PacketType, body: bytes) -> Request:
 
 
 def handshake(seed: bytes) -> bytes:
-    """The server's greeting, with the seed of the password's token."""
+    """Return the server's greeting, with the seed of the password's token."""
     return _packet(PacketType.HANDSHAKE, protobuf.data(2, seed))
 
 
 def success() -> bytes:
-    """The answer to an authentication, a subscription or an unsubscription."""
+    """Return the answer to an authentication, a subscription or an unsubscription."""
     return _packet(PacketType.ACK)
 
 
 def error(code: int, message: str) -> bytes:
-    """The answer to a request that failed."""
+    """Return the answer to a request that failed."""
     return _packet(PacketType.ACK, protobuf.integer(1, code) + protobuf.text(2, message))
 
 
 def messages(batch_id: int, entries: Sequence[bytes]) -> bytes:
-    """The answer to a ``Get``: the entries of a batch. As in Canal, it has no version if there are entries.
+    """Return the answer to a ``Get``: the entries of a batch. As in Canal, it has no version if there are entries.
 
     Args:
         batch_id: of the batch; of no meaning without entries.

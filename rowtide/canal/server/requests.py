@@ -9,7 +9,7 @@ from rowtide.canal.server.session import Answer, Session
 
 
 def destination_of(request: Request, destinations: Mapping[str, Destination]) -> Destination:
-    """The destination of a request.
+    """Return the destination of a request.
 
     Raises:
         CanalError: there is none of this name.

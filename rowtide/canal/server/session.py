@@ -72,11 +72,11 @@ class Session:
         self._frames = FrameReader(memory)
 
     def greeting(self) -> Answer:
-        """What the server sends first."""
+        """Return what the server sends first."""
         return Answer(frame(packets.handshake(self._seed)))
 
     def receive(self, data: bytes) -> Iterator[Request | Answer | Closed]:
-        """The requests in these bytes, and the answers that need no destination, in their order.
+        """Yield the requests in these bytes, and the answers that need no destination, in their order.
 
         Every request is to be answered before the next one is read. After ``Closed``, nothing else comes.
         """
@@ -132,11 +132,11 @@ class Session:
         return request
 
     def succeeded(self) -> Answer:
-        """The answer to a subscription or its end. Acknowledgements and rollbacks have none."""
+        """Return the answer to a subscription or its end. Acknowledgements and rollbacks have none."""
         return Answer(frame(packets.success()))
 
     def batch(self, batch_id: int, entries: list[bytes]) -> Answer:
-        """The answer to a ``Get``.
+        """Return the answer to a ``Get``.
 
         Args:
             batch_id: of the batch; of no meaning without entries.
@@ -145,9 +145,9 @@ class Session:
         return Answer(frame(packets.messages(batch_id, entries)))
 
     def failed(self, error: CanalError) -> Answer:
-        """The answer to a request that could not be handled."""
+        """Return the answer to a request that could not be handled."""
         return self.refused(BAD_REQUEST, failure_text(self._channel, error))
 
     def refused(self, code: int, text: str) -> Answer:
-        """The answer to a request that is not allowed."""
+        """Return the answer to a request that is not allowed."""
         return Answer(frame(packets.error(code, text)))

@@ -77,7 +77,7 @@ class StoredEntry:
 
 
 def stored(entry: Entry, offset: SourceOffset) -> StoredEntry:
-    """An entry as the event store holds it.
+    """Return an entry as the event store holds it.
 
     Args:
         entry: the entry.
@@ -90,7 +90,7 @@ def stored(entry: Entry, offset: SourceOffset) -> StoredEntry:
 
 
 def log_position(entry: Entry, offset: SourceOffset) -> LogPosition:
-    """The position of an entry.
+    """Return the position of an entry.
 
     Args:
         entry: the entry.
@@ -101,7 +101,7 @@ def log_position(entry: Entry, offset: SourceOffset) -> LogPosition:
 
 
 def resumable(entry: Entry, offset: SourceOffset) -> bool:
-    """Whether a client can resume after an entry (:attr:`StoredEntry.resumable`)."""
+    """Return whether a client can resume after an entry (:attr:`StoredEntry.resumable`)."""
     if offset.snapshot is not None:
         return False
     if isinstance(entry.content, TransactionEnd):
@@ -113,7 +113,7 @@ def resumable(entry: Entry, offset: SourceOffset) -> bool:
 
 
 def is_isolated(entry: Entry) -> bool:
-    """Whether it is a statement that ``canal.instance.get.ddl.isolation`` puts into its own batch."""
+    """Return whether it is a statement that ``canal.instance.get.ddl.isolation`` puts into its own batch."""
     return isinstance(entry.content, Statement) and entry.content.type in _ISOLATED
 
 
@@ -131,7 +131,7 @@ class BatchMode:
 
 
 def fits(mode: BatchMode, fetch_size: int, isolate_ddl: bool) -> Callable[[StoredEntry], bool]:
-    """Whether an entry belongs to a batch; to be called with one entry after the other.
+    """Return whether an entry belongs to a batch; to be called with one entry after the other.
 
     In memory units, a batch ends with the entry that exceeds the fetch size, as in Canal.
     """

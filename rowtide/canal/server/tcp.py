@@ -123,7 +123,7 @@ class _Connection:
             log.warning("Canal client %s is not admitted: wrong user or password", self._channel)
 
     async def _receive(self, timeout: float) -> bytes:
-        """The next bytes; none at the end of the connection.
+        """Return the next bytes; none at the end of the connection.
 
         Raises:
             TimeoutError: nothing came.

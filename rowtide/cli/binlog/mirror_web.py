@@ -43,7 +43,7 @@ class _Server(ThreadingHTTPServer):
             raise
 
     def verify_request(self, request: socket.socket, _address: object) -> bool:  # type: ignore[override]
-        """Whether there is room for a connection."""
+        """Return whether there is room for a connection."""
         if len(self._open) >= _MOST_CONNECTIONS:
             return False
         self._open[request] = time.monotonic()
@@ -104,7 +104,7 @@ Page = tuple[HTTPStatus, str, str]
 
 
 def health(status: MirrorStatus) -> Page:
-    """The state as JSON; 503 while no stream is open."""
+    """Return the state as JSON; 503 while no stream is open."""
     fields = {
         "status": "UP" if status.connected else "DOWN",
         "error": status.error,
@@ -119,7 +119,7 @@ def health(status: MirrorStatus) -> Page:
 
 
 def metrics(status: MirrorStatus) -> Page:
-    """The state in Prometheus' text format."""
+    """Return the state in Prometheus' text format."""
     number = file_number(status.file) or 0
     found = (
         Metric("connected", "gauge", "Whether the server is connected.", [({}, int(status.connected))]),

@@ -103,7 +103,7 @@ def position(
 
 
 def _micros(at: str, zone: str | None) -> int:
-    """A time in µs since the epoch."""
+    """Return a time in µs since the epoch."""
     try:
         moment = dt.datetime.fromisoformat(at)
     except ValueError:
@@ -121,7 +121,7 @@ def _micros(at: str, zone: str | None) -> int:
 
 
 def _files(configuration: Configuration | None, folder: Path | None) -> tuple[BinlogFiles, Mapping[str, int]]:
-    """The files to search, and their sizes."""
+    """Return the files to search, and their sizes."""
     if folder is not None:
         found = FolderFiles(folder)
         return found, found.sizes()
@@ -187,7 +187,7 @@ def _report(
 
 
 def _stored(configuration: Configuration) -> tuple[SourceOffset | None, str]:
-    """The stored position, or why there is none."""
+    """Return the stored position, or why there is none."""
     from rowtide.connector.delivery.errors import OffsetStoreError  # noqa: PLC0415 - needs the Kafka client
     from rowtide.connector.engine.wiring import offset_store  # noqa: PLC0415
 

@@ -28,7 +28,7 @@ class Report:
 
 
 def report_text(report: Report) -> str:
-    """The lines for people."""
+    """Return the lines for people."""
     found, lines = report.found, []
     lines.append(("position", f"{found.file}:{found.pos}"))
     if found.gtids is not None:
@@ -67,7 +67,7 @@ def _differences(difference: Difference | None) -> list[str]:
 
 
 def report_json(report: Report) -> str:
-    """One JSON object."""
+    """Return one JSON object."""
     found, difference = report.found, report.difference
     fields = {
         "found": True,

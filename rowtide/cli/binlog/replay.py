@@ -160,7 +160,7 @@ def replay(
 
 
 def _mirror(configuration: Configuration) -> Path:
-    """The binlog files of the connector's mirror."""
+    """Return the binlog files of the connector's mirror."""
     name, mirror = MIRROR_DIRECTORY.name, configuration.streaming.mirror
     if mirror is None:
         raise click.UsageError(f"--binlog is missing, and {name} is not set in CONFIG")
@@ -212,7 +212,7 @@ def _print_entries(found: Iterable[Entry], stream: BinaryIO) -> int:
 
 
 def _batches(outputs: Iterable[Output]) -> Iterator[Batch]:
-    """The outputs that are batches of messages. Schema history records are omitted."""
+    """Return the outputs that are batches of messages. Schema history records are omitted."""
     return (output for output in outputs if isinstance(output, Batch) and output.messages)
 
 

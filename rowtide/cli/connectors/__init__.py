@@ -42,12 +42,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def config_argument(*, required: bool = True) -> Callable[[F], F]:
-    """The argument CONFIG..., one or more configuration files."""
+    """Return the argument CONFIG..., one or more configuration files."""
     return click.argument("config", metavar="CONFIG...", nargs=-1, required=required, type=CONFIG)
 
 
 def log_options(command: F) -> F:
-    """The options --log-level and --log-format."""
+    """Return the options --log-level and --log-format."""
     level = click.option(
         "--log-level",
         type=click.Choice(logs.LEVELS),
@@ -66,13 +66,13 @@ def log_options(command: F) -> F:
 
 
 def connectors_option(help_text: str) -> Callable[[F], F]:
-    """The option --connector, once for each of several connectors, or for a directory of them."""
+    """Return the option --connector, once for each of several connectors, or for a directory of them."""
     path = click.Path(exists=True)
     return click.option("--connector", "connectors", metavar="FILE|DIR", multiple=True, type=path, help=help_text)
 
 
 def one_connector_option(function: F) -> F:
-    """The option --connector of commands that take one connector of a process."""
+    """Return the option --connector of commands that take one connector of a process."""
     return click.option(
         "--connector",
         metavar="FILE",
@@ -83,12 +83,12 @@ def one_connector_option(function: F) -> F:
 
 
 def sink_option(help_text: str) -> Callable[[F], F]:
-    """The option --sink."""
+    """Return the option --sink."""
     return click.option("--sink", metavar="kafka|stdout|file:DIR|duckdb:FILE|delta:DIR|URL", help=help_text)
 
 
 def from_mirror_option(function: F) -> F:
-    """The option --from-mirror."""
+    """Return the option --from-mirror."""
     return click.option(
         "--from-mirror",
         metavar="DIR",
@@ -100,14 +100,14 @@ def from_mirror_option(function: F) -> F:
 
 
 def from_options(sink: str | None, from_mirror: str | None, *, ignore_unsupported: bool) -> dict[str, str]:
-    """The properties that the options --sink, --from-mirror and --ignore-unsupported set."""
+    """Return the properties that the options --sink, --from-mirror and --ignore-unsupported set."""
     given = {"rowtide.sink": sink, "rowtide.mirror.directory": from_mirror}
     more = {name: text for name, text in given.items() if text is not None}
     return more | ({"rowtide.ignore.unsupported": "true"} if ignore_unsupported else {})
 
 
 def ignore_unsupported_option(function: F) -> F:
-    """The option --ignore-unsupported."""
+    """Return the option --ignore-unsupported."""
     return click.option(
         "--ignore-unsupported",
         is_flag=True,
@@ -149,7 +149,7 @@ _WEB_OPTIONS = (
 
 
 def web_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of the web server, which a command gets as ``web_settings`` and ``no_web``."""
+    """Return the options of the web server, which a command gets as ``web_settings`` and ``no_web``."""
 
     @functools.wraps(function)
     def command(
@@ -198,7 +198,7 @@ def worker_options(function: F) -> F:
 
 
 def token_of(file: TextIO | None) -> str | None:
-    """The token in the file of --web-token-file; ``None`` without one.
+    """Return the token in the file of --web-token-file; ``None`` without one.
 
     Raises:
         click.ClickException: the file has none, or one that no request can have.
@@ -217,7 +217,7 @@ def token_of(file: TextIO | None) -> str | None:
 
 
 def connector_files(common: Sequence[str], connectors: Sequence[str]) -> dict[str, list[str]]:
-    """The configuration files of each connector, by what messages call it: its own file.
+    """Return the configuration files of each connector, by what messages call it: its own file.
 
     Args:
         common: files with the properties of all connectors, or of the only one.
@@ -235,7 +235,10 @@ def connector_files(common: Sequence[str], connectors: Sequence[str]) -> dict[st
 
 
 def _files_of(given: str) -> list[str]:
-    """The file itself, or the configuration files in a directory; links to files that are gone are errors later."""
+    """Return the file itself, or the configuration files in a directory.
+
+    Links to files that are gone are errors later.
+    """
     folder = Path(given)
     if not folder.is_dir():
         return [given]
@@ -247,7 +250,7 @@ def _files_of(given: str) -> list[str]:
 
 
 def no_files(connectors: Sequence[str]) -> Problem:
-    """The problem that the directories of --connector have no configuration file."""
+    """Return the problem that the directories of --connector have no configuration file."""
     suffixes = ", ".join(sorted(SUFFIXES))
     where = ", ".join(connectors)
     return Problem("--connector", f"no configuration file is in {where}: its suffix is one of {suffixes}")
@@ -264,7 +267,7 @@ def require_files(found: Collection[str], connectors: Sequence[str]) -> None:
 
 
 def given_twice(connectors: Sequence[str]) -> list[Problem]:
-    """The problem that a file of --connector is repeated, if one is."""
+    """Return the problem that a file of --connector is repeated, if one is."""
     files = [own for given in connectors for own in _files_of(given)]
     return [Problem("--connector", "the same file is given twice")] if len(set(files)) < len(files) else []
 

@@ -36,7 +36,7 @@ class Checked(NamedTuple):
 
 
 def report_text(checked: Checked) -> str:
-    """The report for people: the captured tables, then the findings with errors last, then the verdict."""
+    """Return the report for people: the captured tables, then the findings with errors last, then the verdict."""
     lines = [*_tables(checked.report.tables)] if checked.report.tables else []
     lines += [_line(Severity.REMARK, note) for note in checked.notes]
     findings = sorted(checked.report.findings, key=lambda finding: finding.severity)
@@ -45,7 +45,7 @@ def report_text(checked: Checked) -> str:
 
 
 def reports_text(results: Iterable[Checked], clashes: Sequence[Finding]) -> str:
-    """The reports of several connectors, then why they cannot run side by side."""
+    """Return the reports of several connectors, then why they cannot run side by side."""
     parts = [f"connector {one.connector}:\n{report_text(one)}" for one in results]
     if clashes:
         reasons = (_line(one.severity, str(one)) for one in clashes)
@@ -90,12 +90,12 @@ def _topic(table: CapturedTable) -> str:
 
 
 def report_json(checked: Checked) -> str:
-    """The report for programs, as one JSON object."""
+    """Return the report for programs, as one JSON object."""
     return json.dumps(_body(checked), indent=2)
 
 
 def reports_json(results: Sequence[Checked], clashes: Sequence[Finding]) -> str:
-    """The reports of several connectors for programs, as one JSON object."""
+    """Return the reports of several connectors for programs, as one JSON object."""
     ready = not clashes and all(one.ready for one in results)
     body = {
         "ready": ready,

@@ -142,7 +142,7 @@ def run(
 
 
 def _problem(config: Configuration) -> Problem | None:
-    """Why a connector is not for this command."""
+    """Return why a connector is not for this command."""
     if config.delivery.sink == "python":
         message = "rowtide.sink=python is for rowtide.Engine in a Python program; use another --sink"
         return Problem(SINK.name, message)

@@ -27,7 +27,7 @@ _READ = frozenset({"SUCCEEDED", "EMPTY"})
 
 
 def _types(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The types that begin so, for the completion in a shell."""
+    """Return the types that begin so, for the completion in a shell."""
     return [kind for kind in TYPES if kind.startswith(incomplete)]
 
 
@@ -146,7 +146,7 @@ def enabled_channel(config: Configuration) -> str:
 
 
 def _unread(notification: Mapping[str, Any]) -> list[str]:
-    """Why a snapshot has not read a table, if this is its notification."""
+    """Return why a snapshot has not read a table, if this is its notification."""
     data = notification["additional_data"]
     if notification["type"] != "TABLE_SCAN_COMPLETED" or data.get("status") in _READ:
         return []
@@ -154,7 +154,7 @@ def _unread(notification: Mapping[str, Any]) -> list[str]:
 
 
 def _is_result(notification: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Whether nothing further is to be expected: a snapshot continues after its signal is carried out."""
+    """Return whether nothing further is to be expected: a snapshot continues after its signal is carried out."""
     if notification["type"] not in _LAST:
         return False
     goes_on = fields["type"] in ("execute-snapshot", "rowtide-reread-rows")
@@ -164,7 +164,7 @@ def _is_result(notification: Mapping[str, Any], fields: Mapping[str, Any]) -> bo
 def _notifications(
     read: Callable[[], list[dict[str, Any]]], timeout: float, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[dict[str, Any]]:
-    """The notifications as they come; ends when none has come for so long."""
+    """Yield the notifications as they come; ends when none has come for so long."""
     seen: list[dict[str, Any]] = []
     left = timeout
     while True:

@@ -48,7 +48,7 @@ def status(
 
 
 def _is_about_snapshot(notification: Mapping[str, Any]) -> bool:
-    """Whether a snapshot was taken: each start without one has a notification ``SKIPPED``, as in Debezium."""
+    """Return whether a snapshot was taken: each start without one has a notification ``SKIPPED``, as in Debezium."""
     return bool(notification["aggregate_type"] != "Signal" and notification["type"] != "SKIPPED")
 
 

@@ -396,7 +396,7 @@ def _verify(
 
 
 def _rebuilt(topic: str, output: str | None, prefix: str) -> str:
-    """How a Spark table that differs from its topic is repaired."""
+    """Return how a Spark table that differs from its topic is repaired."""
     from rowtide.spark_consumers.kafka.naming import table_name  # noqa: PLC0415 - an extra
 
     name = table_name(topic, prefix)

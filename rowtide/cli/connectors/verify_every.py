@@ -262,7 +262,7 @@ class Schedule:
                 yield (("connector", self._proofs.connector), ("table", table), ("of", of)), one
 
     def metrics(self) -> str:
-        """The metrics in Prometheus' text format."""
+        """Return the metrics in Prometheus' text format."""
         proofs, now, every = self._proofs, time.time(), [*self._all()]
         own: Labels = (("connector", proofs.connector),)
         proved = [(labels, one) for labels, one in every if one["proved"]]
@@ -294,7 +294,10 @@ class Schedule:
         return "".join(line for one in lines for line in one)
 
     def health(self) -> tuple[int, str]:
-        """The status code and the JSON text of /health: 503 if a table is different, or the last round failed."""
+        """Return the status code and the JSON text of /health.
+
+        503 if a table is different, or the last round failed.
+        """
         outcomes = {f"{labels[1][1]} ({labels[2][1]})": one["outcome"] for labels, one in self._all()}
         is_down = self._proofs.error is not None or "different" in outcomes.values()
         found = {

@@ -41,7 +41,7 @@ class WorkerClient:
 
     @classmethod
     def of(cls, connector: str, base: str | None, token_file: TextIO | None) -> Self:
-        """The worker at a URL; by default where ``rowtide run`` would serve with the same environment.
+        """Return the worker at a URL; by default where ``rowtide run`` would serve with the same environment.
 
         A user in the URL, as in ``https://anna@worker-1:6066``, logs in with the token as the password.
 
@@ -75,18 +75,21 @@ class WorkerClient:
         self._request("snapshot", hint=". rowtide signal --no-wait needs it for the channel http only")
 
     def notifications(self, signal_id: str | None = None) -> list[dict[str, Any]]:
-        """The last notifications. Raises ``click.ClickException`` if the worker does not answer."""
+        """Return the last notifications. Raises ``click.ClickException`` if the worker does not answer."""
         query = "" if signal_id is None else f"?{urllib.parse.urlencode({'id': signal_id})}"
         found: list[dict[str, Any]] = self._request(f"notifications{query}")
         return found
 
     def snapshot(self) -> dict[str, Any]:
-        """The state of the snapshot. Raises ``click.ClickException`` if the worker does not answer."""
+        """Return the state of the snapshot. Raises ``click.ClickException`` if the worker does not answer."""
         found: dict[str, Any] = self._request("snapshot")
         return found
 
     def properties(self) -> dict[str, str]:
-        """The configuration of the running connector. Raises ``click.ClickException`` if the worker does not answer."""
+        """Return the configuration of the running connector.
+
+        Raises ``click.ClickException`` if the worker does not answer.
+        """
         found: dict[str, str] = self._request("config")
         return found
 

@@ -45,7 +45,7 @@ class AsyncClient:
         await self.close()
 
     async def get_event(self, timeout: float | None = None) -> Event:
-        """The next event. A call that is cancelled or times out loses none: the next call gets it.
+        """Return the next event. A call that is cancelled or times out loses none: the next call gets it.
 
         Raises:
             TimeoutError: there is none in time.

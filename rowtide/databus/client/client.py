@@ -80,7 +80,7 @@ class Client:
         self.close()
 
     def get_event(self, timeout: float | None = None) -> Event:
-        """The next event (``GetEvent``).
+        """Return the next event (``GetEvent``).
 
         Args:
             timeout: seconds to wait for it; by default without end.
@@ -226,7 +226,7 @@ class Client:
         return self._numbered(Event(header, event, offset))
 
     def _is_before_start(self, key: KafkaKey, offset: int) -> bool:
-        """Whether the dump has the event already; the offset of its description may be that of an earlier one.
+        """Return whether the dump has the event already; the offset of its description may be that of an earlier one.
 
         From the end that rowtide's server gives, the dump has none. Positions that descend are those of another server
         after a fail-over, and cannot be compared with the start.

@@ -74,7 +74,7 @@ class DumpReader:
             )
 
     def poll(self, timeout: float) -> RowsEvent | None:
-        """The next event, if there is one in time; see ``ended`` if not.
+        """Return the next event, if there is one in time; see ``ended`` if not.
 
         Raises:
             DumpError: the dump is damaged or was cut off; further calls raise it again.
@@ -126,7 +126,7 @@ class DumpReader:
         )
 
     def _line(self, timeout: float) -> bytes | None:
-        """The next line with its end; empty at the end of the stream, ``None`` if it is not there in time."""
+        """Return the next line with its end; empty at the end of the stream, ``None`` if it is not there in time."""
         begin = time.monotonic()
         while (place := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)

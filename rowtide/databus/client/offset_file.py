@@ -38,7 +38,7 @@ class Progress:
     dump_end: int | None = None
 
     def encoded(self) -> str:
-        """The text of the file."""
+        """Return the text of the file."""
         lines = [
             f"mastername = {_quoted(self.position.file)}",
             f"masterpos = {self.position.pos}",
@@ -50,7 +50,7 @@ class Progress:
 
 
 def _quoted(text: str) -> str:
-    """A basic string of TOML."""
+    """Return a basic string of TOML."""
     return dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

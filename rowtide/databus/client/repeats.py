@@ -21,7 +21,7 @@ class Repeats:
         self._seen: OrderedDict[tuple[Position, int], None] = OrderedDict()
 
     def seen(self, position: Position, event: RowsEvent | QueryEvent) -> bool:
-        """Whether this event was there before; from now on, it was."""
+        """Return whether this event was there before; from now on, it was."""
         known = position, _content(event)
         if known in self._seen:
             return True
@@ -37,6 +37,9 @@ class Repeats:
 
 
 def _content(event: RowsEvent | QueryEvent) -> int:
-    """A hash of what an event changes. Its structure does not count: it may have other statistics in a repeat."""
+    """Return a hash of what an event changes.
+
+    Its structure does not count: it may have other statistics in a repeat.
+    """
     change = event.query if isinstance(event, QueryEvent) else event.rows
     return hash((event.action, str(event.table), change))

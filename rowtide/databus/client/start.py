@@ -37,7 +37,7 @@ class DumpStart:
 
 
 def find_start(settings: ClientSettings, topic: EventTopic) -> Progress | DumpStart:
-    """Where a client begins.
+    """Return where a client begins.
 
     Raises:
         DatabusError: it cannot be found out, or events are missing there; the message names the way out.

@@ -46,7 +46,7 @@ class EventTopic:
         self._consumer: Consumer | None = None
 
     def extent(self) -> Extent:
-        """Its first offset, and that after its last one.
+        """Return its first offset, and that after its last one.
 
         Raises:
             TopicError: it does not exist, or Kafka cannot be reached.
@@ -62,7 +62,7 @@ class EventTopic:
         return found[_PARTITION]
 
     def keys(self, begin: int, end: int) -> Iterator[Place]:
-        """The events between two offsets; messages without a readable key are omitted.
+        """Yield the events between two offsets; messages without a readable key are omitted.
 
         Raises:
             TopicError: they cannot be read.
@@ -75,7 +75,7 @@ class EventTopic:
             yield Place(record.offset, key.position)
 
     def events(self, begin: int, end: int) -> Iterator[tuple[KafkaKey, RowsEvent | QueryEvent]]:
-        """The events between two offsets, with their keys; other messages are omitted.
+        """Yield the events between two offsets, with their keys; other messages are omitted.
 
         Raises:
             TopicError: they cannot be read.
@@ -178,7 +178,7 @@ class EventTopic:
         self._consumer.assign([TopicPartition(self.name, _PARTITION, offset)])
 
     def poll(self, timeout: float) -> Message | None:
-        """The next message, if there is one in time.
+        """Return the next message, if there is one in time.
 
         Raises:
             OverflowOffset: it has expired since.

@@ -30,7 +30,7 @@ _FORM = JsonFormat("BASE64", replace_null_with_default=False)
 
 
 def image_columns(records: Sequence[RecordColumn], columns: Sequence[Column]) -> list[Column]:
-    """The columns of row images, with cells as their output.
+    """Return the columns of row images, with cells as their output.
 
     Args:
         records: the columns that are published.
@@ -51,7 +51,7 @@ def image_columns(records: Sequence[RecordColumn], columns: Sequence[Column]) ->
 
 
 def cell_output(record: RecordColumn) -> ColumnOutput:
-    """The output of a column as a cell."""
+    """Return the output of a column as a cell."""
     kind = record.type.kind
     converted = ColumnType(STRING, kind, _conversion(record), str_expression)
     return ColumnOutput(record.column.name, converted, Fallback("null", _refuse), None, STRING, _FORM)
@@ -62,7 +62,7 @@ def _refuse(value: object, error: Exception) -> None:
 
 
 def _conversion(record: RecordColumn) -> Callable[[Any], str]:
-    """The function from a column's canonical value to its cell."""
+    """Return the function from a column's canonical value to its cell."""
     column = record.column
     match record.type.kind:
         case "int" | "bit":

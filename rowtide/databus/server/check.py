@@ -15,7 +15,7 @@ from rowtide.databus.server.registration import ServerNodes
 
 
 def server_findings(config: Configuration, tables: tuple[CapturedTable, ...] | None) -> Iterator[Finding]:
-    """Findings about the topic, ZooKeeper, and the dumps. Nothing is changed.
+    """Yield the findings about the topic, ZooKeeper, and the dumps. Nothing is changed.
 
     Args:
         config: the configuration of the server.
@@ -47,7 +47,7 @@ def _partitions(tables: tuple[CapturedTable, ...]) -> Iterator[Finding]:
 
 
 def _running(servers: str, nodes: ServerNodes) -> str | None:
-    """The address of the server that runs the topic; ``None`` if none does."""
+    """Return the address of the server that runs the topic; ``None`` if none does."""
     with closing(ZooKeeperSession(servers, databus.ZOOKEEPER.name)) as session:
         session.start()
         found = session.get(nodes.contest.running)

@@ -63,7 +63,7 @@ class DatabusForm:
     topic: str
 
     def codec(self, records: TableSchema, columns: Sequence[Column]) -> "RowsEventCodec":
-        """The codec of a table."""
+        """Return the codec of a table."""
         return RowsEventCodec(self.topic, records, columns)
 
     def statement(
@@ -74,7 +74,7 @@ class DatabusForm:
         position: SourcePosition,
         offset: SourceOffset,
     ) -> Batch | None:
-        """The messages of a statement, one for each table."""
+        """Return the messages of a statement, one for each table."""
         dialect = context_of(statement, server).dialect
         plain, mode = replace(dialect, sql_mode=0), required_mode(dialect)
         messages: list[Message] = []
@@ -89,7 +89,7 @@ class DatabusForm:
         return _batch(self.topic, messages, offset, position.ts_us // 1000) if messages else None
 
     def moved(self, batch: Batch, position: SourcePosition, number: int) -> Batch:
-        """A batch of an XA transaction with the position of XA COMMIT."""
+        """Return a batch of an XA transaction with the position of XA COMMIT."""
         return batch._replace(messages=[(_key(position, number, DML), value, ()) for _, value, _ in batch.messages])
 
 
@@ -120,7 +120,7 @@ class RowsEventCodec(RowsCodec[_Row, Message]):
         return key_value_rows(columns, (), *layouts, carry=carry)
 
     def batch_rows(self, event: Rows, rows: int, position: SourcePosition) -> int:
-        """How many rows of an event one message has."""
+        """Return how many rows of an event one message has."""
         if position.ordinal:
             return rows
         return min(_MAX_ROWS, max(1, rows * _EVENT_BYTES // max(1, event.end - event.start)))
@@ -137,21 +137,21 @@ class RowsEventCodec(RowsCodec[_Row, Message]):
             )
 
     def created(self, rows: Sequence[_Row], first: int, context: EventContext) -> list[Message]:
-        """The message of new rows."""
+        """Return the message of new rows."""
         return self._message(INSERT, rows, first, context)
 
     def deleted(self, rows: Sequence[_Row], first: int, context: EventContext) -> list[Message]:
-        """The message of deleted rows."""
+        """Return the message of deleted rows."""
         return self._message(DELETE, rows, first, context)
 
     def updated(
         self, before: Sequence[_Row], after: Sequence[_Row], first: int, context: EventContext
     ) -> list[Message]:
-        """The message of changed rows: those before and after the change alternate."""
+        """Return the message of changed rows: those before and after the change alternate."""
         return self._message(UPDATE, chain.from_iterable(zip(before, after, strict=True)), first, context)
 
     def packed(self, records: Sequence[Message], event: Rows, offset: SourceOffset, ts_ms: int) -> Batch:
-        """The batch of an event's messages."""
+        """Return the batch of an event's messages."""
         return _batch(self._topic, records, offset, ts_ms)
 
     def _message(self, action: str, rows: Iterable[_Row], first: int, context: EventContext) -> list[Message]:
@@ -172,7 +172,7 @@ class RowsEventEncoder:
         self._start = b'{"Table":' + orjson.dumps(structure(records).fields()) + b',"Action":"'
 
     def __call__(self, action: str, rows: Sequence[tuple[str | None, ...]]) -> bytes:
-        """The event of some rows.
+        """Return the event of some rows.
 
         Args:
             action: ``insert``, ``update`` or ``delete``.
@@ -182,12 +182,12 @@ class RowsEventEncoder:
 
 
 def published(records: TableSchema) -> list[RecordColumn]:
-    """The columns that messages have; the others are omitted by the configuration, or are hidden."""
+    """Return the columns that messages have; the others are omitted by the configuration, or are hidden."""
     return [column for column in records.columns if column.in_value]
 
 
 def structure(records: TableSchema) -> Table:
-    """The structure of a table, with the columns that messages have."""
+    """Return the structure of a table, with the columns that messages have."""
     return described(records.table, [column.column for column in published(records)])
 
 

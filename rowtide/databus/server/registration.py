@@ -175,7 +175,7 @@ class Registration:
             self._candidate.release()
 
     def dump(self) -> DumpDescriptor | None:
-        """The dump that new clients begin with; ``None`` if there is none.
+        """Return the dump that new clients begin with; ``None`` if there is none.
 
         Raises:
             ZooKeeperError: no answer.
@@ -222,7 +222,7 @@ class Registration:
             self._keep_alive(nodes, alive)
 
     def _original(self, alive: Found | None) -> bool:
-        """Whether a server of the original is alive."""
+        """Return whether a server of the original is alive."""
         written = self._session.get(self._nodes.written)
         if alive is None or not alive.content or (written is not None and written.content == alive.content):
             self._seen = None

@@ -38,7 +38,7 @@ def load_server(paths: Sequence[str], more: Mapping[str, str]) -> tuple[Configur
 
 
 def checked_topic(config: Configuration) -> str:
-    """The topic of the messages.
+    """Return the topic of the messages.
 
     Raises:
         ConfigurationError: with all properties that do not fit.
@@ -84,7 +84,7 @@ def _problems(config: Configuration) -> Iterator[Problem]:
 
 
 def _other_use(config: Configuration, topic: str) -> str | None:
-    """The property that has named a topic for something else."""
+    """Return the property that has named a topic for something else."""
     used = {
         config.history.topic: history.TOPIC.name,
         config.delivery.offset_topic: connect.OFFSET_TOPIC.name,

@@ -16,7 +16,7 @@ _NOT_TABLES = frozenset({"COLUMN", "INDEX", "KEY"})
 
 
 def with_database(sql: str, database: str, dialect: Dialect) -> str:
-    """A statement in which every table has a database.
+    """Return a statement in which every table has a database.
 
     Args:
         sql: ALTER, CREATE, DROP, RENAME or TRUNCATE TABLE, or CREATE or DROP INDEX.
@@ -37,7 +37,7 @@ def with_database(sql: str, database: str, dialect: Dialect) -> str:
 
 
 def _tables(tokens: Sequence[Token]) -> Iterator[int]:
-    """The places of the names of tables, in order; those with a database are the places of the database."""
+    """Yield the places of the names of tables, in order; those with a database are the places of the database."""
     words = [token.word for token in tokens]
     begin = words.index("FOR") + 1 if words[:2] == ["SET", "STATEMENT"] and "FOR" in words else 0
     first = words[begin]
@@ -71,7 +71,7 @@ def _behind(words: Sequence[str], place: int) -> int:
 
 
 def _list(words: Sequence[str], place: int) -> Iterator[int]:
-    """The names in ``a, b`` of DROP TABLE, and in ``a TO b, c TO d`` of RENAME TABLE."""
+    """Yield the names in ``a, b`` of DROP TABLE, and in ``a TO b, c TO d`` of RENAME TABLE."""
     yield place
     for separator in range(place, len(words) - 1):
         if words[separator] in (",", "TO"):
@@ -79,7 +79,7 @@ def _list(words: Sequence[str], place: int) -> Iterator[int]:
 
 
 def _like(words: Sequence[str], place: int) -> Iterator[int]:
-    """The model of CREATE TABLE name LIKE model, which may be in parentheses."""
+    """Yield the model of CREATE TABLE name LIKE model, which may be in parentheses."""
     place += 3 if words[place + 1] == "." else 1
     if words[place] == "(":
         place += 1

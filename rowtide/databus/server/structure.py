@@ -20,7 +20,7 @@ _TYPES = {
 
 
 def described(table: model.Table, columns: Sequence[model.Column]) -> Table:
-    """The structure of a table.
+    """Return the structure of a table.
 
     Args:
         table: the table.
@@ -38,7 +38,7 @@ def described(table: model.Table, columns: Sequence[model.Column]) -> Table:
 
 
 def dropped(table: model.TableId) -> Table:
-    """The structure of a table that no longer exists."""
+    """Return the structure of a table that no longer exists."""
     return Table(table.database, table.table)
 
 
@@ -58,5 +58,5 @@ def _column(column: model.Column) -> Column:
 
 
 def _index(index: model.Index) -> Index:
-    """An index; the parts that are expressions have no names."""
+    """Return an index; the parts that are expressions have no names."""
     return Index(index.name, tuple(part.column for part in index.parts))

@@ -56,7 +56,7 @@ def create_app(config: Configuration, web: WebSettings | None = None) -> App:
 
 
 def dump_settings(config: Configuration, topic: str) -> DumpSettings:
-    """The settings of dumps and of ZooKeeper."""
+    """Return the settings of dumps and of ZooKeeper."""
     found = config.databus
     return DumpSettings(
         zookeeper=",".join(found.zookeeper),

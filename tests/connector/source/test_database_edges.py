@@ -125,7 +125,7 @@ def test_a_file_that_cannot_be_used_is_named_with_its_property(which: str, store
     nothing.write_text("nothing")
     cases = {
         str(tmp_path / "none.pem"): ("pw", "cannot be read: No such file"),
-        str(java): ("pw", "password is wrong, or the file is damaged"),
+        str(java): ("pw", "password is not correct, or the file is damaged"),
         str(other): ("pw", "keytool -importkeystore"),
         str(nothing): ("pw", "usable certificate"),
         store: ("wrong", "usable certificate"),

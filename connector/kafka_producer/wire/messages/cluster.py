@@ -108,7 +108,7 @@ class FindCoordinatorRequest(Request["FindCoordinatorAnswer"]):
 
     @classmethod
     def for_id(cls, transactional_id: str) -> "FindCoordinatorRequest":
-        """A request for one coordinator, in any version."""
+        """Return a request for one coordinator, in any version."""
         return cls(key=transactional_id, coordinator_keys=(transactional_id,))
 
 
@@ -137,7 +137,7 @@ class FindCoordinatorAnswer:
     coordinators: tuple[Coordinator, ...] = of(many(one(Coordinator)), since=4, default=())
 
     def coordinator(self, transactional_id: str) -> Coordinator | None:
-        """The coordinator of a transactional id, or the error; ``None`` if the answer does not have it."""
+        """Return the coordinator of a transactional id, or the error; ``None`` if the answer does not have it."""
         if self.node_id < 0 and not self.error:
             return next((found for found in self.coordinators if found.key == transactional_id), None)
         return Coordinator(

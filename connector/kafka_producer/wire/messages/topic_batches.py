@@ -62,7 +62,9 @@ class TopicBatches(Request["Stored"]):
     batches: Sequence[tuple[str, bytes | None, int, Bytes]]
 
     def parts(self, version: int, correlation_id: int, client_id: str | None) -> list[Bytes]:
-        """The bytes of the request after its length, as parts to be sent one after another; batches are not copied.
+        """Return the bytes of the request after its length, as parts to be sent one after another.
+
+        Batches are not copied.
 
         Args:
             version: ``FIRST_VERSION`` or a later one.
@@ -84,7 +86,7 @@ class TopicBatches(Request["Stored"]):
         return parts
 
     def declared(self) -> ProduceRequest:
-        """The same as a declared message."""
+        """Return the same as a declared message."""
         return ProduceRequest(
             transactional_id=self.transactional_id,
             timeout_ms=self.timeout_ms,
@@ -147,7 +149,7 @@ def stored(frame: Bytes, version: int, correlation_id: int) -> Stored | None:
 
 @lru_cache(maxsize=64)
 def _opening(client_id: str | None, transactional_id: str | None, timeout_ms: int, topics: int) -> bytes:
-    """What is between the correlation id and the first topic."""
+    """Return what is between the correlation id and the first topic."""
     writer = Writer()
     _CLIENT_ID.write(writer, client_id)
     writer.add(_NO_TAGS)

@@ -10,10 +10,10 @@ class Mechanism(Protocol):
     """The client's side of one authentication."""
 
     def first(self) -> bytes:
-        """The first message to the broker."""
+        """Return the first message to the broker."""
 
     def next(self, challenge: bytes) -> bytes | None:
-        """The message to the broker after one of it; ``None`` when the authentication is complete.
+        """Return the message to the broker after one of it; ``None`` when the authentication is complete.
 
         Raises:
             AuthenticationFailed: the broker refused, or its message cannot be used.

@@ -34,11 +34,11 @@ class Scram:
         self._signature: bytes | None = None
 
     def first(self) -> bytes:
-        """The first message to the broker."""
+        """Return the first message to the broker."""
         return (_NO_CHANNEL_BINDING + self._first_bare).encode()
 
     def next(self, challenge: bytes) -> bytes | None:
-        """The message to the broker after one of it; ``None`` when the authentication is complete.
+        """Return the message to the broker after one of it; ``None`` when the authentication is complete.
 
         Raises:
             AuthenticationFailed: the broker refused, sent something else, or has not proved that it has the password.

@@ -69,7 +69,7 @@ def misdirection(table: SnapshotTable, rows: Sequence[bytes], topics: Iterable[s
 
 
 def _value(column: Column, variant: int) -> bytes | None:
-    """What stands for a column that is not in the key."""
+    """Return what stands for a column that is not in the key."""
     if column.nullable and not variant:
         return None
     size = column.length or 1
@@ -112,7 +112,7 @@ def _value(column: Column, variant: int) -> bytes | None:
 
 
 def _packed(value: bytes | None) -> bytes:
-    """A value in a packet of the text protocol."""
+    """Return a value in a packet of the text protocol."""
     if value is None:
         return _NULL
     size = len(value)

@@ -50,17 +50,17 @@ class Journal:
         self._unknown = self.number
 
     def concerns(self, since: int) -> bool:
-        """Whether there were events after event number ``since``."""
+        """Return whether there were events after event number ``since``."""
         return self.number > since
 
     def keys_since(self, since: int) -> set[Hashable] | None:
-        """The keys of the events after number ``since``; ``None`` if one of these may have had any key."""
+        """Return the keys of the events after number ``since``; ``None`` if one of these may have had any key."""
         if self._unknown > since:
             return None
         return {key for key, (number, _) in self._keys.items() if number > since}
 
     def verdict(self, key: Hashable, since: int) -> Verdict:
-        """What to do with a row that was read when event ``since`` was the last one."""
+        """Return what to do with a row that was read when event ``since`` was the last one."""
         if self._unknown > since:
             return Verdict.READ_AGAIN
         number, replaces = self._keys.get(key, (0, True))

@@ -52,7 +52,7 @@ class RowKeys:
             )
 
     def of_event(self, event: Rows, structure: TableStructure) -> list[Hashable]:
-        """The keys of all row images of an event.
+        """Return the keys of all row images of an event.
 
         Raises:
             ConnectorError, ValueError: the images do not match the structure.
@@ -73,7 +73,7 @@ class RowKeys:
         return key_value_rows(columns, [places[index] for index in records.key_columns], names)
 
     def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Hashable]:
-        """The keys of the rows that the reader has returned."""
+        """Return the keys of the rows that the reader has returned."""
         return self._keys(rows)
 
     def _keys(self, rows: Sequence[tuple[Any, ...]]) -> list[Hashable]:
@@ -83,7 +83,7 @@ class RowKeys:
 
 
 def replaces_rows(event: Rows, *, skip_unchanged: bool) -> bool:
-    """Whether a consumer that has the records of an event needs no earlier state of its rows.
+    """Return whether a consumer that has the records of an event needs no earlier state of its rows.
 
     Not after an update whose image lacks columns or has differences of JSON documents, or that may be omitted because
     it changes nothing that is published (``skip.messages.without.change``).

@@ -30,7 +30,7 @@ class Attempts:
         self.emitted(self._first)
 
     def emitted(self, size: int) -> None:
-        """A chunk was emitted; the next one has ``size`` rows."""
+        """Note that a chunk was emitted; the next one has ``size`` rows."""
         self.size = size
         self.refused = self.in_vain = 0
         self.held = False
@@ -40,19 +40,19 @@ class Attempts:
         self.size = self.limit = max(1, rows // 2)
 
     def server_refused(self) -> None:
-        """The server has refused the query."""
+        """Note that the server has refused the query."""
         self.refused += 1
         self._halve()
 
     def rows_changed(self) -> None:
-        """Rows of the chunk have changed so that it cannot be emitted."""
+        """Note that rows of the chunk have changed so that it cannot be emitted."""
         self.in_vain += 1
         if self.held:
             self._halve()
         self.held = True
 
     def structure_changed(self) -> None:
-        """The table has another structure when the stream has passed the chunk."""
+        """Note that the table has another structure when the stream has passed the chunk."""
         self.in_vain += 1
 
     def _halve(self) -> None:

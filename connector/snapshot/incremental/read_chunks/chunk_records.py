@@ -33,7 +33,7 @@ class ClosedWindows:
             del self._events[next(iter(self._events))]
 
     def take(self, window: str | None) -> StreamEvent | None:
-        """The last row of a window, which is no longer needed; ``None`` if it has not come."""
+        """Return the last row of a window, which is no longer needed; ``None`` if it has not come."""
         return self._events.pop(window or "", None)
 
     def clear(self) -> None:
@@ -50,7 +50,7 @@ def row_batches(
     clock: Callable[[], int],
     gone: Rows = (),
 ) -> Iterator[Batch]:
-    """The records of a chunk, in batches of a bounded size, those of deletion last.
+    """Yield the records of a chunk, in batches of a bounded size, those of deletion last.
 
     An empty chunk is one batch without records. The last batch has the offset after the chunk, so that a commit stores
     both.

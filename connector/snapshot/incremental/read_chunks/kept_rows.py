@@ -14,7 +14,7 @@ from rowtide.schema_history.model import Table
 
 
 def kept_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> list[Rows] | None:
-    """The rows of each block whose key the stream has not emitted since the chunk was read.
+    """Return the rows of each block whose key the stream has not emitted since the chunk was read.
 
     Args:
         scan: the table.
@@ -46,7 +46,7 @@ def kept_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> list
 
 
 def gone_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> Rows | None:
-    """The rows of requested keys that do not exist, and of which the stream has emitted nothing since the read.
+    """Return the rows of requested keys that do not exist, and of which the stream has emitted nothing since the read.
 
     A row that was inserted while the chunk was read, or after it, is in the journal: its records say what it is.
 

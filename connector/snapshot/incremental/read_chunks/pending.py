@@ -52,7 +52,7 @@ class PendingChunks:
             self._seen = read.seen if self.journal.number == read.since else None
 
     def recorded(self, progress: Progress) -> None:
-        """The journal has another event, at a position of the stream."""
+        """Note that the journal has another event, at a position of the stream."""
         if self._seen is None:
             return
         within = progress.pos + 1  # the event is before a position that is after its beginning
@@ -67,20 +67,20 @@ class PendingChunks:
             self._seen = None
 
     def since(self, read: ReadChunk) -> int:
-        """The number of the journal's last event that a chunk has certainly seen."""
+        """Return the number of the journal's last event that a chunk has certainly seen."""
         return read.since if read.seen is None else max(read.since, self._seen_events)
 
     def may_be_passed(self, progress: Progress) -> bool:
-        """Whether the stream may have passed what is awaited."""
+        """Return whether the stream may have passed what is awaited."""
         return self._awaited.may_be_passed(progress.file, progress.end)
 
     def passed(self, position: SourceOffset) -> ReadChunk | None:
-        """The next chunk, if the stream has passed all that it has seen."""
+        """Return the next chunk, if the stream has passed all that it has seen."""
         chunk = self._chunks.get(self.next)
         return chunk if chunk is not None and self.is_passed(chunk.end, position) else None
 
     def is_passed(self, end: SourceOffset | None, position: SourceOffset) -> bool:
-        """Whether the stream has passed a position; if they cannot be compared, that is the failure."""
+        """Return whether the stream has passed a position; if they cannot be compared, that is the failure."""
         try:
             return self._awaited.is_passed(end, position)
         except SnapshotError as error:
@@ -88,6 +88,6 @@ class PendingChunks:
             return False
 
     def emitted(self) -> None:
-        """The next chunk was emitted."""
+        """Note that the next chunk was emitted."""
         del self._chunks[self.next]
         self.next += 1

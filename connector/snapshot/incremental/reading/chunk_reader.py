@@ -112,7 +112,7 @@ class ChunkReader:
             self._changed.wait_for(lambda: self._closed or self._has_found(scan), self._settings.hold_s)
 
     def _has_found(self, scan: Scan) -> bool:
-        """Whether there is news of this scan, and not only of one that was replaced."""
+        """Return whether there is news of this scan, and not only of one that was replaced."""
         return any(found is scan for found, _ in self.found)
 
     def taken(self, scan: Scan, number: int) -> int:

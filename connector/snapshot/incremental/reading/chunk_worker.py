@@ -86,7 +86,7 @@ class ChunkWorker:
         scan.begun = True
 
     def bound(self, scan: Scan) -> tuple[str, ...] | None:
-        """The last key of the next chunk; ``None`` if it has all that is left."""
+        """Return the last key of the next chunk; ``None`` if it has all that is left."""
         if scan.lower == scan.last:
             return None
         query = scan.ranges.bound_query(scan.lower, scan.size, upto=scan.last, condition=scan.condition)
@@ -120,7 +120,7 @@ class ChunkWorker:
         return ReadChunk(chunk, mark.number, blocks, names, end, None, view.seen)
 
     def _rows(self, scan: Scan, chunk: Chunk) -> tuple[list[Block], list[str]]:
-        """The rows of a chunk, and the names of the columns of the result set."""
+        """Return the rows of a chunk, and the names of the columns of the result set."""
         blocks: list[Block] = []
         capture = _Capture(scan.table.reader)
         size = 0
@@ -159,7 +159,7 @@ class ChunkWorker:
         self._signal_rows = None
 
     def position(self) -> SourceOffset | None:
-        """The end of the binlog, if it can be read."""
+        """Return the end of the binlog, if it can be read."""
         try:
             return end_of_binlog(self._session)
         except (SnapshotError, pymysql.MySQLError, DatabaseUnreachableError):

@@ -130,5 +130,5 @@ def _insert(session: Session, rows: SignalRows, *values: str) -> None:
 
 
 def _text(moment: dt.datetime) -> str:
-    """A time as Java's Instant prints it."""
+    """Return a time as Java's Instant prints it."""
     return moment.isoformat().replace("+00:00", "Z")

@@ -107,7 +107,7 @@ class Dumping:
         self._make(term, first)
 
     def _has_announced(self) -> bool:
-        """Whether the dump that is announced is here: this server was started again, or the folder is shared."""
+        """Return whether the dump that is announced is here: this server was started again, or the folder is shared."""
         try:
             announced = self._registration.dump()
             found = None if announced is None else self._folder.open(announced.file)

@@ -68,13 +68,13 @@ class StoredDump:
         self._file.close()
 
     def read(self) -> bytes:
-        """The next bytes, without the end marker; none at the end."""
+        """Return the next bytes, without the end marker; none at the end."""
         chunk = self._file.read(min(_CHUNK, self._left))
         self._left -= len(chunk)
         return chunk
 
     def read_single(self) -> bytes:
-        """The next lines, with one row in each, as the original server writes them; none at the end."""
+        """Return the next lines, with one row in each, as the original server writes them; none at the end."""
         found: list[bytes] = []
         size = 0
         while size < _CHUNK and self._left:
@@ -156,7 +156,7 @@ class DumpFolder:
         path.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
 
     def new_name(self) -> str:
-        """A name for a dump, which no other server gives."""
+        """Return a name for a dump, which no other server gives."""
         return f"DB.Data{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}.Json"
 
     def writer(self, name: str) -> DumpWriter:

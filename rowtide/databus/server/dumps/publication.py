@@ -42,7 +42,7 @@ class Reading:
 
 
 def reading_of(task: ConnectorTask) -> Reading | None:
-    """How far a connector has read and published; ``None`` while no stream is open."""
+    """Return how far a connector has read and published; ``None`` while no stream is open."""
     run = task.current
     reader, components = run.reader, run.components
     position = None if reader is None or not reader.status.connected else reader.position()
@@ -101,7 +101,7 @@ class Publication:
             )
 
     def is_complete(self, reading: Reading | None, connector: str) -> bool:
-        """Whether the topic has everything that is waited for.
+        """Return whether the topic has everything that is waited for.
 
         Args:
             reading: the current one.

@@ -76,7 +76,7 @@ class SnapshotSource:
             yield Dump(position, offset, _parts(chain(first, outputs)), snapshot.taken(), self._end)
 
     def _end(self) -> int:
-        """The offset after the last message. The topic is created if it is missing: clients begin in it."""
+        """Return the offset after the last message. The topic is created if it is missing: clients begin in it."""
         kafka = self._config.kafka
         try:
             missing_topics(self._config, TopicAdmins(self._config))([self._topic])
@@ -104,7 +104,7 @@ class DumpSnapshot(Snapshot):
         return super().statements(session, listed)
 
     def taken(self) -> SourceOffset:
-        """The position with the ``server_id`` as its server, after the first output.
+        """Return the position with the ``server_id`` as its server, after the first output.
 
         Raises:
             DumpDiscarded: the structures were read on another server than the position.
@@ -134,11 +134,11 @@ class DumpTable(SnapshotTable):
         return key_value_rows(columns, (), names)
 
     def messages(self, rows: Rows, marker: source.Snapshot, read_time: ReadTime) -> Sequence[Any]:
-        """The cells of rows, without keys."""
+        """Return the cells of rows, without keys."""
         return [row for _, row in rows]
 
     def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
-        """The parts, in the place of Python values."""
+        """Return the parts, in the place of Python values."""
         parts = [DumpPart(self._encode(INSERT, rows), len(rows)) for rows in groups_by_size(messages, _PART_BYTES)]
         size = sum([len(part.event) for part in parts])
         return Batch(self.topic, 0, (), offset, size, ts_ms, changes=cast("Sequence[Change]", parts))

@@ -115,7 +115,7 @@ class _Connection:
         log.info("dump client %s has been sent dump %s: %d rows", self._client, name, dump.rows)
 
     async def _end_wanted(self, seconds: float) -> bool:
-        """Whether the client sends ``END`` in time."""
+        """Return whether the client sends ``END`` in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 return await self._line() == b"END\n"

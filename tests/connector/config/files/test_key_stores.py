@@ -48,7 +48,7 @@ def test_without_a_password_certificates_are_read_and_keys_are_not() -> None:
 @pytest.mark.parametrize(
     ("name", "passwords", "reason"),
     [
-        ("trust.jks", ("wrong", None), "its password is wrong"),
+        ("trust.jks", ("wrong", None), "its password is not correct"),
         ("key.jks", ("changeit", None), "its key has a different password"),
         ("key.jks", ("changeit", "wrong"), "its key has a different password"),
         ("trust_pkcs12.jks", ("wrong", None), "[Ii]nvalid password"),

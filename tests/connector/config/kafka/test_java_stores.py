@@ -42,7 +42,7 @@ def test_the_content_counts_and_not_the_name() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (TRUST | {"ssl.truststore.password": "secret-x"}, "its password is wrong"),
+        (TRUST | {"ssl.truststore.password": "secret-x"}, "its password is not correct"),
         (KEY | {"ssl.key.password": "secret-x"}, "its key has a different password"),
         (TRUST | {"ssl.truststore.location": "/none/trust.jks"}, "/none/trust.jks cannot be read"),
         ({**KEY, "ssl.keystore.location": TRUST["ssl.truststore.location"]}, "has no private key"),
