@@ -12,6 +12,7 @@ from rowtide.connector.records.batch import MoreOutputs, Outputs, Steps, joined
 from rowtide.connector.records.codecs.builder import Codec
 from rowtide.connector.records.codecs.rows import EventContext
 from rowtide.connector.records.settings import PipelineSettings
+from rowtide.envelope.converters.envelope_text import processing_times
 from rowtide.envelope.source import stream_snapshot_marker
 
 
@@ -112,11 +113,11 @@ class RowWriter:
         """What the event adds to the records of its rows."""
         progress, monitor, now = self._state.progress, self._state.monitor, self._clock()
         in_transaction = monitor is not None and monitor.id is not None
-        micros, ts_us = now // 1000, progress.change_micros()
+        ts_us = progress.change_micros()
         return EventContext(
             captured.source.prefix(ts_us, self._marker, progress.server_id, progress.gtid, progress.file, progress.pos),
             captured.source.suffix(progress.thread, progress.query),
-            f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{now}',
+            processing_times(now),
             self._settings.headers,
             partial(monitor.blocks, str(captured.table.id)) if monitor and in_transaction else None,
             progress.source_position(ts_us, now),

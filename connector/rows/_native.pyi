@@ -21,6 +21,7 @@ def message_parts(opening: bytes, rows: Sequence[tuple[str, str]], place: int, c
 def message_values(
     opening: bytes,
     before: Sequence[tuple[str, str]] | None,
+    between: str,
     after: Sequence[tuple[str, str]] | None,
     middle: str,
     first: int,

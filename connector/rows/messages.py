@@ -24,6 +24,7 @@ def python_parts(opening: bytes, rows: Sequence[Texts], place: int, closing: byt
 def python_values(
     opening: bytes,
     before: Sequence[Texts] | None,
+    between: str,
     after: Sequence[Texts] | None,
     middle: str,
     first: int,
@@ -34,6 +35,7 @@ def python_values(
     Args:
         opening: the bytes before a value.
         before: the rows before the change.
+        between: what stands between both rows.
         after: the rows after it; as many if both are there.
         middle: what follows, up to the row number.
         first: the row number of the first row.
@@ -42,16 +44,14 @@ def python_values(
     if before is None:
         assert after is not None
         return [
-            opening + f'{{"before":null,"after":{new}{middle}{row}{tail}'.encode()
-            for row, (_, new) in enumerate(after, first)
+            opening + f"null{between}{new}{middle}{row}{tail}".encode() for row, (_, new) in enumerate(after, first)
         ]
     if after is None:
         return [
-            opening + f'{{"before":{old},"after":null{middle}{row}{tail}'.encode()
-            for row, (_, old) in enumerate(before, first)
+            opening + f"{old}{between}null{middle}{row}{tail}".encode() for row, (_, old) in enumerate(before, first)
         ]
     return [
-        opening + f'{{"before":{old},"after":{new}{middle}{row}{tail}'.encode()
+        opening + f"{old}{between}{new}{middle}{row}{tail}".encode()
         for row, ((_, old), (_, new)) in enumerate(zip(before, after, strict=True), first)
     ]
 

@@ -12,13 +12,13 @@ from typing import Any, Literal, Protocol, TypeVar
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Batch, Schemas
 from rowtide.connector.records.codecs.builder import absent_value, column_output, table_schema
-from rowtide.connector.records.codecs.debezium_messages import NO_TRANSACTION
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.rows.messages import message_bytes, message_parts
 from rowtide.connector.rows.text_protocol_decoder import text_rows
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows
 from rowtide.connector.source.server_queries import is_rounded, quoted_table, selected
+from rowtide.envelope.converters.envelope_text import EnvelopeText, processing_times
 from rowtide.envelope.converters.json import wrapping
 from rowtide.envelope.source import Snapshot, SourceTemplate
 from rowtide.envelope.table import TableSchema
@@ -44,7 +44,7 @@ class SnapshotTable:
         self._settings = settings
         self._source = SourceTemplate(settings.connector, settings.topic_prefix, table.id.database, table.id.table)
         self._key_open, self._key_close = wrapping(self._records.key, settings.keys)
-        self._value_open, self._value_close = wrapping(self._records.envelope, settings.values)
+        self._envelope = EnvelopeText(self._records.envelope, settings.values)
         self.columns: Sequence[Column] = [record.column for record in self._records.columns]
 
     @property
@@ -107,18 +107,12 @@ class SnapshotTable:
         return self._of_op(rows, marker, read_time, "r")
 
     def _of_op(self, rows: Rows, marker: Snapshot, read_time: "ReadTime", op: Literal["r", "d"]) -> Sequence[Any]:
-        begin, end = ('{"before":null,"after":', "") if op == "r" else ('{"before":', ',"after":null')
         at = read_time.place
         source = self._source.prefix(read_time.micros, marker, at.server_id, at.gtid, at.file, at.pos)
-        now = read_time.clock()
-        micros = now // 1000
-        tail = (
-            f'{end},"source":{source}0{self._source.suffix(at.thread, None)},{NO_TRANSACTION},"op":"{op}",'
-            f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{now}}}'
-        ).encode() + self._value_close
-        start = self._value_open + begin.encode()
+        whole = f"{source}0{self._source.suffix(at.thread, None)}"
+        opening, closing = self._envelope.around(op, whole, processing_times(read_time.clock()))
         headers = self._settings.headers
-        values = message_parts(start, rows, 1, tail)
+        values = message_parts(opening, rows, 1, closing)
         keys = repeat(None) if self._records.key is None else message_parts(self._key_open, rows, 0, self._key_close)
         return list(zip(keys, values, repeat(headers)))
 

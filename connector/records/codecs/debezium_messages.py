@@ -16,6 +16,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.messages import message_bytes, message_parts, message_values
 from rowtide.connector.rows.row_compiler import Column, TextRows
 from rowtide.connector.rows.row_decoder import text_rows
+from rowtide.envelope.converters.envelope_text import BETWEEN_ROWS, SOURCE, EnvelopeText
 from rowtide.envelope.converters.headers import SimpleHeaderConverter
 from rowtide.envelope.converters.json import wrapping
 from rowtide.envelope.json.reader import parse_value
@@ -24,7 +25,6 @@ from rowtide.envelope.table import TableSchema
 
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 """The headers of a change of a key, with the other key."""
-NO_TRANSACTION = '"transaction":null'
 _MARK = "\0"
 """Precedes a default that is written for null while rows are compared; JSON text never contains this character."""
 
@@ -58,7 +58,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         self._skip_unchanged = skip_unchanged
         self._headers = headers
         self._key_open, self._key_close = wrapping(records.key, key_settings)
-        self._value_open, self._value_close = wrapping(records.envelope, value_settings)
+        self._envelope = EnvelopeText(records.envelope, value_settings)
         self._keyed = records.key is not None
         self.schemas = records.key, records.envelope
 
@@ -168,14 +168,12 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         first: int,
         context: EventContext,
     ) -> list[bytes]:
-        start, close = self._value_open, self._value_close
-        middle = f',"source":{context.before_row}'
+        envelope, middle = self._envelope, SOURCE + context.before_row
         if context.transactions is not None:
-            behind = f'"op":"{op}",{context.times}}}'.encode() + close
             return [
-                start
-                + f'{{"before":{old},"after":{new}{middle}{row}{context.after_row},{transaction},'.encode()
-                + behind
+                envelope.opening
+                + f"{old}{BETWEEN_ROWS}{new}{middle}{row}"
+                f"{envelope.tail(op, context.after_row, context.times, transaction)}".encode()
                 for row, (old, new, transaction) in enumerate(
                     zip(
                         _texts(before, after),
@@ -186,9 +184,9 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
                     first,
                 )
             ]
-        # One text for everything after the row: joining parts would copy the schema again for each row.
-        tail = f'{context.after_row},{NO_TRANSACTION},"op":"{op}",{context.times}}}{close.decode()}'
-        return message_values(start, before, after, middle, first, tail)
+        # One text for everything after the row: joining parts would copy the schema once more per row.
+        tail = envelope.tail(op, context.after_row, context.times)
+        return message_values(envelope.opening, before, BETWEEN_ROWS, after, middle, first, tail)
 
 
 def _marked(column: Column) -> Column:

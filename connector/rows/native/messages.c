@@ -53,21 +53,18 @@ typedef struct {
     Py_ssize_t size;
 } Text;
 
-/* opening {"before": old ,"after": new middle row tail */
-static PyObject *value(Text opening, Text old, Text new, Text middle, long long row, Text tail) {
-    static const char before[] = "{\"before\":", after[] = ",\"after\":";
+static PyObject *value(Text opening, Text old, Text between, Text new, Text middle, long long row, Text tail) {
     char number[24];
     Py_ssize_t digits = PyOS_snprintf(number, sizeof number, "%lld", row);
-    Py_ssize_t size = opening.size + (Py_ssize_t)(sizeof before - 1 + sizeof after - 1) + digits + middle.size + tail.size;
+    Py_ssize_t size = opening.size + between.size + middle.size + digits + tail.size;
     if (old.size > PY_SSIZE_T_MAX - size || new.size > PY_SSIZE_T_MAX - size - old.size) {
         return PyErr_NoMemory();
     }
     PyObject *made = PyBytes_FromStringAndSize(NULL, size + old.size + new.size);
     if (made != NULL) {
         char *to = put(PyBytes_AS_STRING(made), opening.data, opening.size);
-        to = put(to, before, sizeof before - 1);
         to = put(to, old.data, old.size);
-        to = put(to, after, sizeof after - 1);
+        to = put(to, between.data, between.size);
         to = put(to, new.data, new.size);
         to = put(to, middle.data, middle.size);
         to = put(to, number, digits);
@@ -78,10 +75,10 @@ static PyObject *value(Text opening, Text old, Text new, Text middle, long long 
 
 PyObject *message_values(PyObject *module, PyObject *args) {
     PyObject *before, *after;
-    Text opening, middle, tail;
+    Text opening, between, middle, tail;
     long long first;
-    if (!PyArg_ParseTuple(args, "y#OOs#Ls#", &opening.data, &opening.size, &before, &after, &middle.data, &middle.size,
-                          &first, &tail.data, &tail.size)) {
+    if (!PyArg_ParseTuple(args, "y#Os#Os#Ls#", &opening.data, &opening.size, &before, &between.data, &between.size, &after,
+                          &middle.data, &middle.size, &first, &tail.data, &tail.size)) {
         return NULL;
     }
     PyObject *some = before == Py_None ? after : before;
@@ -95,7 +92,7 @@ PyObject *message_values(PyObject *module, PyObject *args) {
         Text old = {"null", 4}, new = {"null", 4};
         bool ok = before == Py_None || text_of(PyList_GET_ITEM(before, i), 1, &old.data, &old.size);
         ok = ok && (after == Py_None || text_of(PyList_GET_ITEM(after, i), 1, &new.data, &new.size));
-        PyObject *made = ok ? value(opening, old, new, middle, first + i, tail) : NULL;
+        PyObject *made = ok ? value(opening, old, between, new, middle, first + i, tail) : NULL;
         if (made == NULL) {
             Py_CLEAR(values);
             break;

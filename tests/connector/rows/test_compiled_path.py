@@ -351,7 +351,7 @@ def test_messages_are_the_same(rows: list[tuple[str, str]], opening: bytes, text
         found = outcome(messages.message_parts, opening, rows, place, opening)
         assert found == outcome(messages.python_parts, opening, rows, place, opening)
     for before, after in ((rows, rows), (None, rows), (rows, None)):
-        arguments = (opening, before, after, text, first, text)
+        arguments = (opening, before, text, after, text, first, text)
         assert outcome(messages.message_values, *arguments) == outcome(messages.python_values, *arguments)
 
 
