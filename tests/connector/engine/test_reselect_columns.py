@@ -246,7 +246,7 @@ def test_a_transaction_that_is_in_the_binlog_but_not_visible_is_waited_for(datab
         semi_sync.set(enabled="OFF")
 
 
-@pytest.mark.parametrize("by_event_key", ["false", "true"])
+@pytest.mark.parametrize("by_event_key", ["false", pytest.param("true", marks=pytest.mark.nightly)])
 def test_without_gtids_a_locked_row_is_waited_for(
     database: Database, by_event_key: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
