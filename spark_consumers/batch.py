@@ -44,6 +44,7 @@ from rowtide.spark_consumers.messages.schemaless import key_without_schema, valu
 from rowtide.spark_consumers.messages.segments import Segment, after, ordered_versions, segments, truncations
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, key_version, parse_schema, value_version
 from rowtide.spark_consumers.outcome import Outcome
+from rowtide.spark_consumers.partitioning import require_columns
 from rowtide.spark_consumers.rows.alterations import key_without_values, possibly_renamed
 from rowtide.spark_consumers.rows.changes import (
     DELETED,
@@ -519,7 +520,9 @@ class TableBatch:
         structures = [last or (), *([column.name for column in version.columns] for version in values)]
         key_names = {column.name.lower() for key in keys.values() for column in key.columns}
         gone = dropped(structures, newest_names, key_names) if names is not None or self.partitions == 1 else set()
+        layout = [*self.settings.partition_by, *self.settings.cluster_by]
         going = gone if names is not None and policy.applies(ChangeKind.DROP_COLUMN) else set()
+        going -= {one.column.lower() for one in layout}  # which a table cannot lose
         renames = renames.without([column for column, _ in before or ()], going)
         if renames and batch.commit(RENAMES).is_applied(self.table.newest_commit(self.path, batch.app_id)):
             renames = NO_RENAMES
@@ -540,6 +543,8 @@ class TableBatch:
         own = {column for column, _ in extra}
         required(name, policy, changes_of(evolution, gone, own))
         evolution = without_ignored(name, evolution, policy, key_names, going, own)
+        if before is None and evolution.after:
+            require_columns(name, layout, [column for column, _ in evolution.after])
         if is_history:  # what has ended is not changed any more
             evolution = with_fills_where(evolution, CURRENT)
         return BatchSchemas(evolution, keys, values, last, newest, names, metadata, soft=is_soft, history=is_history)

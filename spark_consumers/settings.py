@@ -7,6 +7,7 @@ from typing import Any
 
 from rowtide.spark_consumers.columns.metadata import CHANGE_FIELDS, MetadataField, metadata_fields
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
+from rowtide.spark_consumers.partitioning import Expression
 from rowtide.topics.java_regex import compile_java
 
 SchemaOf = Callable[[int | bytes], tuple[str, str]]
@@ -167,6 +168,8 @@ class Settings:
         changes: what changes of structure do.
         structures: the schema history, which proves renames of columns; ``None`` adds columns instead.
         metadata: fields of a row's last record that tables have as columns, besides those of MySQL.
+        partition_by: what new tables are partitioned by.
+        cluster_by: what new tables are clustered by (Delta Lake), or sorted by (Iceberg).
         rules: settings of single tables, of which the first one that matches counts.
     """
 
@@ -188,6 +191,8 @@ class Settings:
     structures: StructuresOf | None = None
     changes: ChangePolicy = ChangePolicy()
     metadata: Sequence[MetadataField] = ()
+    partition_by: Sequence[Expression] = ()
+    cluster_by: Sequence[Expression] = ()
     rules: Sequence[TableRule] = ()
 
     def of(self, table: str) -> "Settings":

@@ -25,6 +25,7 @@ from rowtide.spark_consumers.columns.metadata import MetadataField, metadata_fie
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
 from rowtide.spark_consumers.errors import SettingsError, TablesError
 from rowtide.spark_consumers.kafka.addresses import require_listener
+from rowtide.spark_consumers.partitioning import Expression, expression, require_supported
 from rowtide.spark_consumers.settings import (
     ChangeKind,
     ChangePolicy,
@@ -122,6 +123,20 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
     multiple=True,
     metavar="NAME=VALUE",
     help="A property of new tables in Delta Lake or Iceberg, such as write.merge.mode=copy-on-write. Repeatable.",
+)
+@click.option(
+    "--partition-by",
+    multiple=True,
+    metavar="COLUMN",
+    help="What new tables are partitioned by: a column, or in Iceberg also years, months, days or hours(column), "
+    "bucket(16, column) or truncate(10, column). Repeatable.",
+)
+@click.option(
+    "--cluster-by",
+    multiple=True,
+    metavar="COLUMN",
+    help="What new tables are clustered by: columns in Delta Lake (liquid clustering); the sort order in Iceberg, also "
+    "with the functions of --partition-by. Repeatable.",
 )
 @click.option("--state", metavar="PATH", help="Directory of the consumed offsets.  [default: OUTPUT/_rowtide]")
 @click.option(
@@ -482,7 +497,24 @@ def _of_tables(options: Mapping[str, Any]) -> dict[str, Any]:
         "changes": _changes(options["schema_change"], options["include_changes"], options["exclude_changes"]),
         "metadata": _metadata(options["metadata"]),
         "layout": _layout(options),
+        **_partitioning(options),
     }
+
+
+def _partitioning(options: Mapping[str, Any]) -> dict[str, Sequence[Expression]]:
+    """Return what new tables are partitioned and clustered by.
+
+    Raises:
+        SettingsError: an expression is wrong, or the format lacks it.
+    """
+    found: dict[str, Sequence[Expression]] = {}
+    for name in ("partition_by", "cluster_by"):
+        try:
+            found[name] = [expression(text) for text in options[name]]
+        except ValueError as error:
+            raise SettingsError(f"--{name.replace('_', '-')} {error}") from error
+    require_supported(options["table_format"], **found)
+    return found
 
 
 def _rule(options: Mapping[str, Any], own: TableOptions) -> TableRule:
@@ -652,5 +684,7 @@ _CHECKS: Mapping[str, Check] = {
     "vacuum": lambda text: duration("", text, "7d or 168h"),
     "expire": lambda text: duration("", text, "7d or 168h"),
     "unavailable_placeholder": _bytes,
+    "partition_by": expression,
+    "cluster_by": expression,
 }
 """What the values of options in a file must be."""

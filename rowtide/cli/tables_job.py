@@ -27,7 +27,7 @@ TABLES, TABLE = "tables", "table"
 _EXAMPLE = "shop[.]orders"
 _TABLE_OPTIONS = frozenset({
     "append", "soft_delete", "history", "keyless", "metadata", "table_properties", "schema_change", "include_changes",
-    "exclude_changes", "max_records",
+    "exclude_changes", "max_records", "partition_by", "cluster_by",
 })  # fmt: skip
 """The options that a table can have of its own."""
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, DataFrameWriter, Row
 
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import (
@@ -145,7 +145,10 @@ class DeltaFormat(DirectoryFormat):
 
     def create(self, path: str, columns: Columns, rows: DataFrame, commit: Commit) -> RowCounts:
         """Create the table by its first commit, so that Delta has no log to read before it."""
-        return self._append(path, rows, commit, {**_features(columns), **self.settings.table_properties})
+        writer = rows.write.options(**_features(columns), **self.settings.table_properties)
+        found = self._append(path, writer.partitionBy(*(one.column for one in self.settings.partition_by)), commit)
+        self._cluster(path)
+        return found
 
     def upsert(self, path: str, rows: DataFrame, keys: Sequence[str], *, replace: bool, commit: Commit) -> RowCounts:
         """Merge by key."""
@@ -174,7 +177,7 @@ class DeltaFormat(DirectoryFormat):
         The rows may come from the table itself, so Delta copies them before it merges.
         """
         if removed is None and not replace:
-            return self._append(path, added, commit)
+            return self._append(path, added.write, commit)
         statement, rows = replacement(table_sql(path), None if replace else removed, added)
         return self._merge(path, statement, rows, replace, commit)
 
@@ -188,23 +191,33 @@ class DeltaFormat(DirectoryFormat):
         found = metrics[0].asDict()
         return RowCounts(found["num_inserted_rows"], found["num_updated_rows"], found["num_deleted_rows"])
 
-    def _append(
-        self, path: str, rows: DataFrame, commit: Commit, properties: Mapping[str, str] | None = None
-    ) -> RowCounts:
-        """Append rows; ``properties`` are those of a new table."""
+    def _append(self, path: str, rows: DataFrameWriter, commit: Commit) -> RowCounts:
+        """Append rows."""
         with self._identity(path, commit) as metrics:
-            rows.write.format("delta").mode("append").options(**(properties or {})).save(path)
+            rows.format("delta").mode("append").save(path)
         return RowCounts(inserted=int(metrics.get("numOutputRows", 0)))
 
     def _set_missing(self, path: str, needed: Mapping[str, str]) -> bool:
         """Set properties that the table lacks, and return whether there were some."""
-        detail = self.spark.sql(f"DESCRIBE DETAIL {table_sql(path)}").collect()[0]
+        detail = self._detail(path)
         present = {*(detail["tableFeatures"] or ()), *(detail["properties"] or {})}
         missing = {name: value for name, value in needed.items() if name.removeprefix("delta.feature.") not in present}
         if missing:
             properties = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
             self.spark.sql(f"ALTER TABLE {table_sql(path)} SET TBLPROPERTIES ({properties})")
         return bool(missing)
+
+    def _detail(self, path: str) -> Row:
+        return self.spark.sql(f"DESCRIBE DETAIL {table_sql(path)}").collect()[0]
+
+    def _cluster(self, path: str) -> None:
+        """Give a table without partitions and clusters those of the settings, which an overwritten table has lost."""
+        if not self.settings.cluster_by:
+            return
+        detail = self._detail(path)
+        if not detail["partitionColumns"] and not detail["clusteringColumns"]:
+            columns = ", ".join(map(str, self.settings.cluster_by))
+            self.spark.sql(f"ALTER TABLE {table_sql(path)} CLUSTER BY ({columns})")
 
     def _rewrite(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Rewrite the table with all changes of its columns in one commit.
@@ -213,10 +226,12 @@ class DeltaFormat(DirectoryFormat):
         Delta ignores it if another run has committed the batch since the rows were read; they would be lost otherwise.
         """
         schema = "overwriteSchema" if evolution.widened else "mergeSchema"  # which keeps partitions and comments
+        partitions = self._detail(path)["partitionColumns"]
 
         def write() -> None:
             rows = self.read(path).selectExpr(*evolution.projection())  # as it is at each attempt
-            rows.write.format("delta").mode("overwrite").option(schema, "true").save(path)
+            writer = rows.write.format("delta").mode("overwrite").option(schema, "true")
+            writer.partitionBy(*partitions).save(path)
 
         self._repeated(path, commit, write)
 
@@ -228,6 +243,7 @@ class DeltaFormat(DirectoryFormat):
         Raises:
             ChangedTableError: files were merged during each attempt.
         """
+        self._cluster(path)
         for _ in range(_ATTEMPTS):
             try:
                 with self._identity(path, commit):

@@ -25,7 +25,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rowtide.spark_consumers.columns.spark_types import cast, decimal_parts, quote
+from rowtide.spark_consumers.columns.spark_types import cast, decimal_parts, literal, quote
 from rowtide.spark_consumers.errors import ChangedTableError, OverlappingRunsError, SettingsError
 from rowtide.spark_consumers.formats.base import RowCounts, no_rows
 from rowtide.spark_consumers.formats.merge import (
@@ -234,12 +234,16 @@ class IcebergFormat:
             raise OverlappingRunsError(commit.batch)
         if self.settings.catalog is not None:
             self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {path.rpartition('.`')[0]}")
-        writer = rows.writeTo(self._sql(path)).using("iceberg")
-        for name, value in {**_DEFAULTS, **self.settings.table_properties, _COMMIT: commit.to_json()}.items():
-            writer = writer.tableProperty(name, value)
+        properties = {**_DEFAULTS, **self.settings.table_properties, _COMMIT: commit.to_json()}
+        given = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
+        parts = ", ".join(map(str, self.settings.partition_by))
+        rows.createOrReplaceTempView(SOURCE)
         with configured(self.spark, {_SNAPSHOT_PROPERTY: commit.to_json()}):
             try:
-                writer.create()
+                self.spark.sql(
+                    f"CREATE TABLE {self._sql(path)} USING iceberg {f'PARTITIONED BY ({parts})' if parts else ''} "
+                    f"TBLPROPERTIES ({given}) AS SELECT * FROM {SOURCE}"
+                )
             except PySparkException as error:
                 if error.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS":
                     raise OverlappingRunsError(commit.batch) from error
@@ -335,6 +339,7 @@ class IcebergFormat:
             OverlappingRunsError: the table has the commit from another plan.
         """
         for _ in range(_ATTEMPTS):
+            self._set_order(path)
             base = self._metadata(path)
             if commit.is_applied(_commit(base)):
                 return {}
@@ -352,6 +357,18 @@ class IcebergFormat:
             if summary is not None:
                 return summary
         raise ChangedTableError(path, _ATTEMPTS)
+
+    def _set_order(self, path: str) -> None:
+        """Give a table without a sort order the one of the settings. It holds for rows that are written since then."""
+        table = self._load(path) if self.settings.cluster_by else None
+        if table is None or not table.sortOrder().isUnsorted():
+            return
+        terms, order = java_class(self.spark, "org.apache.iceberg.expressions.Expressions"), table.replaceSortOrder()
+        nulls_first = java_class(self.spark, "org.apache.iceberg.NullOrder").NULLS_FIRST
+        for one in self.settings.cluster_by:
+            arguments = (one.column,) if one.number is None else (one.column, one.number)
+            order = order.asc(getattr(terms, (one.transform or "ref").removesuffix("s"))(*arguments), nulls_first)
+        order.commit()
 
     def _publish(
         self, path: str, before: Any, stage: str, commit: Commit, renamed: Collection[str]

@@ -190,7 +190,9 @@ class IcebergUpkeep(IcebergFormat):
 
         Version 3 has one deletion vector for each file, which is removed with the file.
         """
-        found = self._call("rewrite_data_files", path, "options => map('remove-dangling-deletes', 'true')")[0]
+        strategy = "binpack" if self._load(path).sortOrder().isUnsorted() else "sort"
+        options = (f"strategy => '{strategy}'", "options => map('remove-dangling-deletes', 'true')")
+        found = self._call("rewrite_data_files", path, *options)[0]
         before, after = found["rewritten_data_files_count"], found["added_data_files_count"]
         before += found["removed_delete_files_count"]
         snapshot = self._metadata(path).currentSnapshot()

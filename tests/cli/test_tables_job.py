@@ -17,7 +17,8 @@ NEEDED = "bootstrap-servers: h:1\ntopic-prefix: p\noutput: /nowhere\n"
 
 
 def parsed(*arguments: str) -> dict[str, Any]:
-    return tables.make_context("tables", [*arguments]).params
+    parent = click.Context(main, **main.context_settings)
+    return tables.make_context("tables", [*arguments], parent).params
 
 
 def settings(path: Path, text: str, *arguments: str) -> Settings:
@@ -42,6 +43,8 @@ def test_a_file_can_say_what_the_options_say(tmp_path: Path) -> None:
         config: []
         output: /out
         state: /state
+        partition-by: ["bucket(4, id)"]
+        cluster-by: day
         format: iceberg
         catalog: lake
         table-property: {{write.merge.mode: copy-on-write, format-version: 2}}
@@ -83,7 +86,8 @@ def test_a_file_can_say_what_the_options_say(tmp_path: Path) -> None:
     assert lines == named, "this test has all of them"
     given = parsed("--job", str(file))
     arguments = [
-        "--bootstrap-servers", "h:1,h:2", "--topic-prefix", "007", "--topics", "p[.].*", "--output", "/out", "--state",
+        "--bootstrap-servers", "h:1,h:2", "--topic-prefix", "007", "--topics", "p[.].*", "--output", "/out",
+        "--partition-by", "bucket(4, id)", "--cluster-by", "day", "--state",
         "/state", "--format", "iceberg", "--catalog", "lake", "--table-property", "write.merge.mode=copy-on-write",
         "--table-property", "format-version=2", "--keyless", "append", "--soft-delete", "--metadata",
         "op", "--metadata", "pos,gtid", "--schema-change", "lenient", "--include-changes", "column",
@@ -115,6 +119,7 @@ tables:
   history: true
   metadata: [pos]
   table-property: {{b: 3}}
+  partition-by: [day, id]
 - table: shop[.].*
   schema-change: ignore
 """,
@@ -123,6 +128,8 @@ tables:
     assert [one.layout for one in (orders, others, all_)] == [Layout.HISTORY, Layout.SOFT_DELETE, Layout.SOFT_DELETE]
     assert [one.changes.behavior for one in (orders, others)] == [SchemaChange.EVOLVE, SchemaChange.IGNORE]
     assert [[field.name for field in one.metadata] for one in (orders, others)] == [["source.pos"], ["op"]]
+    assert [one.column for one in orders.partition_by] == ["day", "id"]
+    assert others.partition_by == []
     assert orders.table_properties == {"a": "1", "b": "3"}
     assert all_ is given
 
@@ -190,6 +197,11 @@ tables:
         ("tables: {a: b}", "line 1: tables: expected a list, with '- table: PATTERN' for each element"),
         (f"{NEEDED}tables:\n- table: a\n  include-changes: drop.column", "line 5: drop.column needs rename.column"),
         (f"{NEEDED}include-changes: drop.column", "drop.column needs rename.column"),
+        (f"{NEEDED}tables:\n- table: a\n  cluster-by: lower(a)", "line 6: cluster-by: lower(a): expected a column, or"),
+        (
+            f"{NEEDED}tables:\n- table: a\n  cluster-by: days(a)",
+            "line 5: --cluster-by days(`a`): Delta Lake has",
+        ),
     ],
 )
 def test_a_file_that_is_no_job_says_why(tmp_path: Path, text: str, what: str) -> None:
