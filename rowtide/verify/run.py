@@ -92,10 +92,12 @@ def verified(
         raise Undecided(f"the connector's records do not go to Kafka (rowtide.sink={config.delivery.sink})")
     settings, chosen_converter = pipeline_settings(config, run_id()), config.converters.value
     without_types = isinstance(chosen_converter, JsonConverterConfig) and not chosen_converter.schemas_enable
-    if without_types and not settings.exact_values:
+    protobuf = isinstance(chosen_converter, ProtobufConverterConfig)
+    if (without_types or protobuf) and not settings.exact_values:
+        form = "in Protobuf" if protobuf else "without value.converter.schemas.enable=true"
         raise Undecided(
             "with rowtide.values=debezium, a snapshot and the stream spell some values in two ways, "
-            "which only schemas tell: without value.converter.schemas.enable=true they cannot be compared"
+            f"which only schemas tell: {form} they cannot be compared"
         )
     pace = Pace(load)
     source = Source(config, settings, pace)
