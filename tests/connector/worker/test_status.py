@@ -1,8 +1,10 @@
 """The status of a connector: ``/health``, the metrics, the lines of the log."""
 
+import asyncio
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +16,10 @@ from rowtide.connector.engine.stream_attempts import ReaderStatus
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.status import SnapshotStatus, TableRows
-from rowtide.connector.source.binlog_end import bytes_behind
+from rowtide.connector.source.binlog_end import BinlogEnd, bytes_behind
 from rowtide.connector.source.binlog_runway import Runway
 from rowtide.connector.worker.reports.summary import summary
+from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.status import STATES, Status, health, status_of, tables_of
 from rowtide.connector.worker.web import jmx_metrics, metrics
 from rowtide.schema_history.model import TableId
@@ -367,3 +370,31 @@ def test_a_short_runway_is_a_warning_and_no_failure() -> None:
     endless = status(runway=Runway("binlog.000007"))
     assert health(endless)["binlog_runway"]["hours"] is None
     assert "rowtide_binlog_runway_seconds" not in parsed(render(endless))
+
+
+@pytest.mark.parametrize(("state", "read"), [("RUNNING", ("binlog.000007", 2000)), ("PAUSED", None), ("FAILED", None)])
+def test_the_runway_is_known_also_while_a_connector_does_not_run(
+    state: str, read: tuple[str, int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is when it matters."""
+    service, asked = ConnectorService(from_properties(PROPERTIES)), list[object]()
+    runway = Runway("binlog.000007", 7200, 864_000, "why")
+
+    def look(_end: BinlogEnd, *given: object) -> tuple[int | None, Runway]:
+        asked.append(given[:2])
+        return (None if given[0] is None else 99), runway
+
+    monkeypatch.setattr(BinlogEnd, "look", look)
+    run = service.connector.current
+    run.stored = OFFSET
+    if state != "PAUSED":
+        reader = SimpleNamespace(status=ReaderStatus(True, OFFSET, "binlog.000007", 2000))
+        monkeypatch.setattr(run, "reader", reader)
+    if state == "FAILED":
+        service.connector.failure = RuntimeError("why")
+    found = asyncio.run(service.status())
+    assert (found.runway, found.lag_bytes) == (runway, None if read is None else 99)
+    assert asked == [(read, OFFSET)]
+    service.stand_by()
+    assert asyncio.run(service.status()).runway is None
+    assert len(asked) == 1, "one that stands by needs nothing"
