@@ -125,7 +125,7 @@ class InconsistentDdl(SchemaHistoryError):
         """Return the text of the error."""
         at = f" at {self.position}" if self.position else ""
         return (
-            f"DDL statement does not fit the known structure{at}: {self.reason}. A change is missing in the schema "
+            f"DDL statement does not fit the known structure{at}: {self.reason}. A change is missing from the schema "
             "history; snapshot.mode=recovery rebuilds it. Statement: "
             f"{self.statement if literals else without_literals(self.statement)}"
         )

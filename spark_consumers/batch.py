@@ -422,7 +422,7 @@ class TableBatch:
     def _begins_log(self, groups: Sequence[RecordGroup]) -> bool:
         """Return whether the first rows are appended.
 
-        Earlier batches had only TRUNCATEs, of which is known now that they are rows, too.
+        Earlier batches had only TRUNCATEs, which are now known to be rows, too.
         """
         return self._is_log(groups) and not self.table.exists(self.path)
 

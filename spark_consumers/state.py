@@ -357,7 +357,7 @@ class StateStore:
                 self.files.delete(join(self.directory, name))
 
     def forget(self, planned: Batch) -> None:
-        """Delete the plan of a batch of which the table has nothing: the next run plans it again."""
+        """Delete the plan of a batch that is not in the table at all: the next run plans it again."""
         self.files.delete(self._path(planned, "plan"))
 
     def reset(self) -> None:

@@ -62,7 +62,7 @@ class StoredTable:
             return tuple((field.name, field.dataType.simpleString()) for field in self.frame().schema.fields)
 
     def rows(self, columns: Columns) -> Iterator[tuple[Any, ...]]:
-        """Yield the values of some columns, of which a few files are in memory at a time.
+        """Yield the values of some columns, with a few files in memory at a time.
 
         Of a table with all versions of its rows, only the current ones are meant.
 

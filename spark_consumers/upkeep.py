@@ -85,7 +85,7 @@ class Schedule:
     """When a stream takes care of a table.
 
     Attributes:
-        batches: after so many micro-batches that changed the table; ``None`` for any number.
+        batches: after this many micro-batches that changed the table; ``None`` for any number.
         seconds: after so long, if the table has changed; ``None`` for any time.
     """
 
@@ -93,7 +93,7 @@ class Schedule:
     seconds: float | None = None
 
     def is_due(self, batches: int, seconds: float) -> bool:
-        """Return whether upkeep is due, after so many micro-batches and seconds since the first of them."""
+        """Return whether upkeep is due, after that many micro-batches and seconds since the first of them."""
         return (self.batches is not None and batches >= self.batches) or (
             self.seconds is not None and seconds >= self.seconds
         )

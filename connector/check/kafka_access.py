@@ -24,7 +24,7 @@ from rowtide.topics.admin.errors import acl_command
 _SHOWN = 5
 _MOST_TOPICS = 1000
 _SLACK_S = 5.0
-"""The client's own time-out, which is an error of Kafka, comes so much before that of waiting for it."""
+"""The client's own time-out, which is an error of Kafka, comes this much before the time-out of waiting for it."""
 _UNHEARD = logging.Logger("unheard")
 """Takes the log of a client, which prints fatal errors otherwise: what they say is a finding."""
 _DENIED = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}

@@ -12,7 +12,7 @@ from rowtide.topics.filters import Patterns
 from rowtide.topics.java_regex import Pattern, compile_java
 
 _COMPARED = 10_000
-"""A similar name is looked up among so many names at most, because each comparison takes some microseconds."""
+"""A similar name is looked up among at most this many names, because each comparison takes some microseconds."""
 _LITERAL = re.compile(r"(?:[\w$ -]|\\?\.)+")
 
 

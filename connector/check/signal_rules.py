@@ -14,7 +14,7 @@ _COLUMNS = 3
 def signal_findings(
     config: Configuration, tables: tuple[TableFact, ...] | None, existing: Mapping[str, int] | None
 ) -> Iterator[Finding]:
-    """Findings about signal tables and signal topics that do not exist, and channels that rowtide does not have.
+    """Yield findings about missing signal tables and signal topics, and channels that rowtide does not have.
 
     Args:
         config: the configuration.

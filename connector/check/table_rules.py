@@ -28,7 +28,7 @@ CASCADES_LOGGED = (9, 6)
 def table_findings(
     config: Configuration, tables: tuple[TableFact, ...], *, zero_dates: bool = True
 ) -> Iterator[Finding]:
-    """Findings about filters that match nothing, topic names that clash, exceeded limits, and lossy conversions.
+    """Yield findings about filters that match nothing, clashing topic names, exceeded limits, and lossy conversions.
 
     Args:
         config: the configuration.

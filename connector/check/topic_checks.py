@@ -221,7 +221,7 @@ def _dead_letters(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]
 
 
 def _claim_checks(config: Configuration) -> Iterator[Finding]:
-    """The folder of claim checks cannot be opened."""
+    """Yield a finding if the folder of claim checks cannot be opened."""
     large = config.delivery.large_records
     if large.mode is not LargeRecords.CLAIM_CHECK or large.claim_check_url is None:
         return

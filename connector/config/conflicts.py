@@ -8,7 +8,7 @@ from rowtide.connector.config.model import Configuration
 
 
 def conflicts(configs: Mapping[str, Configuration]) -> list[Problem]:
-    """The reasons why connectors cannot run in one process.
+    """Return the reasons why connectors cannot run in one process.
 
     Args:
         configs: their configurations, by what the messages call them, such as their files.

@@ -16,7 +16,7 @@ from rowtide.connector.config.model import Configuration
 from rowtide.connector.config.sections.connector import build
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""A configuration file, or several, of which each overrides those before it."""
+"""A configuration file, or several, each of which overrides those before it."""
 
 
 def load(

@@ -97,7 +97,7 @@ class Bell:
             self._silent.release()
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait until it is rung, at most so many seconds; returns whether it was."""
+        """Wait until it is rung, at most this many seconds; returns whether it was."""
         return self._silent.acquire(timeout=-1 if timeout is None else timeout)
 
 

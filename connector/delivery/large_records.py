@@ -40,7 +40,7 @@ _MOST_LENGTHS = 10
 """Bytes of the lengths of a key and of a value."""
 
 _Replacement = Callable[[Batch, Message, int], tuple[list[Message], list[Batch]]]
-"""The messages and batches to send instead of a message of a batch, which may have so many bytes."""
+"""The messages and batches to send instead of a message of a batch, which may have at most that many bytes."""
 
 
 class LargeRecords:
@@ -157,7 +157,11 @@ class LargeRecords:
         smaller = key, reduced, [*headers, (WITHOUT_BEFORE_HEADER, Mode.WITHOUT_BEFORE.value.encode())]
         if not self._fits(smaller, limit):
             return [message], []
-        log.info("an update of topic %s with %d bytes is sent without its row before", batch.topic, len(value or b""))
+        log.info(
+            "an update of topic %s with %d bytes is sent without the row before the change",
+            batch.topic,
+            len(value or b""),
+        )
         return [smaller], []
 
     def _dead_letter(self, batch: Batch, message: Message, limit: int) -> tuple[list[Message], list[Batch]]:

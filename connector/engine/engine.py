@@ -54,7 +54,7 @@ class Engine:
 
     Positions and the schema history are kept in files (``offset.storage.file.filename``,
     ``schema.history.internal.file.filename``) or in Kafka. Delivery is at least once: changes that were not
-    acknowledged come again, after :meth:`rollback` and at the next start.
+    acknowledged are delivered again, after :meth:`rollback` and at the next start.
 
     All methods may be called from any thread; the batches of one engine are meant for one consumer.
 
@@ -151,7 +151,7 @@ class Engine:
         task.start()
 
     def close(self) -> None:
-        """Stop the connector and wait for its end. Changes that are not acknowledged come again at the next start."""
+        """Stop the connector and wait for its end. The next start delivers unacknowledged changes again."""
         self._closed = True
         if self._task is not None:
             self._task.stop()
@@ -274,7 +274,7 @@ class Engine:
         return batch.ack()
 
     def rollback(self) -> int:
-        """Let all changes that are not acknowledged come again, from the next ``get`` on.
+        """Deliver all changes that are not acknowledged again, from the next ``get`` on.
 
         Returns:
             How many row events they come from.
@@ -372,7 +372,7 @@ class Engine:
         return self._signalling.send({"id": signal_id, "type": kind, "data": plain}, "in-process")
 
     def on_signal(self, kind: str, action: "Callable[[Signal], None]") -> None:
-        """Call a function for each signal of a type, whatever channel brings it.
+        """Call a function for each signal of a type, through any channel.
 
         Args:
             kind: the type; a built-in action of that type is replaced.

@@ -252,7 +252,7 @@ class _Replay(Generic[T]):
         raise NotImplementedError
 
     def _left(self, file: BinlogFile, position: int) -> None:
-        """A file was read up to a position."""
+        """Note that a file was read up to a position."""
 
     def _offset(self, file: str, position: int) -> SourceOffset:
         """Return the offset at which the pipeline begins."""
@@ -298,7 +298,7 @@ class _Replay(Generic[T]):
         return self._tables
 
     def _prepare(self, packet: bytes, place: str) -> None:
-        """An event that makes no records: only statements count."""
+        """Process an event that makes no records: only statements count."""
         event = self._decoder.decode(packet)
         for statement in self._before.statements(event):  # which also collects the GTIDs
             if self._recorded is not None:

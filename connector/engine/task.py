@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 _FIRST_WAIT_S = 1.0
 _UNREADABLE_TRIES = 3
-"""How often the same unreadable answer is requested: it is not damaged on its way, so it does not change."""
+"""How often the same unreadable answer is requested: it is not damaged in transit, so it does not change."""
 GRACEFUL = 0.9
 """The part of ``task.shutdown.graceful.timeout.ms`` in which a stop must succeed; the rest is for the report."""
 _LOOK_S = 0.1

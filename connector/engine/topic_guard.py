@@ -31,7 +31,7 @@ _MOST_TOPICS = 500
 
 
 class HangingTransactions:
-    """Reports transactions of which Kafka has lost the end.
+    """Reports transactions whose end Kafka has lost.
 
     Args:
         ends: looks up the ends of the partitions of topics.

@@ -58,7 +58,7 @@ _ONLY_VALUE = {
     "partitioner": "murmur2_random",
     "queuing.strategy": "fifo",
 }
-"""Settings of which only librdkafka has other values."""
+"""Settings for which only librdkafka has other values."""
 
 WITHOUT_EFFECT = frozenset(
     {

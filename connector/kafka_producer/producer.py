@@ -159,9 +159,9 @@ class Producer:
         return full
 
     def _make_room(self, count: int) -> None:
-        """Wait until there is room for so many messages.
+        """Wait until there is space for that many messages.
 
-        Incomplete batches are sent only if they take most of the room, or if nothing else is on its way: otherwise all
+        Incomplete batches are sent only if they take most of the space, or if nothing else is in transit: otherwise all
         batches of many partitions would be small while the broker is slow.
         """
         messages, memory = self._settings.messages, self._settings.memory
@@ -214,7 +214,7 @@ class Producer:
 
         Args:
             idle: whether no other message is ready to be sent. Incomplete batches are sent then, unless earlier ones
-                are on their way: more may come in this time.
+                are in transit: more may be added in this time.
 
         Raises:
             KafkaProducerError: a message failed, now or earlier.

@@ -85,7 +85,7 @@ class Pipeline:
         tables: every table's structure at the start; the statements of the stream change it.
         start: the start position; events and rows before it in its transaction are skipped.
         clock: for the processing times.
-        captured: the captured tables of a stream that is read on, with their codecs; they belong to the same tables.
+        captured: the captured tables of a stream that continues, with their codecs; they belong to the same tables.
         read_xa: reads an XA transaction again whose records are not in memory.
         signals: without it, rows of the signal table are records only.
         temporary_file: opens a file for a large transaction that may be rolled back; without it, it is held in memory.

@@ -356,7 +356,7 @@ class Progress:
             self.row = row
 
     def continue_at(self, event: int) -> None:
-        """Continue in the current transaction, of which so many events are complete."""
+        """Continue in the current transaction, of which that many events are complete."""
         self._events_done = event
 
     @property

@@ -306,7 +306,7 @@ class Statements:
         log.warning("%s: %s at %s has %s", ", ".join(captured), words, position, consequence)
 
     def _is_recorded(self, applied: StatementResult) -> bool:
-        """Whether a statement concerns a captured table or database, or a table that may take a captured name."""
+        """Return whether a statement concerns captured tables or databases, or a table that may get a captured name."""
         if applied.statement_class in _DATABASE:
             return any(self._settings.tables.captures_database(change.database) for change in applied.changes)
         named = (*(change.table_id for change in applied.changes), *applied.temporary)

@@ -66,7 +66,7 @@ class Batch(NamedTuple):
 
 
 def joined(batches: Sequence[Batch]) -> Batch:
-    """One batch of what one event has made, with the offset of the last: a commit has all or none of it."""
+    """Return one batch with all records of an event and the offset of the last: a commit has all or none of them."""
     if len(batches) == 1:
         return batches[0]
     pieces = [piece for batch in batches for piece in batch.destinations()]

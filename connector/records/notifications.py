@@ -216,7 +216,7 @@ class Notifications:
         )
 
     def ended(self, kind: End, offset: SourceOffset) -> Iterator[Batch]:
-        """The snapshot is complete, was not needed, or was aborted; or a blocking one is paused or resumed."""
+        """Report the end of a snapshot: complete, not needed or aborted, or a blocking one was paused or resumed."""
         yield from self._notified(kind, {}, offset)
 
     def _notified(
@@ -226,7 +226,7 @@ class Notifications:
 
 
 def joined(names: Iterable[str]) -> str:
-    """The names in a list with commas, up to `_LONGEST_LIST` characters, and the number of those that are omitted."""
+    """Return comma-separated names, up to `_LONGEST_LIST` characters, and the number of those that are omitted."""
     text = ",".join(names)
     if len(text) <= _LONGEST_LIST:
         return text

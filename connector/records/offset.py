@@ -21,7 +21,7 @@ _PREPARED, _CURRENT, _SERVER, _WITHIN = "rowtide_prepared", "rowtide_done", "row
 _CARRIED = "incremental_snapshot_", "rowtide_snapshot_", "rowtide_signal_", "rowtide_values"
 """How the names of fields begin that are carried from offset to offset."""
 UNFINISHED = "rowtide_snapshot_initial"
-"""The field of ``carried`` while the initial snapshot is read on alongside the stream.
+"""The field of ``carried`` while the initial snapshot continues alongside the stream.
 
 The stored offset is then that of an initial snapshot, so that Debezium, which could not read it on, takes it again.
 """

@@ -88,7 +88,7 @@ def _pascal(name: str) -> str:
 
 
 def _unique(names: Iterable[str]) -> list[str]:
-    """Return the names; one that comes again gets a number."""
+    """Return the names; a repeated one gets a number."""
     found: list[str] = []
     for name in names:
         number, other = 2, name

@@ -60,7 +60,7 @@ def value_source(
 
 
 def converted_source(column: Column, output: ColumnOutput, v: str, bind: Bind, key: str | None = None) -> list[str]:
-    """Return the source lines as those of :func:`value_source`, for the converted value instead of JSON text."""
+    """Return source lines like those of :func:`value_source`, for the converted value instead of JSON text."""
     lines = _canonical_source(column, output.type.kind, v, bind)
     if key is not None:
         lines.append(f"{key} = {value_expression(output.in_key, v, bind)}")

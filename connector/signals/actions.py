@@ -127,7 +127,7 @@ def _log(signal: Signal, context: SignalContext) -> Iterable[Output]:
     """Log the message; ``{}`` in it stands for the resume position."""
     message = signal.text("message")
     if not message:
-        raise SignalError("'message' is missing in the data")
+        raise SignalError("'message' is missing from the data")
     log.info("%s", message.replace("{}", context.behind.position_json(), 1))
     return ()
 

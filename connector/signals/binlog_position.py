@@ -82,7 +82,7 @@ def next_start(start: SourceOffset, behind: SourceOffset, connector: str) -> str
         part
         for part in (
             reads,
-            again and f"of what has been read so far, {again} comes again",
+            again and f"of what was read so far, {again} is sent again",
             ahead and f"{ahead} is never read, unless the connector reads it before it stops",
         )
         if part
@@ -90,7 +90,7 @@ def next_start(start: SourceOffset, behind: SourceOffset, connector: str) -> str
 
 
 def _compared_gtids(start: SourceOffset, behind: SourceOffset, connector: str) -> tuple[str, str]:
-    """Return the transactions that come again, and those that have not been read yet and are omitted."""
+    """Return the transactions that are sent again, and those that have not been read yet and are omitted."""
     here, there = start.gtid_set(connector), behind.gtid_set(connector)
     if isinstance(here, GtidSet) and isinstance(there, GtidSet):
         return str(there - here), str(here - there)

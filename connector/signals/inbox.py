@@ -49,7 +49,7 @@ class SignalInbox:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many signals wait that no more should be put."""
+        """Whether too many signals wait to put another one."""
         return len(self._received) >= _MOST
 
     @property

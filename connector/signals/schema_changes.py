@@ -52,9 +52,9 @@ def schema_changes(
 def _changes(signal: Signal) -> list[SchemaChange]:
     database, schema, items = signal.text("database"), signal.text("schema"), signal.data.get("changes")
     if not database:
-        raise SignalError("'database' is missing in the data")
+        raise SignalError("'database' is missing from the data")
     if not isinstance(items, list) or not items:
-        raise SignalError("'changes' is missing in the data: a list of table changes, as in the schema history")
+        raise SignalError("'changes' is missing from the data: a list of table changes, as in the schema history")
     return [_change(item, database, schema) for item in items]
 
 

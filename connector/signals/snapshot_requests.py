@@ -134,7 +134,7 @@ def snapshot_request(signal: Signal) -> SnapshotRequest:
     """
     collections = Collections.of_signal(signal)
     if not collections:
-        raise SignalError("'data-collections' is missing in the data: the list of tables, as regular expressions")
+        raise SignalError("'data-collections' is missing from the data: the list of tables, as regular expressions")
     return SnapshotRequest(
         signal, snapshot_type(signal), collections, tuple(_conditions(signal)), signal.text("surrogate-key")
     )

@@ -86,7 +86,7 @@ def decide(
         history_exists: whether the schema history has records.
         position: whether the server can stream from ``offset``; ``None`` means yes.
         flags: the flags of mode ``configuration_based``.
-        resumable: whether an interrupted initial snapshot is read on, if possible.
+        resumable: whether an interrupted initial snapshot continues, if possible.
 
     Raises:
         SnapshotError: the mode does not allow what the stored position requires.

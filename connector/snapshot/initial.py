@@ -217,7 +217,7 @@ class Snapshot:
                 self._running = output.offset
 
     def _table_events(self, running: SourceOffset, to_read: Sequence[TableId]) -> Batch:
-        """Return the captured tables, of which the rows of some are read."""
+        """Return the captured tables, including those whose rows are not read."""
         settings, known = self._settings, list(self.tables.names())
         names = CapturedNames.among(settings.tables, ((table.database, table.table) for table in known))
         captured = [table for table in known if names.captures(table.database, table.table)]

@@ -202,7 +202,7 @@ class _Pending:
 
 
 class StructureMessages(Protocol):
-    """The messages before the rows, of which the last is withheld."""
+    """The messages before the rows. The last one is withheld."""
 
     def before_rows(self) -> Iterator[Batch]:
         """Yield the withheld message if rows follow."""

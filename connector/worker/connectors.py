@@ -308,12 +308,12 @@ class Connectors(Service):
 
 
 def sharing_memory(configs: Sequence[Configuration]) -> list[Configuration]:
-    """Divide the memory for queued records, and for those on their way to Kafka, among the connectors of a process."""
+    """Divide the memory for queued records, and for those in transit to Kafka, among the connectors of a process."""
     return [with_share(config, len(configs)) for config in configs]
 
 
 def with_share(config: Configuration, connectors: int) -> Configuration:
-    """Give a connector its share of a process's memory for queued records, and for those on their way to Kafka.
+    """Give a connector its share of a process's memory for queued records, and for those in transit to Kafka.
 
     One connector may hold 64 MB of each. Those of a process share this, with at least 8 MB each, unless a connector's
     own configuration has a limit.

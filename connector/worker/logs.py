@@ -101,7 +101,7 @@ class RepeatedLines(logging.Filter):
         if len(self._seen) > _MOST_SEEN:
             del self._seen[next(iter(self._seen))]
         if count + 1 == _MOST_REPEATED:
-            record.msg, record.args = f"{text} (this line is omitted if it comes again within a minute)", ()
+            record.msg, record.args = f"{text} (this line is omitted if it is repeated within a minute)", ()
         return count < _MOST_REPEATED
 
 

@@ -254,7 +254,7 @@ def tables_of(status: Status) -> dict[str, dict[str, Any]]:
 
 
 def _unread(stored: SourceOffset | None) -> list[str]:
-    """Return the captured tables of which rows are missing: those that they had before they were captured."""
+    """Return the captured tables that lack rows: those that they had before they were captured."""
     read = None if stored is None else ReadTables.from_carried(stored.carried)
     return [] if read is None else [str(table) for table in read.unread[:_MOST_TABLES]]
 

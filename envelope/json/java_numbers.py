@@ -234,7 +234,7 @@ def _bits_of_5_power(n: int) -> int:
 
 
 def _word(*bits: int) -> int:
-    """Return the bits of the integers that Java uses for numbers of so many bits: 32, 64, or 0 for big integers."""
+    """Return the bits of the integers that Java uses for numbers of that many bits: 32, 64, or 0 for big integers."""
     return 32 if max(bits) < 32 else 64 if max(bits) < 64 else 0
 
 

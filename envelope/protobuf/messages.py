@@ -154,7 +154,7 @@ class _Builder:
         self.imports: dict[str, None] = {}  # a set in the order of use
 
     def next_name(self) -> str:
-        """A name for what has none in Connect."""
+        """Return a name for a schema that has none in Connect."""
         self._unnamed += 1
         return f"{_DEFAULT_NAME}{self._unnamed}"
 

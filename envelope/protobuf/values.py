@@ -41,7 +41,7 @@ def scalar_encoder(scalar: str) -> Encoder:
 
 
 def varint(value: int) -> bytes:
-    """Return a number of up to 64 bits, of which a negative one takes ten bytes."""
+    """Return a number of up to 64 bits; a negative one takes ten bytes."""
     value &= 0xFFFF_FFFF_FFFF_FFFF
     if value < 0x80:
         return bytes((value,))

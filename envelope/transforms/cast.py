@@ -207,7 +207,7 @@ def _whole_number(source: Schema, bits: int, *, exact: bool) -> Callable[[Any], 
 
     Args:
         source: the schema of the value.
-        bits: those of Java's conversion of floats, which takes the nearest integer of so many bits, and 0 for NaN.
+        bits: those of Java's conversion of floats, which takes the nearest integer of that many bits, and 0 for NaN.
         exact: whether a float may be any integer, but not NaN or infinite.
     """
     if source.is_decimal:

@@ -294,7 +294,7 @@ _VARIABLES = ("key", "value", "keySchema", "valueSchema", "topic", "header")
 
 
 def _class(value: Any) -> Any:
-    """Values of the same class can be compared."""
+    """Compare two values, which must be of the same class."""
     return "number" if isinstance(value, int | float | Decimal) else type(value)
 
 

@@ -153,7 +153,7 @@ class Decoder:
         return self.decode(record.topic, record.key, record.value, record.headers)
 
     def deserialize(self, value: bytes | None, context: Any) -> Change | None:
-        """Return the change of a value, as ``value.deserializer`` of confluent-kafka; it has no key.
+        """Return the change that a value describes, as ``value.deserializer`` of confluent-kafka; it has no key.
 
         Raises:
             DecodeError: as for :meth:`decode`.

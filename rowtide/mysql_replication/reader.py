@@ -302,7 +302,7 @@ class BinLogStreamReader:
         self._begin_at(self._start)
 
     def _replica(self, config: Configuration) -> Configuration:
-        """The configuration with what the server is told about the replica."""
+        """Return the configuration with the data that the server gets about the replica."""
         report, database = self.report_slave, config.database
         replica = replace(
             database.replica,
@@ -522,7 +522,7 @@ class BinLogStreamReader:
                 self._gtids.start_of_file(event)
             case events.Incident():
                 raise ProtocolError(
-                    f"the server reports that changes are missing in its binlog (INCIDENT {event.number}: "
+                    f"the server reports that changes are missing from its binlog (INCIDENT {event.number}: "
                     f"{event.message}). Copy the tables again, and begin after this event",
                     progress.place,
                 )

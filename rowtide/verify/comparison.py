@@ -45,7 +45,7 @@ def different_columns(source: Row, topic: Row) -> tuple[str, ...]:
 
 
 def not_compared(source: Row, topic: Row) -> Collection[str]:
-    """Return the columns of which the topic does not have the value: added later, or omitted by the binlog.
+    """Return the columns whose value the topic does not have: added later, or omitted by the binlog.
 
     A column that a record lacks is null for consumers, so it is compared if the source has NULL.
     """

@@ -322,7 +322,7 @@ class CountedFold:
         return next(self._database.execute("SELECT 1 FROM rows LIMIT 1"), None) is None
 
     def unlike(self) -> Iterator[tuple[Row, int]]:
-        """Yield the rows of which the sides have different numbers, and by how many the source has more."""
+        """Yield the rows whose number differs between the sides, and how many more the source has."""
         self._write()
         for text, number in self._database.execute("SELECT row, n FROM rows ORDER BY n DESC, row"):
             yield json.loads(text), number

@@ -1,4 +1,4 @@
-"""A history store that writes a summary after every so many records."""
+"""A history store that writes a summary each time a number of records was added."""
 
 import logging
 from collections.abc import Iterator
@@ -85,7 +85,7 @@ def save_summary(history: StoredHistory, reader: HistoryReader, interval: int) -
     Args:
         history: the history and its summaries.
         reader: the reader that has read the history.
-        interval: a summary is due if so many records are in none.
+        interval: a summary is due if this many records are in none.
 
     Returns:
         The number of records that are in no summary afterwards.

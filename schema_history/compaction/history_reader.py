@@ -113,7 +113,7 @@ class HistoryReader:
         """Load the newest usable summary.
 
         Returns:
-            The location from which to read on: the last record of the summary, or 0 without a summary.
+            The location from which to continue: the last record of the summary, or 0 without a summary.
         """
         for packed in self._history.summaries.load() if self._history.summaries is not None else ():
             try:

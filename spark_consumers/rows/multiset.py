@@ -25,7 +25,7 @@ class RowChanges:
     """The changes of a table without keys.
 
     Attributes:
-        removed: distinct rows, of which all copies are removed; ``None`` for none.
+        removed: distinct rows whose copies are all removed; ``None`` for none.
         added: rows to add, one for each copy; they include the remaining copies of removed rows.
         inserted: number of added copies.
         deleted: number of removed copies.

@@ -126,7 +126,7 @@ INCIDENT = event(EventType.INCIDENT, b"\1\0\4lost", log_pos=5000)
 
 
 def test_what_the_server_lost_stops_the_stream() -> None:
-    message = r"changes are missing in its binlog \(INCIDENT 1: lost\).*take a new snapshot"
+    message = r"changes are missing from its binlog \(INCIDENT 1: lost\).*take a new snapshot"
     with pytest.raises(ProtocolError, match=message):
         received(pipeline(), INCIDENT)
 

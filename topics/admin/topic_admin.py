@@ -87,7 +87,7 @@ class TopicAdmin:
         self.timeout = timeout
 
     def limited(self, timeout: float) -> Self:
-        """Return the same admin, by the same client, whose operations may take so many seconds."""
+        """Return the same admin, by the same client, whose operations may take that many seconds."""
         limited = copy.copy(self)
         limited.timeout = timeout
         return limited

@@ -18,7 +18,7 @@ from rowtide.topics.java_regex.parts import LENGTH
 __all__ = ["InvalidPatternError", "Match", "Pattern", "Replacement", "compile_java", "compile_untrusted"]
 
 _MOST_WAYS = 1_000_000
-"""In so many ways, :mod:`re` may try to match a name: this takes some milliseconds."""
+"""In at most this many ways, :mod:`re` may try to match a name: this takes some milliseconds."""
 _MOST_STEPS = 20_000
 """So many steps, an expression may have for the linear matcher."""
 _WAYS_OF_A_STEP = 20

@@ -63,7 +63,7 @@ def _collect(codes: Iterable[int]) -> Ranges:
 
 @functools.cache
 def category_ranges(category: str) -> Ranges:
-    """The code points of a Unicode general category (``Lu``), a group of them (``L``), or ``LC`` (cased letters)."""
+    """Return the code points of a Unicode category (``Lu``), a group of them (``L``), or ``LC`` (cased letters)."""
     wanted = ("Lu", "Ll", "Lt") if category == "LC" else (category,)
     return _collect(code for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)).startswith(wanted))
 

@@ -265,7 +265,7 @@ def _store_kind(path: str) -> str:
 
 
 def invalid(setting: str, value: str) -> str | None:
-    """The reason why librdkafka would reject the value of a setting, or ``None``."""
+    """Return the reason why librdkafka would reject the value of a setting, or ``None``."""
     allowed = SETTINGS[setting][1]
     if setting == "acks" and value.strip().lower() == "all":
         return None

@@ -57,7 +57,7 @@ class ProducerSettingsError(ValueError):
 
 
 def transactional_id(group: str, connector: str, task: int = 0) -> str:
-    """The transactional id of a source task in Kafka Connect, with which a later instance fences an earlier one."""
+    """Return the transactional id of a source task in Kafka Connect. It lets a later instance fence an earlier one."""
     return f"{group}-{connector}-{task}"
 
 

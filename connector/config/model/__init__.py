@@ -179,7 +179,7 @@ class SnapshotConfig:
         select_overrides: queries by (database, table).
         threads: the number of connections that read rows.
         cut_tables: whether several connections read parts of one table.
-        resumable: whether an interrupted initial snapshot is read on.
+        resumable: whether an interrupted initial snapshot continues.
         incremental: snapshots alongside the stream.
     """
 

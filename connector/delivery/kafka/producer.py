@@ -382,7 +382,7 @@ class RecordProducer:
         return message_failed(error, topic, key, _size(key, value), self.transactional_id, show_key=self._show_keys)
 
     def _on_client_error(self, error: KafkaError) -> None:
-        """An error of the client that does not belong to a message."""
+        """Handle an error of the client that does not belong to a message."""
         self._client_errors += 1
         if error.fatal():
             self._keep_worst(call_failed("send", error, self.transactional_id))

@@ -141,7 +141,7 @@ def still_writing(
     Args:
         store: the connector's offset store.
         flush_interval_s: ``offset.flush.interval.ms``, in seconds.
-        wait: waits for so many seconds; a true result ends the search.
+        wait: waits for this many seconds; a true result ends the search.
 
     Returns:
         The newer record; ``None`` if there is none.

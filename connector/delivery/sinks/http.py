@@ -68,7 +68,7 @@ class HttpSink:
             self._post(b"".join(map(json_line, records[begin : begin + self._batch_size])))
 
     def flush(self) -> None:
-        """Every record that was written has been taken."""
+        """Do nothing: the server has accepted every record that was written."""
 
     def close(self) -> None:
         """End a ``write`` that waits."""

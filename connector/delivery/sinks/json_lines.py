@@ -72,17 +72,17 @@ class StreamSink:
             raise DeliveryError("standard output was closed by its reader") from error
 
     def flush(self) -> None:
-        """Every write is flushed already."""
+        """Do nothing: every write is already flushed."""
 
     def close(self) -> None:
-        """The stream stays open: it belongs to the caller."""
+        """Do nothing: the stream belongs to the caller, and stays open."""
 
 
 class FileSink:
     """Writes records to ``DIRECTORY/records-00000001.jsonl`` and so on, all topics in the order of commits.
 
     Delivery is at least once: a file is written to disk (fsync) before the position is stored. After a crash an
-    incomplete line is removed, and records since the stored position come again.
+    incomplete line is removed, and records since the stored position are written again.
 
     Args:
         directory: made if it does not exist.

@@ -34,7 +34,7 @@ class RecordSink(Protocol):
         """Take records; they may be buffered. Waiting here slows the connector down, and loses nothing.
 
         Raises:
-            Exception: ends the connector; the records come again at the next start.
+            Exception: ends the connector; the records are written again at the next start.
         """
         ...
 
@@ -103,7 +103,7 @@ class RecordSinkDelivery(SynchronousSink):
         return True
 
     def rollback(self) -> None:
-        """What was written cannot be taken back."""
+        """Do nothing: written records cannot be taken back."""
 
     def interrupt(self) -> None:
         """End a ``write`` that waits."""

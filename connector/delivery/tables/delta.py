@@ -254,7 +254,7 @@ class DeltaStore:
         self._opened.clear()
 
     def interrupt(self) -> None:
-        """A transaction ends by itself."""
+        """Do nothing: a transaction ends by itself."""
 
     # --- rows -------------------------------------------------------------------------------------------------------
 
@@ -438,7 +438,7 @@ class DeltaStore:
         self._written(table)
 
     def _new_version(self, table: TableId, schema: pa.Schema, properties: Mapping[str, str]) -> None:
-        """A version without rows."""
+        """Write a version without rows."""
         self._opened[table] = deltalake.DeltaTable.create(
             self._folder(table),
             schema,

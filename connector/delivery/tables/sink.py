@@ -177,7 +177,7 @@ class TableSink(SynchronousSink):
             self._store.insert(table, columns, rows)
 
     def _update(self, table: TableId, pending: Pending) -> None:
-        """Write rows of which the binlog omits columns: those stay as they are."""
+        """Write rows from which the binlog omits columns: these stay as they are."""
         groups: dict[tuple[int, ...], list[Image]] = {}
         for row in pending.rows.values():
             if row is not None and UNAVAILABLE in row:
@@ -318,7 +318,7 @@ class TableSink(SynchronousSink):
         differing = sorted({one for one, _ in found.items() ^ expected.items()})
         raise DeliveryError(
             f"table {table} in {self._path} has different columns from the source at this position: "
-            f"{', '.join(differing)}. The captured columns were changed, or statements are missing in the schema "
+            f"{', '.join(differing)}. The captured columns were changed, or statements are missing from the schema "
             f"history. {self._way_out}"
         )
 

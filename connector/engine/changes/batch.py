@@ -48,11 +48,11 @@ class ChangeBatch(Sequence[Change]):
         return f"<ChangeBatch of {len(self._changes)} changes up to {last.file}:{last.pos}>"
 
     def ack(self) -> bool:
-        """Store the position after this batch and all batches before it: they do not come again.
+        """Store the position after this batch and all batches before it: they are not delivered again.
 
         Returns:
             Whether it is stored. False if the batch was rolled back, or if the connector has restarted since:
-            then its changes come again.
+            then its changes are delivered again.
 
         Raises:
             OffsetStoreError: the position cannot be stored.

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 _MAX_DEFAULT = 8
 _MAX_ENDED = 5
-"""After so many processes have ended by themselves, no further ones are started."""
+"""After this many processes have ended by themselves, no further ones are started."""
 _MAX_SENT = 10_000
 """Tables that a process is known to have; it then receives them again."""
 _STOP_S = 5.0
@@ -112,7 +112,7 @@ def decoder_processes(
 
 @contextlib.contextmanager
 def decoding(number: int, settings: PipelineSettings, form: Form[Any]) -> Iterator["DecoderProcesses | None"]:
-    """The same, for a context, at the end of which they are ended."""
+    """Start the processes for a context, and end them when it ends."""
     processes = decoder_processes(number, settings, form)
     try:
         yield processes

@@ -118,7 +118,7 @@ def set_include_list(
     """
     text = signal.text(_LIST)
     if not text or not text.strip():
-        raise SignalError(f"{_LIST!r} is missing in the data: regular expressions with commas between them")
+        raise SignalError(f"{_LIST!r} is missing from the data: regular expressions with commas between them")
     configured = config.capture.tables.tables
     if configured.exclude is not None:
         raise SignalError(f"the connector has table.exclude.list, so it cannot have {_LIST}. Change the configuration")

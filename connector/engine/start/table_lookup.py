@@ -33,7 +33,7 @@ _TABLES = (
     "WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
 )
 _MOST_SHOWN = 100
-"""A check looks up the keys of so many tables."""
+"""A check looks up the keys of at most this many tables."""
 
 
 @dataclass(frozen=True, slots=True)

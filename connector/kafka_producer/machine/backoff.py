@@ -18,7 +18,7 @@ class Backoff:
     longest_s: float = 1.0
 
     def delay(self, failures: int) -> float:
-        """Return the delay after so many failures in a row, at least one."""
+        """Return the delay after that many failures in a row, at least one."""
         return min(self.longest_s, self.first_s * 2.0 ** min(failures - 1, _MOST_DOUBLINGS))
 
 
@@ -37,11 +37,11 @@ class Retry:
         self.at = float("-inf")
 
     def failed(self, now: float) -> None:
-        """An attempt failed: wait longer than the last time."""
+        """Note that an attempt failed: wait longer than the last time."""
         self._failures += 1
         self.at = now + self._backoff.delay(self._failures)
 
     def succeeded(self) -> None:
-        """An attempt succeeded: the next one may be made immediately."""
+        """Note that an attempt succeeded: the next one may be made immediately."""
         self._failures = 0
         self.at = float("-inf")

@@ -54,7 +54,7 @@ class Cluster:
     Args:
         backoff: between two look-ups.
         max_age_s: how old an answer may become (``metadata.max.age.ms``).
-        missing_after_s: a topic or partition that is missing in all answers for so long does not exist. Brokers that
+        missing_after_s: a topic or partition that is missing in all answers for this long does not exist. Brokers that
             have just started, or that lag behind the controller, do not list all topics.
         problem: takes errors that are retried.
     """
@@ -95,7 +95,7 @@ class Cluster:
         known.stale = True
 
     def suspect(self, broker: int) -> None:
-        """A broker does not answer: look up whether its partitions have another leader. It is used until then."""
+        """Note that a broker does not answer. Look up whether its partitions have other leaders; use it until then."""
         for known in self._topics.values():
             if any(found.leader == broker for found in known.partitions.values()):
                 known.stale = True

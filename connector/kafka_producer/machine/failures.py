@@ -49,7 +49,7 @@ def worst(failures: list[Failure]) -> Failure:
 
 
 def unusable(text: str) -> Failure:
-    """The producer cannot continue, and a new one may."""
+    """Return the failure of a producer that cannot continue, although a new one may."""
     return Failure(ProducerFailed(text), abortable=False)
 
 

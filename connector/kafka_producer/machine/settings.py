@@ -12,7 +12,7 @@ class SenderSettings:
     Attributes:
         transactional_id: ``transactional.id``; ``""`` without transactions.
         transaction_timeout_ms: ``transaction.timeout.ms``.
-        request_bytes: further batches are added to a request up to so many bytes.
+        request_bytes: further batches are added to a request up to this many bytes.
         retry: the delays between attempts (``retry.backoff.ms``).
         reconnect: the delays between connections to a broker (``reconnect.backoff.ms``).
         metadata_max_age_s: ``metadata.max.age.ms``.

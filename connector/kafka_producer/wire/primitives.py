@@ -37,7 +37,7 @@ class Reader:
         """Return the next bytes.
 
         Raises:
-            MalformedAnswer: there are not so many.
+            MalformedAnswer: there are fewer.
         """
         start, end = self._at, self._at + size
         if end > self._end or size < 0:

@@ -81,7 +81,7 @@ class Incident(NamedTuple):
     def problem(self) -> str:
         """What has happened, and the way out."""
         return (
-            "the server reports that changes are missing in its binlog "
+            "the server reports that changes are missing from its binlog "
             f"(INCIDENT {self.number}: {self.message}); take a new snapshot of the tables, or set "
             "event.processing.failure.handling.mode=warn to continue without them"
         )

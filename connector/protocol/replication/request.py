@@ -44,7 +44,7 @@ class StreamRequest:
         mariadb: whether the server is MariaDB.
         flags: of the dump command, such as ``NON_BLOCK``; those that the other attributes require are added.
         annotate: send ANNOTATE_ROWS events (MariaDB).
-        heartbeat_s: send a heartbeat after so many seconds without an event.
+        heartbeat_s: send a heartbeat after this many seconds without an event.
         net_write_timeout: of the session, in seconds; 0 for the server's.
         net_read_timeout: of the session, in seconds; 0 for the server's.
         gtid_strict: refuse a start at a GTID that the server does not have (MariaDB).

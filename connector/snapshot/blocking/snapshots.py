@@ -83,7 +83,7 @@ class BlockingSnapshots:
         if self._state is None:
             self._state = BlockingState.from_carried(pipeline.progress.carried)
             for request in self._state.requests:
-                log.info("the blocking snapshot of %s begins again", ", ".join(request.collections))
+                log.info("the blocking snapshot of %s starts over", ", ".join(request.collections))
         self._carry(self._state)
         self._close_view()
 
@@ -234,7 +234,7 @@ class BlockingSnapshots:
         if self._stopped():
             log.info("the blocking snapshot was interrupted; the next start takes it again from the beginning")
         else:
-            log.warning("the blocking snapshot begins again: %s", reason)
+            log.warning("the blocking snapshot starts over: %s", reason)
         self._close_view()
         self._wait_until = time.monotonic() + min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**self._tries)
 

@@ -217,7 +217,7 @@ class _Scope:
         refuse_changed(self._database, session, view, tables, self._tables.server)
 
     def _is_parsed(self, table: TableId, statement: str) -> bool:
-        """Parse a statement before the structure that the stream has is dropped."""
+        """Parse a statement before the stream's structure is dropped."""
         try:
             Tables(self._tables.server).apply(QueryEvent(statement, table.database, position="the snapshot"))
         except SchemaHistoryError as error:

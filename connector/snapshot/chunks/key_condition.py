@@ -96,7 +96,7 @@ def _literal(column: Column, text: str) -> str | None:
 
 
 def clock_text(micros: int) -> str:
-    """Return a TIME of so many microseconds as the server prints it, with six digits."""
+    """Return a TIME of that many microseconds as the server prints it, with six digits."""
     seconds, rest = divmod(abs(micros), 1_000_000)
     clock = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:06}"
     return f"-{clock}" if dt.timedelta(microseconds=micros) < dt.timedelta() else clock

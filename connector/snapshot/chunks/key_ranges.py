@@ -254,7 +254,7 @@ def resumable_key(table: Table, *, exact: bool) -> ChunkKey | None:
 
 
 def surrogate_key(table: Table, name: str) -> ChunkKey | None:
-    """Return the key that a column is (``surrogate-key``); ``None`` if the table has no such column."""
+    """Return the key that consists of one column (``surrogate-key``); ``None`` if the table has no such column."""
     column = table.column(name)
     if column is None:
         return None

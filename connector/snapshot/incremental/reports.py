@@ -40,7 +40,7 @@ class Reports:
         self._progress = progress
 
     def resumed(self, state: SnapshotState) -> None:
-        """The snapshots of a start offset continue."""
+        """Report that the snapshots of a start offset continue."""
         names = [table.name for table in state.tables]
         if names:
             log.info("the %s snapshot of %s continues after its last chunk", state.tables[0].kind, ", ".join(names))

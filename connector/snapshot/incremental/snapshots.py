@@ -234,7 +234,7 @@ class IncrementalSnapshots:
         return self._scan.structure.id.database, self._scan.structure.id.table
 
     def _begin(self, at: SourceOffset, position: SourceOffset) -> Iterator[Output]:
-        """Begin to read the first table, or read on after its last chunk."""
+        """Begin to read the first table, or continue after its last chunk."""
         first, settings = self._carried.first, self._settings
         structure = None if first.table is None else self._tables.table(first.table.database, first.table.table)
         if structure is None or not self._names.captures(structure.id.database, structure.id.table):
@@ -256,7 +256,7 @@ class IncrementalSnapshots:
         self._reader.read(self._scan, self._mark(position))
 
     def _abandon(self) -> None:
-        """Drop what was read and not emitted; the table is read on after its last chunk."""
+        """Drop what was read and not emitted; the table continues after its last chunk."""
         self._reader.read(None)
         self._scan = self.watched = None
         self._pending.clear()

@@ -1,6 +1,6 @@
-"""The offsets of a snapshot's rows, which have what is still to read, so that a later start continues from them. Pure.
+"""The offsets of a snapshot's rows. They list what is still to be read, so a later start continues from them. Pure.
 
-A part counts as read only once all its rows are on the way: the latest rows of each table are withheld until others
+A part counts as read only once all its rows have been sent on: the latest rows of each table are withheld until others
 follow (see :class:`~rowtide.connector.snapshot.records.ParallelRecordStream`). So a part counts when more rows of its
 table are added, and a whole table when any other rows are added.
 """
@@ -48,8 +48,8 @@ class ResumableOffsets:
     Args:
         running: the offset of a snapshot in progress, from which a later start begins it again.
         resumed: the offset at which the stream of a later start begins if it reads on; ``None`` if none does.
-        keys: the tables that are read, in order, each with the key by which it is read on. As long as one without a key
-            is left, a later start begins the snapshot again.
+        keys: the tables that are read, in order, each with the key by which reading continues. As long as one without a
+            key is left, a later start begins the snapshot again.
         every_rows: how many rows have the same offset at least. It has all tables that are left, so it may be long.
 
     Attributes:

@@ -93,8 +93,8 @@ class TableRows:
     ) -> Iterator[Output]:
         """Yield the records of all rows.
 
-        If the snapshot is resumable, tables that cannot be read on are read first: as long as one of them is left, an
-        interruption begins the snapshot again.
+        If the snapshot is resumable, tables whose reading cannot be continued are read first: as long as one of them
+        is left, an interruption makes the snapshot start over.
 
         Args:
             sessions: the connections, which have the same view.

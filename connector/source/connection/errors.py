@@ -22,7 +22,7 @@ _LIMITS = {
 _PLUGIN_UNKNOWN = 2059  # CR_AUTH_PLUGIN_CANNOT_LOAD, which pymysql does not name
 _INTERRUPTED = (ConnectionError, TimeoutError, ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 _DAMAGED = ("DECRYPTION_FAILED_OR_BAD_RECORD_MAC", "SSLV3_ALERT_BAD_RECORD_MAC")
-"""TLS errors that mean that bytes have changed on their way: found by this side, or by the server."""
+"""TLS errors that mean that bytes have changed in transit: found by this side, or by the server."""
 _LOST = frozenset(
     {
         CR.CR_SERVER_GONE_ERROR,
@@ -63,7 +63,7 @@ class DatabaseUnreachableError(ConnectorError):
 class AnswerUnreadableError(DatabaseUnreachableError):
     """The server has answered, with something that cannot be parsed.
 
-    Bytes can be damaged on their way, so a retry may help. If the same answer comes again, it does not.
+    Bytes can be damaged in transit, so a retry may help. If the same answer is repeated, it does not.
     """
 
 
@@ -106,7 +106,7 @@ def connection_failed(error: Exception, config: DatabaseConfig) -> DatabaseUnrea
 
 
 def _interrupted(error: Exception) -> bool:
-    """Whether the peer closed the connection or stayed silent, or bytes were damaged, also within the TLS handshake."""
+    """Return whether the peer closed the connection or stayed silent, or bytes were damaged, even in the handshake."""
     if any(reason in _text(error) for reason in _DAMAGED):
         return True
     return isinstance(getattr(error, "original_exception", error), _INTERRUPTED)

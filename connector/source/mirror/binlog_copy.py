@@ -86,7 +86,7 @@ class CopyPosition:
 class BinlogCopy:
     """Copies a stream that begins with the last event of the copy, or at the start of a file.
 
-    The event that is there already must come again with the same bytes: a server whose binlog was reset has other
+    The event that is there already must be sent again with the same bytes: a server whose binlog was reset has other
     events under the same names.
 
     Args:

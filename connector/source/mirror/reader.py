@@ -185,7 +185,7 @@ def place_of(folder: Path, start: SourceOffset, connector: str) -> str | None:
 
 
 def mirror_check(folder: Path, start: SourceOffset, connector: str) -> PositionCheck:
-    """Whether a mirror has what follows a position that its server has purged.
+    """Check whether a mirror has the events after a position that its server has purged.
 
     Raises:
         ConnectorError: the mirror is damaged, or a file of it is missing.

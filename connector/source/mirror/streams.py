@@ -90,7 +90,7 @@ def xa_packets(config: Configuration) -> Callable[[PreparedXa], Iterable[bytes]]
 
 
 def check_with_mirror(config: Configuration, found: PositionCheck, offset: SourceOffset) -> PositionCheck:
-    """Whether the server, or the mirror of the configuration, can stream from a position.
+    """Check whether the server, or the configuration's mirror, can stream from a position.
 
     Args:
         config: the configuration.

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 _UNANSWERED_S = 1.0
 """How long a stop waits for a request that is being answered, or whose body has not come, before it cancels it."""
 _MOST_CONNECTIONS = 100
-"""Connections at the same time. Each takes an open file, of which the connectors need some, too."""
+"""Connections at the same time. Each takes an open file, and the connectors need some, too."""
 _SILENT_S = 30
 """How long a connection may have no complete request, how long a body may take, and how long an answer may wait."""
 _ALL_INTERFACES = {"0.0.0.0": "127.0.0.1", "::": "::1"}

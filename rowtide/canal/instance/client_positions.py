@@ -3,7 +3,7 @@
 Canal's form has the place of the last event that a client has acknowledged. The other form has the resume position
 after it (GTIDs, the server's identity), and counts only while Canal's has the same place: a Canal that runs in
 between changes its own form alone. It also has the positions before the last write, which ``meta.dat`` still has after
-a crash in between. If Canal has read on, the schema history lacks the statements that it has read, and is left.
+a crash in between. If Canal has read further, the schema history lacks the statements that it has read, and is left.
 """
 
 import json
@@ -264,7 +264,7 @@ def _behind(position: CanalPosition) -> Resumption:
 
     With GTIDs, the server omits the transactions of the set; after a fail-over, their positions are of another
     server. Canal stores negative positions where MariaDB 11.4 leaves them out of events; reading then begins with the
-    file, and what was acknowledged comes again.
+    file, and what was acknowledged is sent again.
     """
     if position.pos < _FIRST_POS and not position.gtid:
         log.warning(

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
 _PUT_BYTES = 1 << 20
-"""Entries of events of about so many bytes, or those of one read, are handed to the outlet together."""
+"""Entries of events of about this many bytes, or those of one read, are handed to the outlet together."""
 _EXPECTED = (
     ConnectorError,
     DatabaseUnreachableError,

@@ -78,7 +78,7 @@ class Source:
     def tables(
         self, history: SchemaHistoryStore, start: SourceOffset | None, stop: threading.Event
     ) -> tuple[Tables, SourceOffset]:
-        """The structures of all tables, and the start position, which is the end of the binlog without ``start``.
+        """Return the structures of all tables, and the start position: the end of the binlog without ``start``.
 
         Without a schema history, the structures are those of the present; it then begins with them.
 
@@ -143,7 +143,7 @@ def located(source: Source, resumption: Resumption) -> Resumption:
     Canal (1.1.8, ``LogDecoder``) takes the name of the file from MariaDB's BINLOG_CHECKPOINT events, too. They name the
     oldest file that a crash recovery needs, and the first one in a file names the file before. So the event is in the
     file that Canal has stored, or in a later one. The first of these files with an event at the position is the right
-    one or one before it: changes can come again, and none is lost.
+    one or one before it: changes can be repeated, and none is lost.
 
     Raises:
         OffsetError: no such event exists.

@@ -57,7 +57,7 @@ class FrameMemory:
         """Take bytes; a negative number gives them back.
 
         Raises:
-            FrameError: there are not so many.
+            FrameError: there are fewer.
         """
         if count > self._left:
             raise FrameError("the memory for unfinished frames is used up by other connections")

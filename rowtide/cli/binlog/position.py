@@ -199,7 +199,7 @@ def _stored(configuration: Configuration) -> tuple[SourceOffset | None, str]:
 
 
 def _server(found: Found, configuration: Configuration) -> str | None:
-    """Whether the server still has a position that was found elsewhere; ``None`` if no server is configured."""
+    """Return whether the server still has a position that was found elsewhere; ``None`` if no server is configured."""
     if not configuration.database.hostname:
         return None
     mariadb = configuration.flavor is Flavor.MARIADB

@@ -64,7 +64,7 @@ def check(
 ) -> None:
     """Check whether connectors can start.
 
-    Reads the configuration files CONFIG, of which each overrides those before it, then checks the settings of the
+    Reads the configuration files CONFIG, each of which overrides those before it, then checks the settings of the
     database server, the privileges of the account, the captured tables, and the topics in Kafka. Reports all problems
     together, and lists the captured tables and their topics. If the database and Kafka can be reached, it prints the
     position at which the connector would start. It changes no database, record, topic or position; with exactly-once

@@ -72,7 +72,7 @@ def run(
 ) -> None:
     """Run connectors until they are stopped.
 
-    Reads the configuration files CONFIG, of which each overrides those before it, checks the database and Kafka, takes
+    Reads the configuration files CONFIG, each of which overrides those before it, checks the database and Kafka, takes
     a snapshot if no position is stored yet, and then writes every row change to Kafka or to another sink. SIGTERM and
     Ctrl-C stop it cleanly: it delivers what it has read, stores the position, and resumes exactly there at the next
     start.

@@ -118,7 +118,7 @@ class _Interval(click.ParamType):
     type=click.IntRange(1),
     default=1000,
     show_default=True,
-    help="Stop comparing a table after so many differences.",
+    help="Stop comparing a table after this many differences.",
 )
 @click.option(
     "--max-load",

@@ -36,8 +36,8 @@ class Client:
     """Reads a databus topic from where its settings and its offset file say (``NewClient``, ``ClientStart``).
 
     An event is done when it is acknowledged: :meth:`ack` saves it in the offset file, and a client that starts again
-    continues after it. Events that were handed over and not acknowledged come again. One thread may use it; ``close``
-    may be called from any.
+    continues after it. Events that were handed over and not acknowledged are delivered again. One thread may use
+    the client; any thread may call ``close``.
 
     Args:
         settings: of the client.
@@ -136,7 +136,7 @@ class Client:
         """Give each event to all handlers, in their order, and acknowledge it (``TravelRowsEventHandler``).
 
         Args:
-            timeout: ends the run after so many seconds without an event; by default, it does not end.
+            timeout: ends the run after this many seconds without an event; by default, it does not end.
 
         Raises:
             HandlerInterrupted: a handler ends the run. The event is not acknowledged, as with any other error.
@@ -189,7 +189,7 @@ class Client:
         return None
 
     def _begin(self, start: Progress) -> None:
-        """Read the topic from a place; the events before it are only looked at, to find those that come again."""
+        """Read the topic from a place; the events before it are only looked at, to find the repeated ones."""
         self._start = start
         self._begun = False
         first = start.offset + (0 if start.inclusive else 1)

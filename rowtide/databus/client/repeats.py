@@ -13,7 +13,7 @@ class Repeats:
 
     The original drops all events whose binlog file has a lower number than the last one: forever, if that was the
     file of another server before a fail-over. Here, only repeats are dropped. Their content counts, too: after RESET
-    BINARY LOGS AND GTIDS, or a fail-over to a server whose files have the same names, positions come again with other
+    BINARY LOGS AND GTIDS, or a fail-over to a server whose files have the same names, positions are repeated with other
     changes.
     """
 

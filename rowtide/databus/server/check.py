@@ -76,7 +76,7 @@ def _address(config: Configuration, servers: str, running: str | None) -> Iterat
 
 
 def _folder(folder: Path) -> Iterator[Finding]:
-    """The folder must exist, or be creatable."""
+    """Yield a finding unless the folder exists or can be created."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not existing.is_dir():
         yield Finding(Severity.ERROR, databus.DUMP_FOLDER.name, f"{existing} is not a folder. Name another one")

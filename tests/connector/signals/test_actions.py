@@ -75,7 +75,7 @@ def test_log_writes_the_message_with_the_position(caplog: pytest.LogCaptureFixtu
     position = replace(OFFSET, carried=None).to_json()
     assert f"here {position}, not {{}}" in caplog.messages
     connector.send("log")
-    assert connector.error == "'message' is missing in the data"
+    assert connector.error == "'message' is missing from the data"
     assert any("signal '1' of type log, received through channel file" in message for message in caplog.messages)
 
 
@@ -101,8 +101,8 @@ def test_a_position_takes_effect_at_the_next_start() -> None:
             SourceOffset("b.000003", 500),
             {"binlog_filename": "b.000002", "binlog_position": 900},
             (
-                "the next start reads from b.000002:900 on; of what has been read so far, what is between there and "
-                "b.000003:500 comes again"
+                "the next start reads from b.000002:900 on; of what was read so far, what is between there and "
+                "b.000003:500 is sent again"
             ),
         ),
         (
@@ -125,8 +125,8 @@ def test_a_position_takes_effect_at_the_next_start() -> None:
             SourceOffset("b.000003", 500, f"{UUID}:1-8"),
             {"gtid_set": f"{UUID}:1-5:12"},
             (
-                f"the next start reads the transactions that are not in {UUID}:1-5:12; of what has been read so far, "
-                f"{UUID}:6-8 comes again; {UUID}:12 is never read, unless the connector reads it before it stops"
+                f"the next start reads the transactions that are not in {UUID}:1-5:12; of what was read so far, "
+                f"{UUID}:6-8 is sent again; {UUID}:12 is never read, unless the connector reads it before it stops"
             ),
         ),
         (
@@ -140,8 +140,8 @@ def test_a_position_takes_effect_at_the_next_start() -> None:
             SourceOffset("b.000003", 500, "0-1-8,1-1-4"),
             {"gtid_set": "0-1-5,1-1-9"},
             (
-                "the next start reads the transactions that are not in 0-1-5,1-1-9; of what has been read so far, what "
-                "follows the set up to 0-1-8 comes again; what follows up to 1-1-9 is never read, unless the connector "
+                "the next start reads the transactions that are not in 0-1-5,1-1-9; of what was read so far, what "
+                "follows the set up to 0-1-8 is sent again; what follows up to 1-1-9 is never read, unless the connector "
                 "reads it before it stops"
             ),
         ),

@@ -121,8 +121,8 @@ def test_wrong_signals_are_answered_by_notifications() -> None:
     errors = {one["id"]: one["additional_data"]["error"] for one in notified}
     assert {name: text.split(":")[0].split(" (")[0] for name, text in errors.items()} == {
         "s-bad1": "data is not JSON",
-        "s-bad2": "'data-collections' is missing in the data",
-        "s-bad3": "'data-collections' is missing in the data",
+        "s-bad2": "'data-collections' is missing from the data",
+        "s-bad3": "'data-collections' is missing from the data",
         "s-bad4": "'type' in the data must be incremental or blocking, not 'unknown'",
         "s-bad5": "there is no action of type 'no-such-type'; the types are execute-snapshot, log, pause-snapshot, "
         "resume-snapshot, rowtide-reread-rows, schema-changes, set-binlog-position, stop-snapshot",

@@ -199,7 +199,7 @@ def test_a_decimal_is_not_moved_to_a_scale_that_no_column_has() -> None:
     text = """import "confluent/type/decimal.proto";
         message A { confluent.type.Decimal a = 1 [(confluent.field_meta) = {params: [{key: "scale", value: "2"}]}]; }"""
     decimal = b"\x0a\x01\x05\x18\x80\x80\x80\x80\x20"  # 5 with the scale 2**33
-    with pytest.raises(ValueError, match="a decimal has the scale 8589934592, its field 2"):
+    with pytest.raises(ValueError, match="a decimal has the scale 8589934592, but its field has 2"):
         ProtobufReader(text).message((0,))[1](b"\x0a\x09" + decimal)
 
 

@@ -94,7 +94,7 @@ def test_records_can_have_different_headers() -> None:
     ("fields", "headers", "message"),
     [
         ("op.x,n", HEADERS, "field 'op' has type string: a header cannot become a field in it"),
-        ("h,op", HEADERS, "field 'op' has type string, its header int64"),
+        ("h,op", HEADERS, "field 'op' has type string, but its header has int64"),
         ("h,n", (Header("h", None, None),), "header 'h' is null, and so has no type for a field"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Rows of which only the key is known, and where the records of their deletion go. Pure."""
+"""Rows whose key alone is known, and where the records of their deletion go. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID

@@ -62,7 +62,7 @@ def row_batches(
         before: the offset from which the chunk is read again.
         behind: the offset after the chunk.
         clock: nanoseconds since the epoch.
-        gone: rows of which records of deletion are made.
+        gone: rows whose deletion gets records.
     """
     micros = clock() // 1000
     read_time = ReadTime(micros, before, clock, event)

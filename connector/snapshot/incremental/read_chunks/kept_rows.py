@@ -46,12 +46,12 @@ def kept_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> list
 
 
 def gone_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> Rows | None:
-    """Return the rows of requested keys that do not exist, and of which the stream has emitted nothing since the read.
+    """Return the rows of requested keys that do not exist, and for which the stream has emitted nothing since the read.
 
     A row that was inserted while the chunk was read, or after it, is in the journal: its records say what it is.
 
     Args:
-        scan: the table, of which requested keys are read.
+        scan: the table whose requested keys are read.
         read: the chunk.
         journal: the keys that the stream has emitted.
         since: the number of the journal's last event that the chunk has certainly seen.

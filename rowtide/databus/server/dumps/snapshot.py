@@ -107,7 +107,7 @@ class DumpSnapshot(Snapshot):
         """Return the position with the ``server_id`` as its server, after the first output.
 
         Raises:
-            DumpDiscarded: the structures were read on another server than the position.
+            DumpDiscarded: the structures were read on a server other than that of the position.
         """
         assert self._server is not None, "the structures are read before the first output"
         identity, server_id = self._server
