@@ -141,8 +141,8 @@ def test_a_position_takes_effect_at_the_next_start() -> None:
             {"gtid_set": "0-1-5,1-1-9"},
             (
                 "the next start reads the transactions that are not in 0-1-5,1-1-9; of what was read so far, what "
-                "follows the set up to 0-1-8 is sent again; what follows up to 1-1-9 is never read, unless the connector "
-                "reads it before it stops"
+                "follows the set up to 0-1-8 is sent again; what follows up to 1-1-9 is never read, unless the "
+                "connector reads it before it stops"
             ),
         ),
     ],
