@@ -288,9 +288,9 @@ class CapturedTables:
         """Capture a table from here on, if it is hidden: its structure is that of the stream."""
         self._hidden.discard((table.database, table.table))
 
-    def is_view(self, name: TableId) -> bool:
-        """Whether the server, if there is one, says that a name is that of a view."""
-        return self._current is not None and self._current.is_view(name)
+    def is_view(self, name: TableId) -> bool | None:
+        """Whether a name is that of a view; ``None`` if there is no server that knows."""
+        return None if self._current is None else self._current.is_view(name)
 
     def truncated(self, table: TableId) -> None:
         """Report a table whose rows a statement has removed."""

@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 _MAY_CHANGE_ROWS = frozenset({"insert", "update", "delete", "replace", "load", "with", "analyze"})
 """Classes of statements that change rows, if the binlog has them; of ``analyze``, those that MariaDB executes."""
-_FUNCTION_CALL = re.compile(r"\s*SELECT\s+`(?:[^`]|``)*`\.`(?:[^`]|``)*`\(", re.IGNORECASE)
+_FUNCTION_CALL = re.compile(r"\s*SELECT\s+`((?:[^`]|``)*)`\.`((?:[^`]|``)*)`\(", re.IGNORECASE)
 """How servers log the call of a function that changes rows."""
 _MAX_PASSED = 1000
 """Names of tables that are not reported again."""
@@ -333,29 +333,37 @@ class Statements:
         named = changed_tables(text, dialect, has_column)
         databases = event.status.updated_databases or (event.database,)
         if named is None:
-            return kind != "analyze" and any(tables.captures_database(name) for name in databases)
+            if (call := _FUNCTION_CALL.match(event.text)) and not event.status.updated_databases:
+                function = TableId(*(part.replace("``", "`") for part in call.groups()))
+                databases = event.database, function.database
+                if not any(map(tables.captures_database, databases)):
+                    self._report_passed([function], position)
+            return kind != "analyze" and any(map(tables.captures_database, databases))
         changed = [self._tables.table_id(name.database or event.database, name.table) for name in named]
         for table in changed:
             if statement.thread_specific and (event.thread_id, table) in self._tables.temporary:
                 continue
             known = self._tables.exists(table.database, table.table)
-            # An unknown name may be that of a view.
-            in_captured = tables.captures_database(table.database)
-            if self._names.captures(table.database, table.table) if known else in_captured or self._is_view(table):
+            if self._names.captures(table.database, table.table) or not (known or self._is_table(table)):
                 return True
         if any(tables.captures_database(name) for name in databases):
             self._report_passed(changed, position)
         return False
 
-    def _is_view(self, name: TableId) -> bool:
+    def _is_table(self, name: TableId) -> bool:
+        """Whether an unknown name is that of a table, not of a view.
+
+        Without an answer of the server, one in a captured database may be that of a view.
+        """
         if name in self._no_views:
-            return False
-        if self._captured.is_view(name):
             return True
+        is_view = self._captured.is_view(name)
+        if self._settings.tables.captures_database(name.database) if is_view is None else is_view:
+            return False
         if len(self._no_views) >= _MAX_PASSED:
             self._no_views.clear()
         self._no_views.add(name)
-        return False
+        return True
 
     def _report_passed(self, changed: list[TableId], position: str) -> None:
         new = [table for table in changed if table not in self._passed]

@@ -84,8 +84,8 @@ class CurrentStructure:
             raise StructureUncertain(f"the server cannot be queried: {_reason(error)}") from error
         return text
 
-    def is_view(self, name: TableId) -> bool:
-        """Whether a name is that of a view now, as far as the account can see it.
+    def is_view(self, name: TableId) -> bool | None:
+        """Whether a name is that of a view now; ``None`` if the account sees neither a table nor a view.
 
         Raises:
             StreamBroken: the connection was lost; a later attempt may succeed.
@@ -96,12 +96,12 @@ class CurrentStructure:
                     f"TABLE_SCHEMA = {session.literal(name.database)} AND TABLE_NAME = {session.literal(name.table)}"
                 )
                 found = session.query(f"SELECT TABLE_TYPE = 'VIEW' FROM information_schema.TABLES WHERE {names}")
-                return bool(found and found[0][0])
+                return bool(found[0][0]) if found else None
         except DatabaseUnreachableError as error:
             raise StreamBroken(f"it cannot be looked up whether {name} is a view: {error}") from error
         except (ConnectorError, pymysql.MySQLError, OSError) as error:
             log.warning("it cannot be looked up whether %s is a view: %s", name, _reason(error))
-            return False
+            return None
 
     def _refuse_if_changed(self, table: TableId, since: RowsPosition, end: SourceOffset, server: Server) -> None:
         """Read every statement between the rows and the end of the binlog."""

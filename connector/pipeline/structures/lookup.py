@@ -52,8 +52,8 @@ class CurrentStructures(Protocol):
         """
         ...
 
-    def is_view(self, name: TableId) -> bool:
-        """Whether a name is that of a view now, as far as the account can see it."""
+    def is_view(self, name: TableId) -> bool | None:
+        """Whether a name is that of a view now; ``None`` if the account sees neither a table nor a view."""
         ...
 
 

@@ -135,4 +135,4 @@ def test_a_function_that_changes_rows_stops_the_stream(shop: Database) -> None:
         "CREATE FUNCTION f() RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO orders VALUES (9, 9); RETURN 1; END"
     )
     with pytest.raises(ProtocolError, match="changed rows by 'SELECT `"):
-        ids(shop, ("DO f()",), shop.name)
+        ids(shop, (f"DO {shop.name}.f()",), "mysql")
