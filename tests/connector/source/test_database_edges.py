@@ -69,7 +69,7 @@ def store(identity: tuple[ec.EllipticCurvePrivateKey, x509.Certificate], tmp_pat
 
 def tls(mode: SslMode, *, key: str | None = None, trust: str | None = None, password: str | None = "pw") -> Tls:
     secret = Secret(password) if password is not None else None
-    return Tls(mode, key, secret, trust, secret)
+    return Tls(mode=mode, keystore=key, keystore_password=secret, truststore=trust, truststore_password=secret)
 
 
 def test_modes_of_tls() -> None:
