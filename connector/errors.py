@@ -12,7 +12,7 @@ ConnectorError               of all packages (rowtide/errors.py)
 │   ├── UnknownTable           rows of a table that is not in the schema history
 │   ├── ColumnCountMismatch    rows with another number of columns than in the schema history
 │   └── UnparsedDdl            a statement that may change a structure and could not be parsed
-├── TransactionNotHeld       no room to hold a transaction until its end
+├── TransactionNotHeld       no space to hold a transaction until its end
 ├── MirrorError              a mirror of the binlog that cannot be continued
 ├── TopicClash               two tables whose names lead to the same topic
 ├── OffsetError              a stored position that cannot be resumed from
@@ -103,7 +103,7 @@ class UnparsedDdl(SchemaError):
 
 
 class TransactionNotHeld(ConnectorError):
-    """There is no room for a transaction until its end shows whether it was rolled back."""
+    """There is no space for a transaction until its end shows whether it was rolled back."""
 
 
 class MirrorError(ConnectorError):

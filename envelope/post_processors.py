@@ -35,7 +35,7 @@ class PostProcessor(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Release its resources."""
         ...
 
 

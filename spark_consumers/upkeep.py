@@ -228,7 +228,7 @@ class ScheduledUpkeep:
         self._pool.shutdown()
 
     def close(self) -> None:
-        """End after the step that is being taken."""
+        """Stop after the current step."""
         self._keeper.stopped.set()
         self._pool.shutdown(cancel_futures=True)
 

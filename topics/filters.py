@@ -180,7 +180,7 @@ class CapturedNames:
 
     Args:
         tables: the lists.
-        exists: tells which tables there are.
+        exists: says which tables there are.
     """
 
     def __init__(self, tables: TableFilter, exists: Exists) -> None:

@@ -18,7 +18,7 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 @dataclass(frozen=True, slots=True)
 class TopicIdentity:
-    """What tells a topic from another one that has the same name later.
+    """What distinguishes a topic from another one that has the same name later.
 
     Attributes:
         topic_id: the id that Kafka gave it when it was created; ``NO_ID`` from brokers before Kafka 2.8.

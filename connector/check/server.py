@@ -69,7 +69,7 @@ def fetch_facts(config: Configuration, *, tables: bool = True, estimates: bool =
 
 
 def _rows(connection: "Connection[Any]", *statements: str) -> tuple[list[dict[str, Any]] | None, str | None]:
-    """Return the rows, by column, of the first statement that the server supports; else the reason for its refusal."""
+    """Return the rows, by column, of the first statement that the server supports, or the reason for its refusal."""
     refusal: str | None = None
     for statement in statements:
         with connection.cursor(Cursor) as cursor:

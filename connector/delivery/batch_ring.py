@@ -122,7 +122,7 @@ class BatchRing(Generic[Stored]):
         """Append a batch and return its sequence number.
 
         Raises:
-            OverflowError: there is no room; ask ``has_room`` first.
+            OverflowError: there is no space; ask ``has_room`` first.
         """
         if not self.has_room(batch):
             raise OverflowError("the ring is full")

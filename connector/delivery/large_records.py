@@ -94,7 +94,7 @@ class LargeRecords:
             if name not in found:
                 log.warning(
                     "max.message.bytes of topic %s is not known: grant the connector's Kafka user DESCRIBE_CONFIGS on "
-                    "it. Only max.request.size=%d tells which of its records are too large",
+                    "it. Only max.request.size=%d shows which of its records are too large",
                     name,
                     self._largest,
                 )

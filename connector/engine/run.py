@@ -316,7 +316,7 @@ class ConnectorRun:
         return [] if self.delivery is None or self._sink is not None else self.delivery.topics
 
     def _topic_lost(self, failure: BaseException) -> None:
-        """End the run: what was read is delivered, and the last offset stored."""
+        """End the run: deliver what was read, and store the last offset."""
         if self.components is not None:
             self.components.store.close(failure)
         self._delivery_failed(failure)

@@ -151,7 +151,7 @@ class Fleet(Service):
     Attributes:
         services: the connectors that run here, by name.
         configurations: all connectors of the fleet.
-        statuses: what the workers say of them.
+        statuses: the states that the workers report.
         on_failure: called in the event loop when a connector fails.
         on_end: never called: a worker of a fleet without connectors waits for some.
         several: lines of the log say which connector they are about.

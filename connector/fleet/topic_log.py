@@ -72,7 +72,7 @@ class TopicLog:
         self._thread.start()
 
     def close(self) -> None:
-        """End reading, without waiting for Kafka."""
+        """Stop reading, without waiting for Kafka."""
         self._stop.set()
 
     def write(self, topic: str, records: Iterable[tuple[bytes, bytes | None]], partition: int = -1) -> None:

@@ -7,7 +7,7 @@
                                              ROLLBACK             ──► all rows are IGNORABLE events
 
 A server writes a transaction to the binlog although it is rolled back if a part of it cannot be undone, such as CREATE
-TEMPORARY TABLE. MariaDB does so in every format of the binlog, and nothing at the beginning of a transaction tells that
+TEMPORARY TABLE. MariaDB does so in every format of the binlog, and nothing at the beginning of a transaction shows that
 it will be rolled back, so all of them are held. MySQL does so only for transactions with statements, which it marks. A
 server writes a transaction at its end, so holding it takes no longer than its transfer. Changes of non-transactional
 tables are not undone: servers write their rows as transactions of their own, which commit.
@@ -112,7 +112,7 @@ class EventGroups:
             description: the FORMAT_DESCRIPTION of its file.
 
         Raises:
-            TransactionNotHeld: there is no room for the temporary file of a large transaction.
+            TransactionNotHeld: there is no space for the temporary file of a large transaction.
         """
         kind, group = packet[4:5], self._group
         checksums = description is not None and description.checksum == "CRC32"
@@ -217,7 +217,7 @@ class _Group:
         except OSError as error:
             raise TransactionNotHeld(
                 "cannot hold a large transaction in a temporary file until it is known whether it was rolled back: "
-                f"{error.strerror}. Set TMPDIR to a folder with room for the largest transaction of the server"
+                f"{error.strerror}. Set TMPDIR to a folder with space for the largest transaction of the server"
             ) from error
         self._packets.clear()
         self._size = 0

@@ -28,7 +28,7 @@ class SourcePosition(NamedTuple):
         read_ns: when the connector processed the event, ns since the epoch.
         snapshot: the snapshot's marker (``first``, ``true``, ``last`` …); ``None`` for changes of the binlog.
         ordinal: for an event without its own position, such as one in a compressed transaction, its number among
-            the events that share ``pos``; else 0.
+            the events that share ``pos``; otherwise 0.
         derived: what has made a change that the binlog does not have (``rowtide.cascaded.changes=derive``), such as
             ``ON DELETE CASCADE of shop.orders``; ``None`` for all others.
     """
@@ -126,7 +126,7 @@ class Row(Mapping[str, Any]):
     the parsed document (MySQL's JSON; MariaDB's is a ``str``), :class:`Geometry`, ``list[float]`` (VECTOR), ``None``
     for NULL. A date that Python's calendar lacks (``0000-00-00``, ``2024-02-00``) is the ``str`` that MySQL prints. A
     column that the binlog omits is :data:`~rowtide.UNAVAILABLE`. The JSON document ``null`` is ``None``, too:
-    :meth:`json_text` tells it (``"null"``) from NULL (``None``).
+    :meth:`json_text` distinguishes it (``"null"``) from NULL (``None``).
     """
 
     __slots__ = ("_places", "_values")

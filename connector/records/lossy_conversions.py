@@ -33,7 +33,7 @@ class ConversionSettings:
         values: the settings of values.
         nulls_in_keys: ``key.converter.replace.null.with.default``.
         nulls_in_values: ``value.converter.replace.null.with.default``.
-        tells_null: whether the converter of values tells null from zero.
+        tells_null: whether the converter of values distinguishes null from zero.
     """
 
     values: ValueSettings

@@ -42,7 +42,7 @@ class ReadTables:
         """Tells which tables the lists captured.
 
         Args:
-            exists: tells which tables there are.
+            exists: says which tables there are.
         """
         return CapturedNames(self.lists, exists)
 

@@ -42,7 +42,7 @@ class PolledChannel(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what the channel uses."""
+        """Release the channel's resources."""
         ...
 
 

@@ -23,7 +23,7 @@ _SHORTEST_POLL_S = 0.1
 class KafkaChannel:
     """Reads the topic from the position that is stored with the connector's offset.
 
-    Without one, it begins after the position that the consumer group has committed, as Debezium does, else at the
+    Without one, it begins after the position that the consumer group has committed, as Debezium does, otherwise at the
     topic's beginning. What is carried out is committed to the group, too.
 
     Args:

@@ -111,7 +111,7 @@ class Signalling:
             thread.start()
 
     def stop(self) -> None:
-        """End the polling. The next run reads what is not carried out again, from the stored positions."""
+        """Stop polling. The next run reads what is not carried out again, from the stored positions."""
         for thread in self._threads:
             thread.stop()
         self._threads = []

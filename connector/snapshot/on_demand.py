@@ -61,7 +61,7 @@ class RequestedSnapshots:
         self.entered: deque[TableId] = deque()
 
     def attach(self, pipeline: Pipeline, captured: CapturedTables) -> None:
-        """Go on with a new stream."""
+        """Continue with a new stream."""
         self._stream = pipeline, captured
         captured.on_entered = partial(self._entered, pipeline.progress)
         captured.observer = self if self._incremental is None else self._incremental

@@ -82,7 +82,7 @@ def registered_replica(config: DatabaseConfig) -> Replica:
     """Return how the connector registers as a replica.
 
     The UUID is the same for every connection of the connector: the server then ends a dead one that it has not noticed
-    yet. MariaDB, which has no UUIDs, tells them by the server id, and shows the host.
+    yet. MariaDB, which has no UUIDs, identifies them by the server id, and shows the host.
     """
     replica = config.replica
     made = uuid.uuid5(uuid.NAMESPACE_OID, f"rowtide/{config.server_id}/{replica.name}")
@@ -94,7 +94,7 @@ class BinlogStream:
 
     Args:
         config: address, account and server id.
-        start: the start position; with ``gtids`` by GTID set, else by file and position.
+        start: the start position; with ``gtids`` by GTID set, otherwise by file and position.
         mariadb: whether the server is MariaDB.
         send_annotations: request ANNOTATE_ROWS events from MariaDB (``include.query``).
         checked_sources: before it reads, check that the server has every change after ``start``; the GTIDs of these

@@ -69,7 +69,7 @@ def _labels(session: Session, table: TableId, column: Column) -> list[str]:
         rows = session.client.fetch_bytes(f"SELECT v FROM {name} ORDER BY n")
         return [label.decode("utf-8", "replace") for (label,) in rows]
     finally:
-        if session.client.open:  # else the table is gone, and the error of the connection is the one to report
+        if session.client.open:  # otherwise the table is gone, and the error of the connection is the one to report
             session.execute(f"DROP TEMPORARY TABLE {name}")
 
 

@@ -88,7 +88,7 @@ class GroupLock:
         self._thread.start()
 
     def close(self) -> None:
-        """Give the lock to another copy. Waits for Kafka for some seconds at most."""
+        """Give the lock to another copy. Wait for Kafka for a few seconds at most."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(_CLOSE_S)

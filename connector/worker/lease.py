@@ -35,7 +35,7 @@ class Lease:
         self._thread.start()
 
     def close(self) -> None:
-        """End."""
+        """Stop."""
         self._stop.set()
 
     def tick(self) -> None:

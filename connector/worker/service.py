@@ -149,7 +149,7 @@ class ConnectorService(Service):
         self._compete = compete
 
     async def begin(self) -> None:
-        """End standing by, and start the connector."""
+        """Stop standing by, and start the connector."""
         async with self._change:
             if self._held == _STANDBY and not self.should_stop:
                 self._held = None

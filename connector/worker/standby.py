@@ -52,7 +52,7 @@ def lock_of(config: Configuration) -> tuple[object, ...]:
 
 
 def unfitness(config: Configuration) -> str | None:
-    """Return why a connector could not begin now, as far as the database server tells; ``None`` if it could."""
+    """Return why a connector could not begin now, as far as the database server shows; ``None`` if it could."""
     findings, _ = check_database(config, tables=False)
     errors = [str(finding) for finding in findings if finding.severity is Severity.ERROR]
     return f"it could not take over: {'; '.join(errors)}" if errors else None

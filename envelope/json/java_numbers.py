@@ -4,7 +4,7 @@ Before Java 19, ``Double.toString`` does not always return the shortest digits. 
 strictly within half a unit in the last place, treats both sides of a power of two alike, writes at least two digits
 before an exponent, and rounds integers of more than 53 bits by a table (JDK-4511638: 2e23 becomes
 ``1.9999999999999998E23``). The functions here return the same text: ``repr`` where Java's digits are provably the
-shortest ones, else the result of Java's algorithm in ``_digits``, including its overflows of 32 and 64 bits.
+shortest ones, otherwise the result of Java's algorithm in ``_digits``, including its overflows of 32 and 64 bits.
 """
 
 from decimal import Decimal

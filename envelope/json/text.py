@@ -133,7 +133,7 @@ def _array_text(schema: Schema, value: Any, json_format: JsonFormat) -> str:
 
 
 def _map_text(schema: Schema, value: Any, json_format: JsonFormat) -> str:
-    """Return an object if the keys are strings, else an array of pairs."""
+    """Return an object if the keys are strings, otherwise an array of pairs."""
     keys, items = _required(schema.keys), _required(schema.items)
     if keys.type == "string":
         return (

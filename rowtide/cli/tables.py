@@ -267,7 +267,7 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 )
 @click.option("--restart", multiple=True, metavar="DB.TABLE", help="Delete this table and rebuild it. Repeatable.")
 @click.option(
-    "--master", metavar="URL", help="URL of the Spark master.  [default: that of spark-submit, else local[*]]"
+    "--master", metavar="URL", help="URL of the Spark master.  [default: that of spark-submit, otherwise local[*]]"
 )
 @click.option(
     "--packages",
@@ -645,7 +645,7 @@ def _configured(paths: Sequence[str], given: Collection[str]) -> dict[str, str]:
 
 
 def _schemas(path: Path | None, config: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the schemas of topics whose messages have none: from a file, else from the schema history."""
+    """Return the schemas of topics whose messages have none: from a file, otherwise from the schema history."""
     if path is None:
         if not config:
             return {}

@@ -433,7 +433,7 @@ def _position(source: Mapping[str, Any], read_ns: int) -> SourcePosition:
 
 
 def _table(table: TableId, columns: Sequence[tuple[str, Schema | None]], key: Sequence[str]) -> Table:
-    """Return the structure as far as a record tells.
+    """Return the structure as far as a record shows it.
 
     Types are those of Connect, unless the connector propagates MySQL's.
     """

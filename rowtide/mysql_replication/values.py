@@ -159,7 +159,7 @@ def _document(stored: bytes) -> Any:
     if not stored:
         return None
     if native is not None:
-        # In the server's style, which tells a DOUBLE from a whole number
+        # In the server's style, which distinguishes a DOUBLE from a whole number
         text = native.json_text(stored, True, True)
         if text is not None:
             return _in_bytes(orjson.loads(text))

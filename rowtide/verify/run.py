@@ -268,7 +268,7 @@ Found = tuple[Result, Sequence[TableResult]]
 
 
 def exit_code(results: Sequence[Found]) -> int:
-    """Return the exit code: 1 if a table is different, else 2 if one is undecided, else 0."""
+    """Return the exit code: 1 if a table is different, else 2 if one is undecided, otherwise 0."""
     outcomes = {result.outcome for result, _ in results} | {one.outcome for _, tables in results for one in tables}
     return 1 if "different" in outcomes else 2 if "undecided" in outcomes or not results else 0
 

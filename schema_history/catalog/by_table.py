@@ -54,7 +54,7 @@ class ChangedByTable(MutableMapping[TableId, V]):
 
     Args:
         below: the other mapping.
-        visible: tells which of its tables are included; ``None`` for all.
+        visible: says which of its tables are included; ``None`` for all.
     """
 
     __slots__ = ("_below", "_changes", "_visible")

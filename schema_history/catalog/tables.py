@@ -45,7 +45,7 @@ class Tables(TableRegistry):
         Args:
             result: what the last statement did.
             server: the settings of the copy.
-            visible: tells which tables are included; ``None`` for all.
+            visible: says which tables are included; ``None`` for all.
         """
         other = Tables(server)
         other.temporary, other.variables = dict(self.temporary), dict(self.variables)

@@ -187,7 +187,7 @@ class GtidSet:
     def encode(self) -> bytes:
         """Return the encoding of COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS.
 
-        With tags if there is one, else the older one.
+        With tags if there is one, otherwise the older one.
         """
         items = list(self.items())
         tagged = any(tag for _, tag, _ in items)

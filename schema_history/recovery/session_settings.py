@@ -98,7 +98,7 @@ def required_sessions(
         tables: the tables after the statement.
         event: the statement.
         result: what it did.
-        recorded: tells whether a table is in the history; ``None`` if all are.
+        recorded: says whether a table is in the history; ``None`` if all are.
     """
     number = len(result.changes)
     if result.temporary:

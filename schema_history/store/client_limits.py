@@ -1,7 +1,7 @@
 """The time limits of Kafka's clients; pure.
 
 A broker may vanish without a word: its machine loses power, or a firewall forgets the connection. Then nothing but
-these limits tells a client. They are far below ``transaction.timeout.ms``, so that a transaction outlives it.
+these limits says to a client. They are far below ``transaction.timeout.ms``, so that a transaction outlives it.
 """
 
 CLIENT_LIMITS = {

@@ -307,7 +307,7 @@ class TopicReader:
         return -1, -1
 
     def _stuck(self, topic: str, partition: int, reached: int, end: int) -> str:
-        """Say why reading makes no progress, as far as a broker tells, and how a transaction that hangs is ended."""
+        """Say why reading makes no progress, as far as a broker shows, and how a transaction that hangs is ended."""
         text = (
             f"cannot read topic {topic!r} to its end: partition {partition} is stuck at offset {reached} of {end} for "
             f"{self._timeout:.0f} s"

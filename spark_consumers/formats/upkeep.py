@@ -82,7 +82,7 @@ class KeptFormat(Protocol):
         """Delete files that no version needs and that are older than ``age``."""
 
     def expire(self, path: str, app_id: str, age: timedelta) -> Removed:
-        """Forget versions older than ``age``, but not what tells which batch of the state ``app_id`` the table has."""
+        """Forget versions older than ``age``, but not the one that names the batch of ``app_id`` that the table has."""
 
 
 class DeltaUpkeep(DeltaFormat):

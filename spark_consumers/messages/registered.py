@@ -78,7 +78,7 @@ class RegisteredSource:
         Raises:
             RegistryError: the registry does not answer, or lacks a schema.
             UndecodableError: a message names no schema, or one that cannot be read.
-            SchemaMissingError: NULL cannot be told from zero.
+            SchemaMissingError: NULL cannot be distinguished from zero.
         """
         raw = self._source.read(spark, topic, ranges)
         named = raw.selectExpr("*", *(f"{sql} AS {name}" for side in _SIDES for name, sql in _parts(side, raw.columns)))

@@ -126,7 +126,7 @@ def _with_defaults(client: Mapping[str, Any], defaults: Mapping[str, Any]) -> di
         for name, value in defaults.items()
         if not any(spelling in client for spelling in _SPELLINGS.get(name, (name,)))
     }
-    if "queue.buffering.max.kbytes" in missing:  # a message larger than the queue would never have room
+    if "queue.buffering.max.kbytes" in missing:  # a message larger than the queue would never fit
         largest = int(settings.get("message.max.bytes", DEFAULTS["message.max.bytes"]))
         missing["queue.buffering.max.kbytes"] = max(missing["queue.buffering.max.kbytes"], largest // 1024 + 1)
     return settings | missing

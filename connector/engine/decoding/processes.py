@@ -302,7 +302,7 @@ class _Process:
             self.connection.send_bytes(pickle.dumps(Continue()))
 
     def close(self) -> int | None:
-        """End it; returns its exit code."""
+        """End the process, and return its exit code."""
         self.connection.close()
         if not self.ready:
             self._process.kill()

@@ -45,7 +45,7 @@ def unread_tables(lists: TableFilter, read: ReadTables, tables: Iterable[TableId
         lists: those of the configuration.
         read: what the stored position has.
         tables: all tables at that position.
-        exists: tells whether there is a table at that position.
+        exists: says whether there is a table at that position.
     """
     now, before, unread = CapturedNames(lists, exists), read.names(exists), set(read.unread)
     if read.lists == lists:

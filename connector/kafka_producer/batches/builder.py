@@ -97,7 +97,7 @@ class RecordBatchBuilder:
             all were added.
 
         Raises:
-            RecordTooLarge: a message will never have room; those before it were added.
+            RecordTooLarge: a message will never fit; those before it were added.
             TypeError: a message is not a tuple of key, value and headers; none was added.
             ValueError: an argument is outside its limits; none was added.
         """

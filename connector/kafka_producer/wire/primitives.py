@@ -15,7 +15,7 @@ NO_TOPIC_ID = bytes(16)
 """The topic id that stands for none. Topic ids are UUIDs, kept as 16 bytes."""
 
 _LONGEST_STRING = 0x7FFF
-"""Kafka's limit of strings in all versions, although compact strings have room for more."""
+"""Kafka's limit of strings in all versions, although compact strings can be longer."""
 
 
 class Reader:

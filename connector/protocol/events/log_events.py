@@ -12,7 +12,7 @@ class FormatDescription(NamedTuple):
         header: common header.
         binlog_version: always 4.
         server_version: the result of ``SELECT VERSION()``.
-        created: seconds since the epoch if the server started with this file, else 0.
+        created: seconds since the epoch if the server started with this file, otherwise 0.
         post_header_lengths: one byte per event type, starting at type 1.
         checksum: ``"NONE"`` or ``"CRC32"``, for this file's events.
         packet: the bytes of the event.

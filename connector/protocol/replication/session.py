@@ -60,7 +60,7 @@ class Sent(Enum):
 
 
 class Received(Enum):
-    """What the server sends; the first byte of a packet tells it."""
+    """What the server sends; the first byte of a packet shows which."""
 
     OK = auto()
     """0x00; in a stream, an event."""

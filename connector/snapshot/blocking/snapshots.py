@@ -78,7 +78,7 @@ class BlockingSnapshots:
     # --- the stream -----------------------------------------------------------------------------------------------
 
     def attach(self, pipeline: Pipeline, captured: CapturedTables) -> None:
-        """Go on with a new stream; a snapshot that its start offset has begins again."""
+        """Continue with a new stream; a snapshot that its start offset has begins again."""
         self._progress, self._captured = pipeline.progress, captured
         if self._state is None:
             self._state = BlockingState.from_carried(pipeline.progress.carried)

@@ -67,7 +67,7 @@ class BlockingState:
         """Return the state with another snapshot after the others.
 
         Raises:
-            SignalError: an offset has no room for it.
+            SignalError: an offset has no space for it.
         """
         filters = tuple(
             (source, condition.filter) for condition in request.conditions for source in condition.collection.sources

@@ -202,7 +202,7 @@ def _open(column: Column) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChunkKey:
-    """The key by which a table is cut.
+    """The key by which a table is divided.
 
     Attributes:
         columns: its columns.
@@ -263,7 +263,7 @@ def surrogate_key(table: Table, name: str) -> ChunkKey | None:
 
 
 def chunk_ranges(table: Table, surrogate: str | None = None) -> tuple[ChunkKey, KeyRanges]:
-    """Return the key by which a table is cut, the surrogate key if there is one, else that of its rows; and its ranges.
+    """Return the key by which a table is divided, and its ranges: the surrogate key or else that of the rows.
 
     Raises:
         ValueError: there is no such key, or a type cannot be compared exactly; the message says which.

@@ -1,6 +1,6 @@
 """The parts of all tables of a snapshot, in the order in which connections take them. Pure.
 
-A large table is cut into ranges of its key, small tables and those without a key are read in one part.
+A large table is divided into ranges of its key; small tables and those without a key are read in one part.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ class TableToRead:
 
 
 def key_ranges(listed: ListedTable, table: Table, rows: int) -> KeyRanges | None:
-    """Return the ranges by which a table is cut; ``None`` if it is small, or has no key that can be compared exactly.
+    """Return the ranges into which a table is divided; ``None`` if it is small, or its key cannot be compared exactly.
 
     Args:
         listed: its name and estimated rows.

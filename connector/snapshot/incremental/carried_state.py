@@ -21,7 +21,7 @@ class CarriedState:
         self._state: SnapshotState | None = None
 
     def attach(self, progress: Progress) -> bool:
-        """Go on with a new stream; returns whether the state is that of its start offset, because it is the first."""
+        """Continue with a new stream; return whether its state is that of the start offset: it is the first stream."""
         self.progress, first = progress, self._state is None
         self.change(SnapshotState.from_carried(progress.carried) if self._state is None else self._state)
         return first

@@ -110,7 +110,7 @@ class Scan:
     Attributes:
         structure: the table's structure in the stream when the scan began.
         table: from rows to records.
-        key: by which it is cut.
+        key: by which it is divided.
         ranges: the ranges of this key.
         row_keys: by which rows are compared with events.
         condition: a condition for its rows, as SQL; ``""`` for none.

@@ -1,4 +1,4 @@
-"""Begins the scan of a table: by which key it is cut, and from which key on."""
+"""Begins the scan of a table: the key by which it is divided, and the key from which it starts."""
 
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicGuard

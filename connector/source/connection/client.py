@@ -235,7 +235,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
             self._raise_if_lost(error)
             raise
         finally:
-            if self.open:  # else the error that closed it is the one to report
+            if self.open:  # otherwise the error that closed it is the one to report
                 self._execute_command(COMMAND.COM_SET_OPTION, _MULTI_STATEMENTS_OFF)
                 self._read_packet()
 

@@ -57,7 +57,7 @@ class WakeableSocket:
             self._waker.send(b"\0")
 
     def close(self) -> None:
-        """Release what this object has opened; any thread may call this."""
+        """Release this object's resources; any thread may call this."""
         self._selector.close()
         self._woken.close()
         self._waker.close()

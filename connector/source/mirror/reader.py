@@ -32,7 +32,7 @@ class MirrorStream:
 
     Args:
         folder: the mirror.
-        start: the start position; with ``gtids`` by GTID set, else by file and position.
+        start: the start position; with ``gtids`` by GTID set, otherwise by file and position.
         connector: ``mysql`` or ``mariadb``.
         follow: wait for more at the end. Otherwise the stream ends after each file, and at the end of the mirror.
     """

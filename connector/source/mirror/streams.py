@@ -112,7 +112,7 @@ def check_with_mirror(config: Configuration, found: PositionCheck, offset: Sourc
 
 
 class StreamWithMirror:
-    """A stream from the server if it has the start position, else from the mirror.
+    """A stream from the server if it has the start position, otherwise from the mirror.
 
     A stream from the mirror ends after each file. The next one is then opened at the position after it, so that the
     reader changes over to the server as soon as that has the position: by GTID, or by file and position.

@@ -35,7 +35,7 @@ _FIRST_POS = 4
 def check_position(
     client: Client, offset: SourceOffset, sources: Selection = EVERYTHING, *, mariadb: bool, semi_sync: bool = False
 ) -> PositionCheck:
-    """Check that the server has every change after a position: by GTIDs, else by file, position and server.
+    """Check that the server has every change after a position: by GTIDs, otherwise by file, position and server.
 
     Without GTIDs, an event must begin at the position: the server would send other bytes as events.
 

@@ -31,7 +31,7 @@ UnreadRows = Callable[[], int | None]
 def compared(
     found: Found, stored: SourceOffset, connector: str, sizes: Mapping[str, int], unread: UnreadRows
 ) -> Difference:
-    """Compare a found position with the stored one: by GTIDs if both have them, else by file and position.
+    """Compare a found position with the stored one: by GTIDs if both have them, otherwise by file and position.
 
     Args:
         found: the found position.

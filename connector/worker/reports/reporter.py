@@ -22,7 +22,7 @@ StatusSource = Callable[[], Awaitable[Status]]
 
 
 class Reporter(Service):
-    """Draws the live view if there is a terminal, else logs summaries.
+    """Draws the live view if there is a terminal, otherwise logs summaries.
 
     Args:
         sources: returns the statuses of the connectors, which may come and go.

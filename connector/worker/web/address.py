@@ -40,7 +40,7 @@ class WebAddress:
     def choose(cls, bind: str | None = None, port: int | None = None) -> "WebAddress":
         """Return the address by the options.
 
-        Else by ``WEB_BIND`` and ``WEB_PORT`` of the environment; else the default.
+        Otherwise by ``WEB_BIND`` and ``WEB_PORT`` of the environment; otherwise the default.
 
         Raises:
             ConfigurationError: ``WEB_PORT`` is not a port.

@@ -161,7 +161,7 @@ class ClientPositions:
             return next((client.filter for client in reversed(self._clients.values()) if client.filter), "")
 
     def resumption(self, client_id: int | None = None) -> Resumption | None:
-        """Return the position of a client, or else the oldest of all clients; ``None`` if there is none."""
+        """Return the position of a client, otherwise the oldest of all clients; ``None`` if there is none."""
         with self._lock:
             clients = list(self._clients.values())
         own_position = [client for client in clients if client.client_id == client_id and client.position is not None]

@@ -147,7 +147,7 @@ class Reading:
         self._thread.start()
 
     def stop(self, limit_s: float | None) -> bool:
-        """End; returns whether the thread has ended within the time, in seconds (``None``: it waits)."""
+        """Stop, and return whether the thread has ended within the time, in seconds (``None``: it waits)."""
         self._stop.set()
         if self._reader is not None:
             self._reader.stop()

@@ -179,7 +179,7 @@ class Destination:
             self._clients.setdefault(number, _Client()).subscribed = True
 
     def unsubscribe(self, client_id: str) -> None:
-        """End to read. The cursor stays; what the client has not acknowledged is given out again by a rollback.
+        """Stop reading. The cursor stays; what the client has not acknowledged is sent again after a rollback.
 
         Raises:
             ClientIdError: the client's number is not a number of 16 bits.

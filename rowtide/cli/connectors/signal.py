@@ -40,7 +40,7 @@ def _types(_context: click.Context, _parameter: click.Parameter, incomplete: str
 @click.option(
     "--channel",
     type=click.Choice(CHANNELS),
-    help="How the signal is sent.  [default: the first enabled one of source, kafka and file, else http]",
+    help="How the signal is sent.  [default: the first enabled one of source, kafka and file, otherwise http]",
 )
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for the result, and print notifications.")
 @click.option(

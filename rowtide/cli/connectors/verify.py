@@ -92,7 +92,8 @@ class _Interval(click.ParamType):
 @click.option(
     "--channel",
     type=click.Choice(CHANNELS),
-    help="With --repair: how signals are sent.  [default: the first enabled one of source, kafka and file, else http]",
+    help="With --repair: how signals are sent.  [default: the first enabled one of source, kafka and file, otherwise "
+    "http]",
 )
 @worker_options
 @click.option("--table", "tables", metavar="DATABASE.TABLE", multiple=True, help="Only this table; repeat it for more.")

@@ -249,7 +249,7 @@ class Schedule:
             self._running = False
         try:
             proofs.end(error, None if error else {*done, *(result.table for result, _ in results)})
-        except click.ClickException as problem:  # the disk may have room in the next round
+        except click.ClickException as problem:  # the disk may have space in the next round
             proofs.error = error = error or problem.message
         self._rounds["failed" if error else "finished"] += 1
         self._show(results, error, max(self._next, time.time()))

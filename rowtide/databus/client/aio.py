@@ -75,7 +75,7 @@ class AsyncClient:
         await asyncio.to_thread(self._client.ack, event)
 
     async def close(self) -> None:
-        """End."""
+        """Stop."""
         if self._next is not None:
             self._next.add_done_callback(_ignored)
         await asyncio.to_thread(self._client.close)

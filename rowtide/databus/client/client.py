@@ -156,7 +156,7 @@ class Client:
             self.ack(event)
 
     def close(self) -> None:
-        """End; a :meth:`get_event` in another thread ends within a second."""
+        """Close the client; a :meth:`get_event` in another thread returns within a second."""
         self._closed.set()
         with self._reading:
             self._topic.close()

@@ -107,7 +107,7 @@ class DumpReader:
         return event
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._socket.close()
 
     def _at_end(self, marker: dict[str, object]) -> None:

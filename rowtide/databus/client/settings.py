@@ -56,7 +56,7 @@ class ClientSettings:
         server_ip: otherwise, the address of the dump server (``serverip``) ...
         server_port: ... and its port (``serverport``).
         dump_end_marker: a dump must end with the end marker of rowtide's server; set it to false for the original
-            server, whose dumps cannot be told from those that were cut off.
+            server, whose dumps cannot be distinguished from those that were cut off.
         unreadable: what to do with a message that is not one of databus: ``fail``, or ``skip`` with a warning.
         kafka: further settings of librdkafka's consumer (``security.protocol``, ``sasl.username`` ...).
     """

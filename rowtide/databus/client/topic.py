@@ -91,7 +91,7 @@ class EventTopic:
             raise TopicError(str(error)) from error
 
     def find(self, wanted: Position) -> Place:
-        """Find the event with a position (``SearchAsc``), or else the first one after it.
+        """Find the event with a position (``SearchAsc``), otherwise the first one after it.
 
         A position between two events is usually the end of a transaction, as in SHOW BINARY LOG STATUS: the next
         event does not begin there, but after a GTID, a BEGIN and the description of its table.
@@ -203,7 +203,7 @@ class EventTopic:
         raise TopicError(f"topic {self.name} cannot be read: {error}")
 
     def close(self) -> None:
-        """End reading."""
+        """Stop reading."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None

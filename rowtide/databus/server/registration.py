@@ -126,7 +126,7 @@ class Registration:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the term, and poll no more."""
+        """End the term, and stop polling."""
         self._stop.set()
         self._thread.join()
         self.release()

@@ -48,7 +48,7 @@ class RequestedKeys:
         condition: the condition for the rows, as SQL.
 
     Raises:
-        ValueError: the rows cannot be told by these keys; the message says why.
+        ValueError: the rows cannot be identified by these keys; the message says why.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ def kept_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> list
         since: the number of the journal's last event that the chunk has certainly seen.
 
     Returns:
-        The rows of each block; ``None`` if the chunk must be read again, because a row cannot be told from others, or
+        The rows of each block; ``None`` if the chunk must be read again, because a row is not distinguishable, or
         because what the stream has emitted of it is not complete.
     """
     if not journal.concerns(since):

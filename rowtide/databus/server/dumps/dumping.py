@@ -66,7 +66,7 @@ class Dumping:
         self._thread.start()
 
     def stop(self) -> None:
-        """End. A dump that is being made is given up."""
+        """Stop, and abandon a dump that is being made."""
         self._stop.set()
         self._thread.join(_STOP_S)
 
