@@ -197,7 +197,7 @@ class LargeRecords:
 
 
 def _most_overhead(batch: Batch) -> int:
-    """Return the most bytes of a record of a batch beyond its key and its value."""
+    """Return the maximum size of a record in a batch beyond its key and its value, in bytes."""
     # The records of an event share their headers.
     different = {id(headers): headers for _, _, headers in batch.messages}.values()
     return max((_size((None, None, headers)) for headers in different), default=0) + _MOST_LENGTHS

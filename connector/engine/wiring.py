@@ -86,7 +86,7 @@ class TopicAdmins:
 
     @cached_property
     def history(self) -> TopicAdmin:
-        """The admin of the schema history's topic; the same as of the others if the settings are the same."""
+        """The admin client of the schema history's topic; with equal settings, it is that of the other topics."""
         settings = self._config.history.admin
         return self.records if settings == self._config.kafka.admin else TopicAdmin(settings)
 

@@ -2,7 +2,7 @@
 
 A batch may contain records of several schemas because of ``ALTER TABLE``. Every record is read with its own schema and
 converted to one list of columns: those of the table, followed by those that the batch adds. In MySQL a new column has
-its default in every existing row, without a change event, and so it has here. A dropped column stays, and is
+its default in every existing row, without a change event; the same applies here. A dropped column stays, and is
 null in rows written later.
 """
 

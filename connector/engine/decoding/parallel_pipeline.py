@@ -120,7 +120,7 @@ class ParallelPipeline(Generic[T]):
             self._settle(())
 
     def rebase(self) -> Iterator[T]:
-        """Continue at the position of the pipeline, after :meth:`flush` and what was done with it then."""
+        """Continue at the position of the pipeline; call it after :meth:`flush` and the use of the pipeline."""
         yield from self._processed(self._splitter.rebase())
 
     def finish(self) -> Iterator[T]:

@@ -179,7 +179,7 @@ def _form(column: Column) -> _Form:
         return _BYTES
     form = _FORMS.get(kind)
     if form is None:
-        raise ValueError(f"column {column.name} is a {column.column_type}, which a range cannot be made of")
+        raise ValueError(f"column {column.name} is a {column.column_type}, which cannot have ranges")
     return form
 
 

@@ -170,7 +170,7 @@ def _ordered(session: Session, to_read: Sequence[ListedTable], config: SnapshotC
 def refuse_changed(
     database: DatabaseConfig, session: Session, view: View, tables: Iterable[TableId], server: Server
 ) -> None:
-    """Without a global lock, the binlog shows whether tables changed since the position of the view.
+    """Refuse tables that changed since the position of the view; without a global lock, the binlog shows it.
 
     Raises:
         TablesChanged: one of these tables did.

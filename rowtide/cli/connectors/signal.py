@@ -164,7 +164,7 @@ def _is_result(notification: Mapping[str, Any], fields: Mapping[str, Any]) -> bo
 def _notifications(
     read: Callable[[], list[dict[str, Any]]], timeout: float, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[dict[str, Any]]:
-    """Yield the notifications as they come; ends when none has come for so long."""
+    """Yield the notifications as they arrive, until none has arrived within the time limit."""
     seen: list[dict[str, Any]] = []
     left = timeout
     while True:

@@ -1,1 +1,1 @@
-"""Reads the chunks of a table on connections of their own, and finds out what of the binlog they have seen."""
+"""Reads the chunks of a table on separate connections, and finds out which part of the binlog they reflect."""
