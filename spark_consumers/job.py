@@ -26,7 +26,7 @@ from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import SessionOfThread, fit_session, is_small
 from rowtide.spark_consumers.jvm.turns import turn
 from rowtide.spark_consumers.kafka.claim_checks import ClaimCheckSource
-from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_name, table_topics
+from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_topics
 from rowtide.spark_consumers.kafka.offsets import (
     LastRecord,
     Range,
@@ -173,7 +173,14 @@ class Selection:
             topics: that exist.
             ends: the offsets of each topic at which its job stops reading; ``None`` reads all records.
         """
-        names = [table_name(topic, self._settings.prefix) for topic in topics]
+        names = [self._settings.table(topic) for topic in topics]
+        places: dict[tuple[str, str], TableName] = {}
+        for name in names:
+            if (other := places.setdefault(name.place, name)) is not name:
+                raise SettingsError(
+                    f"topics {other.topic} and {name.topic} would both be table {name.path}: give them different names "
+                    f"(into), or leave one out with --topics"
+                )
         if self._settings.catalog is None:
             check_directories(names, self._settings.output, self._settings.state)
         bounds, ids = self._source.bounds(topics), self._source.topic_ids(topics)
@@ -275,8 +282,15 @@ class TableJob:
 
     def _run(self, outcome: Outcome, progress: Progress) -> None:
         stored = self.state.load()
+        target = None if self.name.target is None else self.name.path
         for batch in filter(None, (stored.done, stored.planned)):
             require_topic(self.name.topic, batch.topic_id, self.topic_id)
+            if batch.number and batch.table != target:
+                raise StateError(
+                    f"table {self.name} was built as {batch.table or self.name}, and this run names it "
+                    f"{target or self.name}: give it the name as before (into in --job), or remove the table of that "
+                    f"name and build it under the new one with --restart {self.name}"
+                )
         if last := stored.done.last:
             at = {partition: (record.offset, record.offset + 1) for partition, record in last.items()}
             require_records(self.name.topic, last, self._last_records(self.bounds, at))
@@ -306,7 +320,9 @@ class TableJob:
         while ranges := self._new_ranges(bounds, done.offsets):
             progress(self.name, applied, left)
             cut = [partition for partition, (_, end) in ranges.items() if end < bounds[partition][1]]
-            planned = done.next(level(partial(self.source.read, session, self.name.topic), ranges, cut))
+            planned = replace(done, table=target).next(
+                level(partial(self.source.read, session, self.name.topic), ranges, cut)
+            )
             self.state.plan(planned)
             done = self._apply(step, planned, bounds, outcome)
             applied += count(planned.ranges)

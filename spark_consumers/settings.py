@@ -7,8 +7,9 @@ from typing import Any
 
 from rowtide.spark_consumers.columns.metadata import CHANGE_FIELDS, MetadataField, metadata_fields
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
+from rowtide.spark_consumers.kafka.naming import TableName, table_name
 from rowtide.spark_consumers.partitioning import Expression
-from rowtide.topics.java_regex import compile_java
+from rowtide.topics.java_regex import Replacement, compile_java
 
 SchemaOf = Callable[[int | bytes], tuple[str, str]]
 """From the id of a schema, or its global id, to its kind (``AVRO``, ``PROTOBUF``) and its text."""
@@ -134,14 +135,26 @@ class TableRule:
     Attributes:
         pattern: a Java regular expression of the whole name, ``database.table``.
         fields: the fields of :class:`Settings` that these tables have of their own.
+        into: Java replacement of the name, ``database.table``, which gives the name in the output; ``None`` keeps it.
     """
 
     pattern: str
-    fields: Mapping[str, Any]
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    into: str | None = None
 
     def matches(self, table: str) -> bool:
         """Whether a table has these settings."""
         return compile_java(self.pattern).fullmatch(table) is not None
+
+    def place(self, name: TableName) -> TableName:
+        """Return a table that has these settings, with its name in the output.
+
+        Raises:
+            SettingsError: the name cannot be used.
+        """
+        pattern = compile_java(self.pattern)
+        match = pattern.fullmatch(str(name))
+        return name if self.into is None or match is None else name.into(Replacement(self.into, pattern).expand(match))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +210,21 @@ class Settings:
 
     def of(self, table: str) -> "Settings":
         """Return the settings of a table, by its name ``database.table``."""
-        found = next((rule for rule in self.rules if rule.matches(table)), None)
+        found = self._rule(table)
         return self if found is None else replace(self, **found.fields)
+
+    def table(self, topic: str) -> TableName:
+        """Return the table of a topic.
+
+        Raises:
+            SettingsError: its name cannot be used.
+        """
+        name = table_name(topic, self.prefix)
+        found = self._rule(str(name))
+        return name if found is None else found.place(name)
+
+    def _rule(self, table: str) -> TableRule | None:
+        return next((rule for rule in self.rules if rule.matches(table)), None)
 
     @property
     def keeps_deleted(self) -> bool:

@@ -190,6 +190,7 @@ class Batch:
         metadata: the columns of the table that hold metadata of records (``--metadata``).
         layout: what the rows of the table are, :class:`rowtide.spark_consumers.settings.Layout`; ``None`` before the
             first row, and in the state of older releases.
+        table: path of the table in the output; ``None`` if it is that of the topic's name.
     """
 
     app_id: str
@@ -206,6 +207,7 @@ class Batch:
     names: TableNames | None = None
     metadata: tuple[str, ...] = ()
     layout: str | None = None
+    table: str | None = None
 
     def next(self, ranges: Ranges) -> "Batch":
         """Return the batch that follows and reads these ranges."""
@@ -227,7 +229,8 @@ class Batch:
     def to_json(self) -> str:
         """Return the text of the batch's file."""
         content: dict[str, Any] = {
-            "version": 1 if self.layout in (None, "rows") else 2,  # older releases would mix other rows into the table
+            # Older releases would mix other rows into the table, or make another one.
+            "version": 1 if self.layout in (None, "rows") and self.table is None else 2,
             "app_id": self.app_id,
             "batch": self.number,
             "offsets": {str(partition): offset for partition, offset in sorted(self.offsets.items())},
@@ -253,6 +256,8 @@ class Batch:
             content["names"] = {"of": [dict(found) for found in self.names.of], "newest": self.names.newest}
         if self.layout is not None:
             content["layout"] = self.layout
+        if self.table is not None:
+            content["table"] = self.table
         if self.metadata:
             content["metadata"] = list(self.metadata)
         return json.dumps(content, ensure_ascii=False)
@@ -286,6 +291,7 @@ class Batch:
             names=names and TableNames([dict(found) for found in names["of"]], int(names["newest"])),
             metadata=tuple(content.get("metadata", ())),
             layout=content.get("layout"),
+            table=content.get("table"),
         )
 
 

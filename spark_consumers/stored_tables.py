@@ -113,12 +113,16 @@ def stored_table(
         SettingsError: Spark does not know the catalog.
     """
     files, name = HadoopFiles(spark), table_name(topic, prefix)
-    if iceberg:
-        found = IcebergFormat(own_session(spark), Settings(output, state, catalog=catalog))
-        return _iceberg_table(found, found.path(name), StateStore(files, join(state, topic)), state)
-    path = files.absolute(join(output, name.path))
-    stored, names = StateStore(files, join(state, topic)).load(), files.names(path)
+    store = StateStore(files, join(state, topic))
+    stored = store.load()
     batch = stored.done
+    if batch.table is not None:
+        name = name.into(batch.table.replace("/", "."))
+    if iceberg:
+        tables = IcebergFormat(own_session(spark), Settings(output, state, catalog=catalog))
+        return _iceberg_table(tables, tables.path(name), store, state)
+    path = files.absolute(join(output, name.path))
+    names = files.names(path)
     _require_both(path, state, exists=bool(names), is_new=stored.is_new)
     session = own_session(spark)
     session.conf.set("spark.sql.files.maxPartitionBytes", str(_BYTES_OF_A_PARTITION))

@@ -28,7 +28,7 @@ from rowtide.spark_consumers.job import first_lines
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import SessionOfThread
 from rowtide.spark_consumers.jvm.turns import turn
-from rowtide.spark_consumers.kafka.naming import TableName, join, table_name, table_topics
+from rowtide.spark_consumers.kafka.naming import TableName, join, table_topics
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import StateStore
@@ -162,7 +162,7 @@ def keep_tables(
     except InvalidPatternError as error:
         raise SettingsError(f"--topics is not a regular expression: {error}") from error
     stored = HadoopFiles(spark).names(settings.state)  # no topic has a ~ in its name
-    names = [table_name(name, settings.prefix) for name in stored if "~" not in name and expression.fullmatch(name)]
+    names = [settings.table(name) for name in stored if "~" not in name and expression.fullmatch(name)]
     if not names:
         raise SettingsError(
             f"{settings.state} has no offsets of a topic that matches {pattern}: there are no tables yet"

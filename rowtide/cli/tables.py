@@ -530,7 +530,7 @@ def _rule(options: Mapping[str, Any], own: TableOptions) -> TableRule:
         found = _of_tables({**options, **others, **own.given, "table_properties": properties})
     except SettingsError as error:
         raise SettingsError(f"--job {options['job'].path}, line {own.line}: {error}") from error
-    return TableRule(own.pattern, found)
+    return TableRule(own.pattern, found, own.into)
 
 
 def _layout(options: Mapping[str, Any]) -> Layout:

@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,15 @@ import click
 
 from rowtide.spark_consumers.errors import SettingsError
 from rowtide.spark_consumers.settings import Layout
+from rowtide.topics.java_regex import Replacement, compile_java
 
 Check = Callable[[str], object]
 """Takes the text of a value, and raises :class:`SettingsError` or :class:`ValueError` if it is wrong."""
 
 _NOT_IN_FILES = {"job", "job_schema", "restart", "help"}
 _PAIRS = "NAME=VALUE"
-TABLES, TABLE = "tables", "table"
-"""The list of tables, and the name of the pattern in each of its elements."""
+TABLES, TABLE, INTO = "tables", "table", "into"
+"""The list of tables, and the names of the pattern and of its replacement in each of its elements."""
 _EXAMPLE = "shop[.]orders"
 _TABLE_OPTIONS = frozenset({
     "append", "soft_delete", "history", "keyless", "metadata", "table_properties", "schema_change", "include_changes",
@@ -39,12 +41,14 @@ class TableOptions:
     Attributes:
         pattern: a Java regular expression of ``DATABASE.TABLE``.
         line: in the file.
+        into: Java replacement, which gives the name of the table in the output; ``None`` keeps it.
         given: the options by the names of their parameters.
     """
 
     pattern: str
     line: int
     given: Mapping[str, Any]
+    into: str | None = None
 
 
 @dataclass(slots=True)
@@ -70,6 +74,10 @@ def json_schema(command: click.Command) -> dict[str, Any]:
         "type": "string",
         "description": "Java regular expression of DATABASE.TABLE. The first element that matches a table counts.",
     }
+    into = {
+        "type": "string",
+        "description": "DATABASE.TABLE in the output. $1 is the first group of the pattern.",
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "rowtide tables --job",
@@ -84,7 +92,7 @@ def json_schema(command: click.Command) -> dict[str, Any]:
                     "type": "object",
                     "additionalProperties": False,
                     "required": [TABLE],
-                    "properties": {TABLE: pattern, **of_tables},
+                    "properties": {TABLE: pattern, INTO: into, **of_tables},
                 },
             },
         },
@@ -178,19 +186,26 @@ class _Reader:
         of_table = {name: option for name, option in self.options.items() if option.name in _TABLE_OPTIONS}
         for element in node.value:
             given: dict[str, Any] = {}
-            patterns: list[str] = []
+            names: dict[str, str] = {}
 
-            def read_pattern(value: Any, found: list[str] = patterns) -> None:
-                with self._problems_of(TABLE, value):
-                    found.append(_text(value))
-                    self.checks[TABLE](found[0])
+            def read(name: str, value: Any, names: dict[str, str] = names) -> None:
+                with self._problems_of(name, value):
+                    text = _text(value)
+                    if name == TABLE:
+                        compile_java(text)
+                    names[name] = text
 
-            self._read_map(element, of_table, given, {TABLE: read_pattern}, f"{TABLE}: {_EXAMPLE}")
+            others = {TABLE: partial(read, TABLE), INTO: partial(read, INTO)}
+            self._read_map(element, of_table, given, others, f"{TABLE}: {_EXAMPLE}")
             if element.id == "mapping" and not any(key.value == TABLE for key, _ in element.value):
                 self._report(
                     element, f"{TABLE} is missing: give a regular expression of DATABASE.TABLE, such as {_EXAMPLE}"
                 )
-            self.job.tables.append(TableOptions("".join(patterns), element.start_mark.line + 1, given))
+            if len(names) > 1:
+                with self._problems_of(INTO, element):
+                    Replacement(names[INTO], compile_java(names[TABLE]))
+            line = element.start_mark.line + 1
+            self.job.tables.append(TableOptions(names.get(TABLE, ""), line, given, names.get(INTO)))
 
     def _read_map(
         self,

@@ -122,11 +122,12 @@ class IcebergFormat:
         """Return the table's directory, or its name in the catalog as SQL."""
         if self.settings.catalog is None:
             return join(self._output, name.path)
-        if not name.database:
+        database, table = name.place
+        if not database:
             raise SettingsError(
                 f"table {name} of topic {name.topic} has no database, which --catalog needs: give --topic-prefix"
             )
-        return ".".join(quote(part) for part in (self._catalog, name.database, name.table))
+        return ".".join(quote(part) for part in (self._catalog, database, table))
 
     def exists(self, path: str) -> bool:
         """Return whether the catalog has the table."""

@@ -3,10 +3,12 @@
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rowtide.spark_consumers.errors import SettingsError
+
+_TARGET = re.compile(r"[\w$-]+(\.[\w$-]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +19,13 @@ class TableName:
         topic: the topic's full name.
         database: the part between prefix and table; empty if the topic has none.
         table: the part after the database.
+        target: database and name that the table has in the output, if they are others.
     """
 
     topic: str
     database: str
     table: str
+    target: tuple[str, str] | None = None
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}" if self.database else self.table
@@ -29,7 +33,26 @@ class TableName:
     @property
     def path(self) -> str:
         """The directory of the table, relative to the output."""
-        return f"{self.database}/{self.table}" if self.database else self.table
+        return "/".join(part for part in self.place if part)
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Database and name of the table in the output."""
+        return self.target or (self.database, self.table)
+
+    def into(self, target: str) -> "TableName":
+        """Return the table under another name in the output, ``database.table``.
+
+        Raises:
+            SettingsError: the name cannot be used.
+        """
+        if not _TARGET.fullmatch(target):
+            raise SettingsError(
+                f"table {self}: into {target!r} is no name of a table: expected database.table, of letters, digits, "
+                f"_, $ and -"
+            )
+        database, _, table = target.rpartition(".")
+        return replace(self, target=(database, table))
 
     @property
     def may_have_longer_prefix(self) -> bool:

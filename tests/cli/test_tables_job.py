@@ -120,7 +120,8 @@ tables:
   metadata: [pos]
   table-property: {{b: 3}}
   partition-by: [day, id]
-- table: shop[.].*
+- into: lake.$1
+  table: shop[.](.*)
   schema-change: ignore
 """,
     )
@@ -132,6 +133,7 @@ tables:
     assert others.partition_by == []
     assert orders.table_properties == {"a": "1", "b": "3"}
     assert all_ is given
+    assert [given.table(f"p.shop.{name}").path for name in ("orders", "x")] == ["shop/orders", "lake/x"]
 
 
 def test_all_problems_are_reported_together_with_their_lines(tmp_path: Path) -> None:
@@ -197,6 +199,7 @@ tables:
         ("tables: {a: b}", "line 1: tables: expected a list, with '- table: PATTERN' for each element"),
         (f"{NEEDED}tables:\n- table: a\n  include-changes: drop.column", "line 5: drop.column needs rename.column"),
         (f"{NEEDED}include-changes: drop.column", "drop.column needs rename.column"),
+        (f"{NEEDED}tables:\n- table: a\n  into: b.$1", "line 5: into: the replacement 'b.$1' refers to group 1"),
         (f"{NEEDED}tables:\n- table: a\n  cluster-by: lower(a)", "line 6: cluster-by: lower(a): expected a column, or"),
         (
             f"{NEEDED}tables:\n- table: a\n  cluster-by: days(a)",
@@ -222,4 +225,4 @@ def test_the_schema_names_each_option_with_its_values() -> None:
     assert properties["spark-conf"]["type"] == "object"
     of_table = schema["properties"]["tables"]["items"]
     assert (of_table["required"], of_table["additionalProperties"]) == (["table"], False)
-    assert {"history", "metadata", "table"} < of_table["properties"].keys() < {*properties, "table"}
+    assert {"history", "metadata", "table"} < of_table["properties"].keys() < {*properties, "table", "into"}
