@@ -20,13 +20,13 @@ from rowtide.connector.check.server_rules import OWN_REPLICA, server_findings
 from rowtide.connector.check.signal_rules import signal_findings
 from rowtide.connector.check.sink import sink_findings
 from rowtide.connector.check.table_rules import cascade_findings, exact_differences, table_findings, values_finding
-from rowtide.connector.check.topic_checks import CapturedTable, captured_tables, topic_findings
+from rowtide.connector.check.topic_checks import CheckedTable, captured_tables, topic_findings
 from rowtide.connector.config import Configuration, Problem
 from rowtide.connector.source.connection import DatabaseUnreachableError
 
 __all__ = [
-    "CapturedTable",
     "CheckFailedError",
+    "CheckedTable",
     "Finding",
     "Report",
     "ServerFacts",
@@ -58,7 +58,7 @@ class Report:
     """
 
     findings: list[Finding]
-    tables: tuple[CapturedTable, ...] | None = None
+    tables: tuple[CheckedTable, ...] | None = None
     reached: bool = False
     exact_differences: tuple[str, ...] = ()
 

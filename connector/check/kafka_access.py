@@ -31,7 +31,7 @@ _DENIED = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATI
 
 
 def access_findings(
-    config: Configuration, captured: Iterable[CapturedTable], existing: Mapping[str, int], *, timeout: float = 10.0
+    config: Configuration, captured: Iterable[CheckedTable], existing: Mapping[str, int], *, timeout: float = 10.0
 ) -> Iterator[Finding]:
     """Yield the findings about topics that the account may not write, read or create, and about transactions.
 

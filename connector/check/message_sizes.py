@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration
-from rowtide.connector.config.choices import LargeRecords
+from rowtide.connector.config.choices import LargeRecordsMode
 from rowtide.connector.config.kafka.producer_settings import DEFAULTS
 from rowtide.topics.admin.topic_admin import TopicAdmin
 
@@ -44,7 +44,7 @@ def size_findings(config: Configuration, topics: list[str], admin: TopicAdmin) -
             f"{request}: a larger message is never delivered, and the connector waits. Lower the property, or raise "
             "the brokers' setting",
         )
-    if config.delivery.large_records.mode is LargeRecords.FAIL:  # the others look at the limits of topics
+    if config.delivery.large_records.mode is LargeRecordsMode.FAIL:  # the others look at the limits of topics
         yield from _topic_findings(config, topics[:_MOST_TOPICS], admin, broker.get("message.max.bytes"), largest)
 
 

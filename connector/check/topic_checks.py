@@ -9,7 +9,7 @@ from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.message_sizes import size_findings
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import capture, connect
-from rowtide.connector.config.choices import LargeRecords
+from rowtide.connector.config.choices import LargeRecordsMode
 from rowtide.connector.delivery.claim_check_folder import open_folder
 from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.topics.admin.topic_admin import Overview, TopicAdmin
@@ -21,7 +21,7 @@ _HISTORY = "schema.history.internal.kafka.topic"
 
 
 @dataclass(frozen=True, slots=True)
-class CapturedTable:
+class CheckedTable:
     """A captured table and its topic.
 
     Attributes:
@@ -57,7 +57,7 @@ def captured_tables(
         if names.captures(table.database, table.name):
             topic = naming.data_change(table.database, table.name) if to_kafka else None
             partitions = existing.get(topic, 0) if topic is not None and existing is not None else None
-            found.append(CapturedTable(table.database, table.name, table.rows, table.created_at, topic, partitions))
+            found.append(CheckedTable(table.database, table.name, table.rows, table.created_at, topic, partitions))
     return tuple(found)
 
 
@@ -137,7 +137,7 @@ def _unavailable(name: str, error: TopicError) -> Finding:
 
 
 def _replication_factors(
-    config: Configuration, overview: Overview, captured: tuple[CapturedTable, ...]
+    config: Configuration, overview: Overview, captured: tuple[CheckedTable, ...]
 ) -> Iterator[Finding]:
     """Factors above the number of brokers. If the topics exist, a broker may be away, and the connector can run."""
     creation, delivery, brokers = config.topics.creation, config.delivery, overview.brokers
@@ -223,7 +223,7 @@ def _dead_letters(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]
 def _claim_checks(config: Configuration) -> Iterator[Finding]:
     """Yield a finding if the folder of claim checks cannot be opened."""
     large = config.delivery.large_records
-    if large.mode is not LargeRecords.CLAIM_CHECK or large.claim_check_url is None:
+    if large.mode is not LargeRecordsMode.CLAIM_CHECK or large.claim_check_url is None:
         return
     try:
         open_folder(large.claim_check_url)

@@ -194,7 +194,7 @@ class ProducerKind(enum.StrEnum):
     NATIVE = "native"
 
 
-class LargeRecords(enum.StrEnum):
+class LargeRecordsMode(enum.StrEnum):
     """``rowtide.large.records``."""
 
     FAIL = "fail"

@@ -9,7 +9,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from rowtide.connector.config.choices import LargeRecords as Mode
+from rowtide.connector.config.choices import LargeRecordsMode as Mode
 from rowtide.connector.delivery.claim_check_folder import ClaimCheckFolder
 from rowtide.connector.kafka_producer.batches.python_records import estimated_size
 from rowtide.connector.records.batch import Batch, Message

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.table_rules import CASCADES_LOGGED
-from rowtide.connector.check.topic_checks import CapturedTable
+from rowtide.connector.check.topic_checks import CheckedTable
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import capture
 from rowtide.connector.config.choices import CascadedChanges
@@ -51,7 +51,7 @@ def require_derivable(config: Configuration, tables: Tables) -> None:
         raise SchemaError(". ".join(problems[:_SHOWN]) + more)
 
 
-def cascade_findings(config: Configuration, captured: Iterable[CapturedTable]) -> list[Finding]:
+def cascade_findings(config: Configuration, captured: Iterable[CheckedTable]) -> list[Finding]:
     """Return what :func:`require_derivable` would refuse of the tables as they are now."""
     if config.capture.cascaded_changes is not CascadedChanges.DERIVE:
         return []

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Self
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from rowtide.connector.config import Configuration
-from rowtide.connector.config.choices import LargeRecords
+from rowtide.connector.config.choices import LargeRecordsMode
 from rowtide.connector.config.kafka.producer_settings import transactional_settings
 from rowtide.connector.config.model import DeadLettersConfig
 from rowtide.connector.delivery.errors import DeliveryError
@@ -84,7 +84,8 @@ class DeadLetterReplay:
         self._admin = admins.records
         ensure: Callable[[Collection[str]], None] = missing_topics(config, admins)
         fitting: Fitting | None = None
-        if config.delivery.large_records.mode is not LargeRecords.DEAD_LETTER:  # of which another dead letter is made
+        mode = config.delivery.large_records.mode
+        if mode is not LargeRecordsMode.DEAD_LETTER:  # which would make another dead letter of a record
             ensure, fitting = fitting_records(config, admins, ensure)
         self._ensure, self._fitting = ensure, fitting
         given = {name: text for name, text in config.kafka.producer.items() if name != "transactional.id"}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rowtide.connector.check.findings import Finding, Severity
-from rowtide.connector.check.topic_checks import CapturedTable
+from rowtide.connector.check.topic_checks import CheckedTable
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import converters as properties
 from rowtide.connector.config.model import AvroConverterConfig, ProtobufConverterConfig, RegistryConfig
@@ -70,7 +70,7 @@ class _Side:
 
 
 def registry_findings(
-    config: Configuration, captured: Iterable[CapturedTable], statement: str | None = None
+    config: Configuration, captured: Iterable[CheckedTable], statement: str | None = None
 ) -> list[Finding]:
     """Return which schemas the registry would refuse.
 

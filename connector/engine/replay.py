@@ -43,7 +43,7 @@ T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 
 
-class EventPipeline(Protocol[T_co]):
+class ReplayPipeline(Protocol[T_co]):
     """Turns the events of binlog files into outputs."""
 
     def enter_file(self, name: str, decoder: EventDecoder | None = None) -> None:
@@ -79,7 +79,7 @@ class FormPipeline(Generic[T]):
 ReadPrepared = Callable[[PreparedXa], Iterator[bytes]]
 """Reads the events of a file from the beginning of an XA transaction on."""
 
-PipelineFactory = Callable[[Tables, SourceOffset, ReadPrepared], EventPipeline[T]]
+PipelineFactory = Callable[[Tables, SourceOffset, ReadPrepared], ReplayPipeline[T]]
 """Makes a pipeline from the structures and the offset at its start."""
 
 RecordedTables = Callable[[str, SourceOffset], Tables]
@@ -143,7 +143,7 @@ def replay_pipeline(
         find_xa: see :class:`~rowtide.connector.pipeline.xa_transactions.XaTransactions`.
     """
 
-    def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> EventPipeline[T]:
+    def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> ReplayPipeline[T]:
         captured = CapturedTables(settings, tables, clock)
         signals = SignalReceiver(settings, Signals(settings, clock, NoSnapshots()), tables, captured)
         xa = xa_reader(settings, tables, clock, packets, temporary_file)
@@ -206,7 +206,7 @@ class _Replay(Generic[T]):
         self._decoder = EventDecoder()
         self._tables: Tables | None = None
         self._before = StatementReader(self._decoder)
-        self._made: EventPipeline[T] | None = None
+        self._made: ReplayPipeline[T] | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -258,7 +258,7 @@ class _Replay(Generic[T]):
         """Return the offset at which the pipeline begins."""
         raise NotImplementedError
 
-    def _pipeline(self, file: str, position: int) -> EventPipeline[T]:
+    def _pipeline(self, file: str, position: int) -> ReplayPipeline[T]:
         offset = self._offset(file, position)
         if self._recorded is None:
             tables = self._structures()

@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from functools import partial
 
-from rowtide.connector.check import CapturedTable, CheckFailedError, require
+from rowtide.connector.check import CheckedTable, CheckFailedError, require
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.delivery_loop import Delivery
 from rowtide.connector.delivery.errors import DeliveryError, TakenOver
@@ -113,7 +113,7 @@ class ConnectorRun:
         self.watch: SecondWriterWatch | None = None
         self._included = self.included = included
         self._taken_over: TakenOver | None = None
-        self._captured: tuple[CapturedTable, ...] | None = None
+        self._captured: tuple[CheckedTable, ...] | None = None
         self._differences: tuple[str, ...] = ()
         self._config = self._configured = config
         self._settings = settings

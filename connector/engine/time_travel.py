@@ -15,7 +15,7 @@ from typing import TypeVar
 from rowtide.connector.config import Configuration
 from rowtide.connector.engine.decoding.forms import Form, RecordForm
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
-from rowtide.connector.engine.replay import EventPipeline, ReadPrepared, replay_pipeline, replay_through
+from rowtide.connector.engine.replay import ReadPrepared, ReplayPipeline, replay_pipeline, replay_through
 from rowtide.connector.engine.wiring import history_source
 from rowtide.connector.errors import EngineError, OffsetError, ProtocolError, UnknownTable
 from rowtide.connector.records.batch import Batch
@@ -174,7 +174,7 @@ def replay_table(
 
     make_pipeline = replay_pipeline(form, settings, time.time_ns, None, partial(_prepared, folder, section.start))
 
-    def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> EventPipeline[T]:
+    def make(tables: Tables, offset: SourceOffset, packets: ReadPrepared) -> ReplayPipeline[T]:
         nonlocal existed
         seen.append(tables)
         existed = tables.table(database, name) is not None

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rowtide.connector.config import Configuration
-from rowtide.connector.config.choices import Acknowledge, TransactionBoundary
-from rowtide.connector.config.choices import LargeRecords as LargeRecordsMode
+from rowtide.connector.config.choices import Acknowledge, LargeRecordsMode, TransactionBoundary
 from rowtide.connector.config.kafka.producer_settings import (
     DEFAULTS,
     idempotent_settings,

@@ -20,7 +20,7 @@ from rowtide.connector.records.codecs.builder import Codec, Codecs
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
 from rowtide.connector.records.offset import RowsPosition, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.topic_conflicts import TopicOwners
 from rowtide.envelope.source import SourceTemplate
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
@@ -141,7 +141,7 @@ class CapturedTables:
         hidden: MutableSet[tuple[str, str]] | None = None,
     ) -> None:
         self._hidden = set() if hidden is None else hidden
-        self.topics = TopicGuard(settings, tables)
+        self.topics = TopicOwners(settings, tables)
         self.observer: RowObserver | None = None
         self.on_entered: Callable[[TableId], None] | None = None
         self._settings = settings

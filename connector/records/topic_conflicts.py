@@ -16,7 +16,7 @@ from rowtide.topics.naming import TopicNameClashError, TopicNames
 log = logging.getLogger(__name__)
 
 
-class TopicGuard:
+class TopicOwners:
     """Maps each topic to the table that owns it.
 
     Args:

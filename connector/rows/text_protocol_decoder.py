@@ -12,11 +12,11 @@ from rowtide.connector.rows import text_protocol_rows
 from rowtide.connector.rows.native.description import log_python_columns
 from rowtide.connector.rows.native.implementation import native
 from rowtide.connector.rows.native.result_columns import result_descriptions
-from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows
+from rowtide.connector.rows.text_protocol_rows import ResultColumn, ResultReader, Rows
 from rowtide.envelope.json.text import string_text
 
 
-def text_rows(
+def result_text_reader(
     columns: Sequence[ResultColumn],
     key: Sequence[int],
     names: Sequence[str],
@@ -48,4 +48,4 @@ def text_rows(
     def row(payload: bytes) -> tuple[Any, ...]:
         return in_python().row(payload)
 
-    return TextRows(rows, row)
+    return ResultReader(rows, row)

@@ -52,8 +52,8 @@ class ResultColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class TextRows:
-    """The compiled functions.
+class ResultReader:
+    """The functions that read a result set, compiled for its columns.
 
     Attributes:
         rows: decodes the complete packets at the start of a buffer; returns their rows and the offset where it stopped:
@@ -65,14 +65,14 @@ class TextRows:
     row: Callable[[bytes], tuple[Any, ...]]
 
 
-def text_rows(
+def result_text_reader(
     columns: Sequence[ResultColumn],
     key: Sequence[int],
     names: Sequence[str],
     key_constants: Sequence[tuple[str, str]] = (),
     *,
     verify: bool = False,
-) -> TextRows:
+) -> ResultReader:
     """Compile the functions for a result set.
 
     Args:
@@ -91,8 +91,8 @@ def text_rows(
     return source.compiled(f"k, r = {template(key_fields)}, {row}")
 
 
-def key_value_rows(columns: Sequence[ResultColumn], key: Sequence[int], names: Sequence[str]) -> TextRows:
-    """Compile the functions for tuples of converted values; the arguments are those of :func:`text_rows`."""
+def result_value_reader(columns: Sequence[ResultColumn], key: Sequence[int], names: Sequence[str]) -> ResultReader:
+    """Compile the functions for tuples of converted values; the arguments are those of :func:`result_text_reader`."""
     separate_keys = frozenset(i for i in key if columns[i].output.differs_in_key)
     source = _Source(columns, separate_keys, values=True)
     source.read(names)
@@ -202,7 +202,7 @@ class _Source:
             return [f"{v} = {self.bind(orjson.dumps)}({v}.decode('utf-8', 'replace')).decode()"]
         return make(column, output, v, self.bind)
 
-    def compiled(self, result: str) -> TextRows:
+    def compiled(self, result: str) -> ResultReader:
         lines = [*self._lines, result, *(ESCAPE_FIXES if self._fix_escapes else ())]
         body = "".join(f"        {line}\n" for line in lines)
         source = (
@@ -226,7 +226,7 @@ class _Source:
             "    return k, r\n"
         )
         define(source, "<result set reader>", self._names)
-        return TextRows(self._names["rows"], self._names["row"])  # type: ignore[arg-type]
+        return ResultReader(self._names["rows"], self._names["row"])  # type: ignore[arg-type]
 
 
 def longer(buffer: bytes, position: int, first: int) -> tuple[int, int]:

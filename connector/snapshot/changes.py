@@ -13,7 +13,7 @@ from rowtide.connector.records.codecs.python_values import python_output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.unavailable import UNAVAILABLE
-from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, key_value_rows
+from rowtide.connector.rows.text_protocol_rows import ResultColumn, ResultReader, Rows, result_value_reader
 from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
 from rowtide.envelope.source import Snapshot
 from rowtide.schema_history.model import Table
@@ -27,7 +27,7 @@ class ChangeTable(SnapshotTable):
         self._layout = table_layout(self._records)
         self._row_bytes = 0
 
-    def reader(self, names: Sequence[str]) -> TextRows:
+    def reader(self, names: Sequence[str]) -> ResultReader:
         """Compile a reader for a result set; each row has its chunk and its place there, too."""
         columns = []
         for record in self._records.columns:
@@ -37,7 +37,7 @@ class ChangeTable(SnapshotTable):
                 documents=self._settings.connector == "mysql",
             )
             columns.append(ResultColumn(record.column, output, "", UNAVAILABLE))
-        compiled = key_value_rows(columns, self._key_places(), names)
+        compiled = result_value_reader(columns, self._key_places(), names)
         json_reader = super().reader
 
         def rows(buffer: bytes) -> tuple[Rows, int]:
@@ -50,7 +50,7 @@ class ChangeTable(SnapshotTable):
             self._row_bytes = len(payload)
             return (*compiled.row(payload), _Chunk(lambda: [json_reader(names).row(payload)]), 0)
 
-        return TextRows(rows, row)
+        return ResultReader(rows, row)
 
     def deletions(self, rows: Rows, read_time: ReadTime) -> Sequence[Any]:
         """Return the changes of rows that an incremental snapshot found to be gone."""

@@ -15,8 +15,8 @@ from rowtide.connector.records.codecs.builder import absent_value, column_output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.rows.messages import message_bytes, message_parts
-from rowtide.connector.rows.text_protocol_decoder import text_rows
-from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows
+from rowtide.connector.rows.text_protocol_decoder import result_text_reader
+from rowtide.connector.rows.text_protocol_rows import ResultColumn, ResultReader, Rows
 from rowtide.connector.source.server_queries import is_rounded, quoted_table, selected
 from rowtide.envelope.converters.envelope_text import EnvelopeText, processing_times
 from rowtide.envelope.converters.json import wrapping
@@ -81,14 +81,16 @@ class SnapshotTable:
         """The schemas of the records."""
         return self._records.key, self._records.envelope
 
-    def reader(self, names: Sequence[str]) -> TextRows:
+    def reader(self, names: Sequence[str]) -> ResultReader:
         """Compile a reader for a result set with columns of these names."""
         form = self._settings.values.json_format
         columns = []
         for record in self._records.columns:
             absent = record.text(absent_value(record.column, record, self._settings), form)
             columns.append(ResultColumn(record.column, column_output(record, self._records, self._settings), absent))
-        return text_rows(columns, self._key_places(), names, self._records.key_constants, verify=self._custom_query)
+        return result_text_reader(
+            columns, self._key_places(), names, self._records.key_constants, verify=self._custom_query
+        )
 
     def _key_places(self) -> list[int]:
         """Return the places of the key's columns among the record's."""

@@ -32,7 +32,7 @@ class SnapshotProgress(Protocol):
 
 
 @dataclass(slots=True)
-class TableRows:
+class TableProgress:
     """The progress of a table.
 
     Attributes:
@@ -82,19 +82,19 @@ class SnapshotStatus:
         on_change: "Callable[[SnapshotStatus], None] | None" = None,
         clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        self.by_name: Mapping[str, TableRows] = {}
+        self.by_name: Mapping[str, TableProgress] = {}
         self._on_change = on_change
         self._clock = clock
 
     def tables(self, tables: Sequence[TableId]) -> None:
         """Start with the tables whose rows an initial or a blocking snapshot reads."""
-        self.by_name = {str(table): TableRows() for table in tables}
+        self.by_name = {str(table): TableProgress() for table in tables}
         self._changed()
 
     def added(self, names: Iterable[str]) -> None:
         """Further tables will be read; finished ones are no longer shown."""
         unfinished = {name: rows for name, rows in self.by_name.items() if not rows.finished}
-        self.by_name = unfinished | {name: TableRows() for name in names}
+        self.by_name = unfinished | {name: TableProgress() for name in names}
         self._changed()
 
     def left(self, names: Collection[str]) -> None:
@@ -106,7 +106,7 @@ class SnapshotStatus:
         """Set the progress of a table."""
         name = str(table)
         if name not in self.by_name:  # a blocking snapshot has come in between
-            self.by_name = {**self.by_name, name: TableRows()}
+            self.by_name = {**self.by_name, name: TableProgress()}
         self.by_name[name].read(done, estimated, self._clock(), finished=finished)
         self._changed()
 

@@ -11,7 +11,7 @@ from pymysql.constants import ER
 
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import SnapshotError
-from rowtide.connector.rows.text_protocol_rows import Rows, TextRows
+from rowtide.connector.rows.text_protocol_rows import ResultReader, Rows
 from rowtide.connector.source.connection import Client, connect
 from rowtide.connector.source.connection.prepared_rows import prepared_rows
 from rowtide.connector.source.connection.result_set import result_rows
@@ -99,7 +99,7 @@ class Session:
         return str(self.client.escape(text))
 
     def rows(
-        self, table: TableId, query: str, reader: Callable[[Sequence[str]], TextRows], *, prepared: bool = False
+        self, table: TableId, query: str, reader: Callable[[Sequence[str]], ResultReader], *, prepared: bool = False
     ) -> Iterator[Rows]:
         """Yield the rows of a table in batches; the session runs no other statement before the last batch.
 

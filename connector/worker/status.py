@@ -265,7 +265,7 @@ def _unfinished(tables: Mapping[str, TableRows]) -> Iterator[tuple[str, str]]:
         yield from ((name, state) for name, rows in tables.items() if rows.state == state)
 
 
-def _snapshot(tables: Mapping[str, TableRows]) -> dict[str, int]:
+def _snapshot(tables: Mapping[str, TableProgress]) -> dict[str, int]:
     return {
         "tables": len(tables),
         "tables_finished": sum(rows.finished for rows in tables.values()),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rowtide.connector.check import CapturedTable
+from rowtide.connector.check import CheckedTable
 from rowtide.connector.check.kafka_access import access_findings
 from rowtide.connector.config import from_properties
 from rowtide.topics.admin.topic_admin import TopicAdmin
@@ -36,5 +36,5 @@ def test_a_topic_that_cannot_be_created_because_no_broker_answers(silent: str, m
 def test_checks_of_a_broker_that_stops_answering_in_their_midst(silent: str) -> None:
     assert TopicAdmin({"bootstrap.servers": silent}, TIMEOUT).rejection("t", TopicSettings()) is None
     config = from_properties({**PROPERTIES, "bootstrap.servers": silent})
-    tables = [CapturedTable("d", name, None, None, f"shop.d.{name}") for name in ("there", "new")]
+    tables = [CheckedTable("d", name, None, None, f"shop.d.{name}") for name in ("there", "new")]
     assert list(access_findings(config, tables, {"shop.d.there": 1}, timeout=TIMEOUT)) == []

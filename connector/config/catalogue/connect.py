@@ -6,7 +6,7 @@ from rowtide.connector.config.choices import (
     ErrorsTolerance,
     ExactlyOnce,
     ExactlyOnceSource,
-    LargeRecords,
+    LargeRecordsMode,
     ProducerKind,
     TransactionBoundary,
 )
@@ -254,8 +254,8 @@ DEAD_LETTER_CONTEXT = Property(
 )
 LARGE_RECORDS = Property(
     "rowtide.large.records",
-    choice(LargeRecords),
-    LargeRecords.FAIL,
+    choice(LargeRecordsMode),
+    LargeRecordsMode.FAIL,
     "What to do with a record that is larger than `max.request.size` of the producer or `max.message.bytes` of its "
     "topic: stop (fail); keep its value in a folder, and send a record that points to it (claim-check); send an update "
     "without the row before it (without-before); or send it to errors.deadletterqueue.topic.name, in parts "

@@ -20,7 +20,7 @@ from rowtide.connector.config.choices import (
     DecimalHandling,
     FailureHandling,
     HeaderConverterClass,
-    LargeRecords,
+    LargeRecordsMode,
     LimitAction,
     NameAdjustment,
     ProducerKind,
@@ -435,7 +435,7 @@ class LargeRecordsConfig:
         claim_check_url: ``rowtide.large.records.claim.check.url``.
     """
 
-    mode: LargeRecords
+    mode: LargeRecordsMode
     claim_check_url: str | None
 
 

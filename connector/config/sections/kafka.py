@@ -10,7 +10,7 @@ from rowtide.connector.config.choices import (
     ExactlyOnce,
     ExactlyOnceSource,
     FailureHandling,
-    LargeRecords,
+    LargeRecordsMode,
     ProducerKind,
     TransactionBoundary,
 )
@@ -171,13 +171,13 @@ def _large_records_config(reader: PropertyReader) -> LargeRecordsConfig:
     """Return what to do with records that are too large."""
     mode, name, url = reader[connect.LARGE_RECORDS], connect.LARGE_RECORDS.name, reader[connect.CLAIM_CHECK_URL]
     sink, needed = reader[connect.SINK], _NEEDED.get(mode)
-    if mode is not LargeRecords.FAIL and sink != "kafka":
+    if mode is not LargeRecordsMode.FAIL and sink != "kafka":
         reader.warnings.append(f"{name} has no effect with {connect.SINK.name}={sink} (--sink)")
     if needed is not None and not reader[needed]:
         reader.problem(needed.name, f"is required with {name}={mode.value}. {needed.doc}")
-    if url and mode is not LargeRecords.CLAIM_CHECK:
+    if url and mode is not LargeRecordsMode.CLAIM_CHECK:
         reader.warnings.append(
-            f"{connect.CLAIM_CHECK_URL.name} has no effect without {name}={LargeRecords.CLAIM_CHECK.value}"
+            f"{connect.CLAIM_CHECK_URL.name} has no effect without {name}={LargeRecordsMode.CLAIM_CHECK.value}"
         )
     elif url and "://" in url and re.search(r"[\s?#]|://[^/]*@", url):  # each record has it
         reader.problem(
@@ -187,7 +187,7 @@ def _large_records_config(reader: PropertyReader) -> LargeRecordsConfig:
             "credentials in the environment, as fsspec's package for such URLs documents it",
         )
     converter = reader[converters.VALUE.converter]
-    if mode is LargeRecords.WITHOUT_BEFORE and converter is not ConverterClass.JSON:
+    if mode is LargeRecordsMode.WITHOUT_BEFORE and converter is not ConverterClass.JSON:
         reader.problem(
             name,
             f"{mode.value} needs {converters.VALUE.converter.name}={ConverterClass.JSON.value}. Or set claim-check",
@@ -196,8 +196,8 @@ def _large_records_config(reader: PropertyReader) -> LargeRecordsConfig:
 
 
 _NEEDED = {
-    LargeRecords.CLAIM_CHECK: connect.CLAIM_CHECK_URL,
-    LargeRecords.DEAD_LETTER: connect.DEAD_LETTER_TOPIC,
+    LargeRecordsMode.CLAIM_CHECK: connect.CLAIM_CHECK_URL,
+    LargeRecordsMode.DEAD_LETTER: connect.DEAD_LETTER_TOPIC,
 }
 
 
@@ -208,7 +208,7 @@ def _dead_letters_config(reader: PropertyReader) -> DeadLettersConfig | None:
         return None
     used = (
         reader[connect.ERRORS_TOLERANCE] is ErrorsTolerance.ALL
-        or reader[connect.LARGE_RECORDS] is LargeRecords.DEAD_LETTER
+        or reader[connect.LARGE_RECORDS] is LargeRecordsMode.DEAD_LETTER
         or event_failure(reader) is not FailureHandling.FAIL
         or reader[values.INCONSISTENT_SCHEMA] is not FailureHandling.FAIL
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pymysql
 
-from rowtide.connector.check import CapturedTable, check_database
+from rowtide.connector.check import CheckedTable, check_database
 from rowtide.connector.check.findings import Finding, Severity, from_problem
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue.capture import TABLE_INCLUDE
@@ -95,7 +95,7 @@ def as_signalled(config: Configuration) -> Configuration | None:
 
 
 def start_findings(
-    config: Configuration, tables: Iterable[CapturedTable] | None = None, differences: Sequence[str] = ()
+    config: Configuration, tables: Iterable[CheckedTable] | None = None, differences: Sequence[str] = ()
 ) -> list[Finding]:
     """Return what a start would do, or why it would fail, as findings.
 

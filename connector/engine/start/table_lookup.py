@@ -7,7 +7,7 @@ from typing import Any
 
 import pymysql
 
-from rowtide.connector.check import CapturedTable, Finding
+from rowtide.connector.check import CheckedTable, Finding
 from rowtide.connector.check.findings import from_problem
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.engine.start.later_structures import LaterStructure, later_structures
@@ -56,7 +56,7 @@ class StartTables:
 
 
 def new_tables_at_start(
-    config: Configuration, start: SourceOffset, tables: Tables, captured: Iterable[CapturedTable] | None
+    config: Configuration, start: SourceOffset, tables: Tables, captured: Iterable[CheckedTable] | None
 ) -> StartTables:
     """Find the new tables of a start.
 
@@ -125,7 +125,7 @@ def _created_later(created_at: object, start: SourceOffset) -> bool:
 
 
 def new_table_findings(
-    config: Configuration, offset: SourceOffset | None, decision: Decision, captured: Iterable[CapturedTable] | None
+    config: Configuration, offset: SourceOffset | None, decision: Decision, captured: Iterable[CheckedTable] | None
 ) -> list[Finding]:
     """Return what a start would do with new tables, as far as it can be found out without the schema history.
 

@@ -15,7 +15,7 @@ from rowtide.connector.records.codecs.python_values import python_output
 from rowtide.connector.records.codecs.rows import RowsCodec
 from rowtide.connector.records.codecs.system_versioning import CurrentRows, row_end
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.topic_conflicts import TopicOwners
 from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.connector.rows.column_output import ColumnOutput
 from rowtide.connector.rows.layouts import JSON, KINDS, ColumnDecoding, column_layout
@@ -45,7 +45,7 @@ Codec = RowsCodec[Any, Any]
 class Codecs:
     """Builds codecs. One is valid as long as neither the structure nor the TABLE_MAP changes."""
 
-    def __init__(self, settings: PipelineSettings, topics: TopicGuard) -> None:
+    def __init__(self, settings: PipelineSettings, topics: TopicOwners) -> None:
         self._settings = settings
         self._topics = topics
 

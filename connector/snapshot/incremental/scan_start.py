@@ -1,7 +1,7 @@
 """Begins the scan of a table: the key by which it is divided, and the key from which it starts."""
 
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.topic_conflicts import TopicOwners
 from rowtide.connector.snapshot.changes import snapshot_table
 from rowtide.connector.snapshot.chunks.key_ranges import chunk_ranges, row_key
 from rowtide.connector.snapshot.incremental.keys.requested_keys import RequestedKeys
@@ -17,7 +17,7 @@ class NoUsableKey(Exception):
 
 
 def new_scan(
-    table: TableToRead, structure: Table, settings: PipelineSettings, topics: TopicGuard, attempts: Attempts
+    table: TableToRead, structure: Table, settings: PipelineSettings, topics: TopicOwners, attempts: Attempts
 ) -> Scan:
     """A scan of a table after its last chunk, or from its beginning if its key is another one than that of the chunk.
 

@@ -13,7 +13,7 @@ from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import with_renamed
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.topic_conflicts import TopicOwners
 from rowtide.connector.signals.signal import Signal
 from rowtide.connector.signals.snapshot_requests import RowsRequest, SnapshotRequest, StopRequest
 from rowtide.connector.signals.snapshots import Window
@@ -77,7 +77,7 @@ class IncrementalSnapshots:
         self._reader = reader
         self._clock = clock
         self._reports = Reports(settings, clock, progress)
-        self._topics: TopicGuard | None = None
+        self._topics: TopicOwners | None = None
         self._carried = CarriedState()
         self._pending = PendingChunks(settings.connector)
         self._scan: Scan | None = None
@@ -240,7 +240,7 @@ class IncrementalSnapshots:
         if structure is None or not self._names.captures(structure.id.database, structure.id.table):
             yield from self._left_out("UNKNOWN_SCHEMA", requests.unknown_table(first.name, self._captured()), at)
             return
-        self._topics = self._topics or TopicGuard(settings, self._tables)
+        self._topics = self._topics or TopicOwners(settings, self._tables)
         try:
             scan = new_scan(first, structure, settings, self._topics, self._attempts)
         except NoUsableKey as reason:
@@ -348,7 +348,7 @@ class IncrementalSnapshots:
         structure = self._tables.table(table.database, table.table)
         try:
             if structure is not None:
-                self._topics = self._topics or TopicGuard(self._settings, self._tables)
+                self._topics = self._topics or TopicOwners(self._settings, self._tables)
                 new_scan(wanted, structure, self._settings, self._topics, self._attempts)
         except NoUsableKey as error:
             raise SignalError(f"table {table}: {error}") from None

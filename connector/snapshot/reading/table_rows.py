@@ -12,7 +12,7 @@ from rowtide.connector.records.batch import Output
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.topic_conflicts import TopicOwners
 from rowtide.connector.snapshot.changes import TableForm
 from rowtide.connector.snapshot.chunks.key_ranges import ChunkKey, KeyRanges, resumable_key
 from rowtide.connector.snapshot.chunks.parallel_reading import (
@@ -115,7 +115,7 @@ class TableRows:
         if self._progress:
             self._progress.tables([table.id for table in to_read])
         self._notifications.reading([table.id for table in to_read], captured)
-        topics = TopicGuard(self._settings, self._tables)
+        topics = TopicOwners(self._settings, self._tables)
         for table in to_read:
             topics.topic(table.id)
         structures = [(listed, self._tables.table(listed.id.database, listed.id.table)) for listed in to_read]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pymysql.constants import COMMAND, FIELD_TYPE, FLAG
 from pymysql.protocol import FieldDescriptorPacket
 
-from rowtide.connector.rows.text_protocol_rows import Rows, TextRows
+from rowtide.connector.rows.text_protocol_rows import ResultReader, Rows
 from rowtide.connector.source.connection.result_set import result_rows
 
 _BATCH = 1 << 16
@@ -41,7 +41,7 @@ class ResultField(NamedTuple):
     scale: int
 
 
-def prepared_rows(connection: Any, query: str, reader: Callable[[Sequence[str]], TextRows]) -> Iterator[Rows]:
+def prepared_rows(connection: Any, query: str, reader: Callable[[Sequence[str]], ResultReader]) -> Iterator[Rows]:
     """Run a query and yield its rows in batches, as :func:`result_rows` does, and FLOAT with all digits.
 
     Args:
@@ -61,23 +61,23 @@ def prepared_rows(connection: Any, query: str, reader: Callable[[Sequence[str]],
     with connection.parsing():
         connection._execute_command(COMMAND.COM_STMT_EXECUTE, struct.pack("<IBI", statement, 0, 1))  # noqa: SLF001
         columns = _columns(connection, connection._read_packet().read_length_encoded_integer())  # noqa: SLF001
-    text_rows = reader([column.name for column in columns])
+    compiled = reader([column.name for column in columns])
     batch = bytearray()
     while not (packet := connection._read_packet()).is_eof_packet():  # noqa: SLF001
         with connection.parsing():
             payload = text_payload(packet.get_all_data(), columns)
         if len(payload) >= _LARGEST:
             if batch:
-                yield text_rows.rows(bytes(batch))[0]
+                yield compiled.rows(bytes(batch))[0]
                 batch.clear()
-            yield [text_rows.row(payload)]
+            yield [compiled.row(payload)]
             continue
         batch += len(payload).to_bytes(4, "little") + payload
         if len(batch) >= _BATCH:
-            yield text_rows.rows(bytes(batch))[0]
+            yield compiled.rows(bytes(batch))[0]
             batch.clear()
     if batch:
-        yield text_rows.rows(bytes(batch))[0]
+        yield compiled.rows(bytes(batch))[0]
     _close(connection, statement)
 
 

@@ -12,7 +12,7 @@ from pymysql.err import OperationalError, raise_mysql_exception
 from pymysql.protocol import FieldDescriptorPacket
 
 from rowtide.connector.protocol.packets import PacketBuffer
-from rowtide.connector.rows.text_protocol_rows import Rows, TextRows
+from rowtide.connector.rows.text_protocol_rows import ResultReader, Rows
 
 _CHUNK = 1 << 16
 """Bytes of one read; the rows in them become one batch."""
@@ -21,7 +21,7 @@ _LARGE = 2 * _CHUNK
 _ERROR = 0xFF
 
 
-def result_rows(connection: Any, query: str, reader: Callable[[Sequence[str]], TextRows]) -> Iterator[Rows]:
+def result_rows(connection: Any, query: str, reader: Callable[[Sequence[str]], ResultReader]) -> Iterator[Rows]:
     """Run a query and yield its rows in batches.
 
     The connection runs no other statement before the last batch is consumed; close it to stop earlier.
@@ -35,12 +35,12 @@ def result_rows(connection: Any, query: str, reader: Callable[[Sequence[str]], T
         pymysql.MySQLError: the server refuses the query or aborts it.
         OSError: the connection is lost.
     """
-    text_rows = reader(_begin(connection, query))
+    compiled = reader(_begin(connection, query))
     source = connection._rfile  # noqa: SLF001 - there is no public way to the bytes
     rest = b""
     while True:
         buffer = rest + _some(source.read1(_CHUNK))
-        rows, stop = text_rows.rows(buffer)
+        rows, stop = compiled.rows(buffer)
         rest = buffer[stop:]
         if rows:
             yield rows
@@ -48,7 +48,7 @@ def result_rows(connection: Any, query: str, reader: Callable[[Sequence[str]], T
             continue
         length = rest[0] | rest[1] << 8 | rest[2] << 16
         if length > _LARGE:
-            yield [text_rows.row(_large(source, rest))]
+            yield [compiled.row(_large(source, rest))]
             rest = b""
         elif len(rest) >= length + 4:  # complete, but not a row: the end of the result set, or an error
             if rest[4] == _ERROR:

@@ -19,7 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from rowtide.connector.snapshot.status import TableRows
+from rowtide.connector.snapshot.status import TableProgress
 from rowtide.connector.worker.reports.summary import counted
 from rowtide.connector.worker.status import Status
 
@@ -127,7 +127,7 @@ def progress(rows: TableRows) -> tuple[str, str]:
     return f"{percent} %", f"{rows.done:,} of about {counted(rows.estimated, 'row')}"
 
 
-def _bar(rows: TableRows) -> ProgressBar:
+def _bar(rows: TableProgress) -> ProgressBar:
     if rows.finished:
         return ProgressBar(total=1, completed=1, width=_BAR_WIDTH)
     total = rows.estimated if rows.estimated and rows.done < rows.estimated else None

@@ -30,7 +30,7 @@ from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.connector.records.change import Change
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, key_value_rows
+from rowtide.connector.rows.text_protocol_rows import ResultColumn, ResultReader, Rows, result_value_reader
 from rowtide.connector.snapshot import Decision
 from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.snapshot.records import ReadTime, SnapshotTable, groups_by_size
@@ -171,13 +171,13 @@ class EntryTable(SnapshotTable):
         self._selected = selected_columns(table)
         self.columns = table.columns
 
-    def reader(self, names: Sequence[str]) -> TextRows:
+    def reader(self, names: Sequence[str]) -> ResultReader:
         """Compile a reader of Canal's texts."""
         columns = [
             ResultColumn(column, output, "", ABSENT)
             for column, output in zip(self.table.columns, self._selected.outputs, strict=True)
         ]
-        return key_value_rows(columns, (), names)
+        return result_value_reader(columns, (), names)
 
     def messages(self, rows: Rows, marker: envelope_source.Snapshot, read_time: ReadTime) -> Sequence[Any]:
         """Return the values of rows, without keys."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from rowtide.connector.check import CapturedTable, Finding, Report, Severity, errors_in
+from rowtide.connector.check import CheckedTable, Finding, Report, Severity, errors_in
 
 _WORDS = {
     Severity.ERROR: ("error", "red"),
@@ -69,7 +69,7 @@ def _line(severity: Severity, text: str) -> str:
     return f"{click.style(word, fg=colour, bold=severity is Severity.ERROR)}: {text}"
 
 
-def _tables(tables: Sequence[CapturedTable]) -> Iterator[str]:
+def _tables(tables: Sequence[CheckedTable]) -> Iterator[str]:
     number = "1 table is captured" if len(tables) == 1 else f"{len(tables)} tables are captured"
     yield f"{number} (rows as the server estimates them):"
     shown = tables[:_SHOWN]
@@ -82,7 +82,7 @@ def _tables(tables: Sequence[CapturedTable]) -> Iterator[str]:
         yield f"  … and {len(tables) - _SHOWN} more; --json lists all"
 
 
-def _topic(table: CapturedTable) -> str:
+def _topic(table: CheckedTable) -> str:
     if table.topic is None:
         return ""
     state = {None: " (not looked up)", 0: " (does not exist yet)"}.get(table.partitions, "")

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from rowtide.cluster.session import ZooKeeperError, ZooKeeperSession, own_host
-from rowtide.connector.check import CapturedTable, Finding, Severity
+from rowtide.connector.check import CheckedTable, Finding, Severity
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import databus
 from rowtide.connector.worker.web.access import is_loopback
@@ -39,7 +39,7 @@ def server_findings(config: Configuration, tables: tuple[CapturedTable, ...] | N
     yield from _folder(Path(settings.dump_folder))
 
 
-def _partitions(tables: tuple[CapturedTable, ...]) -> Iterator[Finding]:
+def _partitions(tables: tuple[CheckedTable, ...]) -> Iterator[Finding]:
     found = {(table.topic, table.partitions) for table in tables if (table.partitions or 0) > 1}
     for topic, partitions in found:
         message = f"{topic} has {partitions} partitions: all messages go to partition 0, the others stay empty"

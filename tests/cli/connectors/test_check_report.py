@@ -9,11 +9,11 @@ from click.testing import CliRunner
 
 from rowtide.cli import main
 from rowtide.cli.connectors.check_report import Checked, report_json, report_text, reports_json, reports_text
-from rowtide.connector.check import CapturedTable, Finding, Report, Severity
+from rowtide.connector.check import CheckedTable, Finding, Report, Severity
 
 TABLES = (
-    CapturedTable("shop", "orders", 1234567, None, "s.shop.orders", 1),
-    CapturedTable("shop", "lines", None, None, "s.shop.lines", 0),
+    CheckedTable("shop", "orders", 1234567, None, "s.shop.orders", 1),
+    CheckedTable("shop", "lines", None, None, "s.shop.lines", 0),
 )
 FINDINGS = [
     Finding(Severity.ERROR, "server_id", "is 0"),
@@ -50,7 +50,7 @@ def test_an_error_of_a_statement_that_is_not_executed() -> None:
 
 
 def test_long_lists_of_tables_are_cut_in_the_text_only() -> None:
-    many = tuple(CapturedTable("d", f"t{number:02}", 1, None, None) for number in range(23))
+    many = tuple(CheckedTable("d", f"t{number:02}", 1, None, None) for number in range(23))
     report = Report([], many)
     assert "  … and 3 more; --json lists all" in report_text(Checked("c", (), report)).splitlines()
     assert len(json.loads(report_json(Checked("c", (), report)))["tables"]) == 23
@@ -71,7 +71,7 @@ def test_the_object_for_programs() -> None:
 
 
 def test_the_object_has_no_character_that_an_encoding_may_lack() -> None:
-    text = report_json(Checked("c", ("…",), Report([], (CapturedTable("läden", "表", 1, None, None),))))
+    text = report_json(Checked("c", ("…",), Report([], (CheckedTable("läden", "表", 1, None, None),))))
     assert text.isascii()
     assert json.loads(text)["tables"][0]["table"] == "表"
 
@@ -99,7 +99,7 @@ def test_a_file_with_a_syntax_error_is_a_finding_for_programs(
 
 
 def test_topics_that_were_not_looked_up_are_not_said_to_exist() -> None:
-    table = CapturedTable("shop", "orders", 1, None, "s.shop.orders", None)
+    table = CheckedTable("shop", "orders", 1, None, "s.shop.orders", None)
     text = report_text(Checked("c", (), Report([], (table,))))
     assert "  shop.orders  1  -> topic s.shop.orders (not looked up)" in text.splitlines()
 

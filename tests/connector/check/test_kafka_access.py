@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from rowtide_stack import Kafka
 
-from rowtide.connector.check import CapturedTable, Finding
+from rowtide.connector.check import CheckedTable, Finding
 from rowtide.connector.check.broker import broker_findings
 from rowtide.connector.check.kafka_access import access_findings
 from rowtide.connector.config import Configuration, from_properties
@@ -31,7 +31,7 @@ from tests.support.configurations import PROPERTIES
 pytestmark = pytest.mark.servers
 
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-TABLES = tuple(CapturedTable("d", name, None, None, f"shop.d.{name}") for name in ("allowed", "read_only", "new"))
+TABLES = tuple(CheckedTable("d", name, None, None, f"shop.d.{name}") for name in ("allowed", "read_only", "new"))
 
 
 class GuardedKafka(Kafka):

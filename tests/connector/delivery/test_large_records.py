@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rowtide.connector.config.choices import LargeRecords as Mode
+from rowtide.connector.config.choices import LargeRecordsMode as Mode
 from rowtide.connector.delivery.claim_check_folder import open_folder
 from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.errors import ClaimCheckUnavailable

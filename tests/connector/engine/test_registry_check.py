@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from rowtide.connector.check.findings import Severity
-from rowtide.connector.check.topic_checks import CapturedTable
+from rowtide.connector.check.topic_checks import CheckedTable
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine import registry_check
 from rowtide.connector.engine.registry_check import registry_findings
@@ -17,7 +17,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from tests.support.configurations import PROPERTIES
 
-CAPTURED = [CapturedTable("shop", name, 1, None, f"p.shop.{name}") for name in ("orders", "lines")]
+CAPTURED = [CheckedTable("shop", name, 1, None, f"p.shop.{name}") for name in ("orders", "lines")]
 AVRO = {
     f"{side}.converter{more}": value
     for side in ("key", "value")

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from rowtide.connector.check.topic_checks import CapturedTable
+from rowtide.connector.check.topic_checks import CheckedTable
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.errors import ConfigurationError
 from rowtide.connector.engine.cascade_check import cascade_findings, require_derivable
@@ -308,7 +308,7 @@ def check_refusals(database: Database) -> None:
             list(steps(database, tables=tables_of(database)))
     with pytest.raises(SchemaError, match="l by ON DELETE SET NULL"):
         require_derivable(config, tables_of(database))
-    names = [CapturedTable(database.name, name, None, None, name) for name in ("p", "c", "g", "l")]
+    names = [CheckedTable(database.name, name, None, None, name) for name in ("p", "c", "g", "l")]
     assert [one.message for one in cascade_findings(config, names) if "l by ON DELETE SET NULL" in one.message]
     database.execute("DROP TABLE l")
     assert cascade_findings(config, names[:3]) == []

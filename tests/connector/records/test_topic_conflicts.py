@@ -14,7 +14,7 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import TopicClash
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.topic_conflicts import TopicOwners
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
@@ -36,8 +36,8 @@ def tables(*statements: str) -> Tables:
     return made
 
 
-def guard(known: Tables, **more: str) -> TopicGuard:
-    return TopicGuard(pipeline_settings(from_properties(Case("keys").properties() | more), "run"), known)
+def guard(known: Tables, **more: str) -> TopicOwners:
+    return TopicOwners(pipeline_settings(from_properties(Case("keys").properties() | more), "run"), known)
 
 
 BOTH = tables("create table `a b` (id int)", "create table `a$b` (id int)")

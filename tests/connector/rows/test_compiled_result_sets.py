@@ -162,9 +162,11 @@ def test_rows_are_the_same(made: tuple[list[ResultColumn], list[int], bytes], ve
     columns, keys, buffer = made
     names = [column.column.name.upper() for column in columns]
     constants = [("shard", '"s"')] if verify else []
-    expected = outcome(text_protocol_rows.text_rows(columns, keys, names, constants, verify=verify).rows, buffer)
+    expected = outcome(
+        text_protocol_rows.result_text_reader(columns, keys, names, constants, verify=verify).rows, buffer
+    )
     assert (
-        outcome(text_protocol_decoder.text_rows(columns, keys, names, constants, verify=verify).rows, buffer)
+        outcome(text_protocol_decoder.result_text_reader(columns, keys, names, constants, verify=verify).rows, buffer)
         == expected
     )
 
@@ -174,8 +176,8 @@ def test_other_columns_than_the_record_has_are_left_to_python() -> None:
     for names in (["b", "a"], ["a", "x", "b"], ["a"]):
         payload = b"".join(encoded(str(place).encode()) for place, _ in enumerate(names))
         buffer = len(payload).to_bytes(3, "little") + b"\0" + payload
-        expected = text_protocol_rows.text_rows(columns, [0], names).rows(buffer)
-        assert text_protocol_decoder.text_rows(columns, [0], names).rows(buffer) == expected
+        expected = text_protocol_rows.result_text_reader(columns, [0], names).rows(buffer)
+        assert text_protocol_decoder.result_text_reader(columns, [0], names).rows(buffer) == expected
 
 
 def test_a_negative_number_of_an_unsigned_column_stays_as_it_is() -> None:
@@ -183,5 +185,5 @@ def test_a_negative_number_of_an_unsigned_column_stays_as_it_is() -> None:
     columns = [column(case(Described("BIGINT UNSIGNED", -5), NUMBERS), "c")]
     for text, written in ((b"-1", "-1"), (b"1", "1"), (str(2**63).encode(), str(-(2**63)))):
         buffer = len(encoded(text)).to_bytes(3, "little") + b"\x00" + encoded(text)
-        rows, _ = text_protocol_decoder.text_rows(columns, [], ["c"], verify=True).rows(buffer)
+        rows, _ = text_protocol_decoder.result_text_reader(columns, [], ["c"], verify=True).rows(buffer)
         assert rows == [("{}", f'{{"c":{written}}}')]

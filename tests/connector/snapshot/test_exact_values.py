@@ -13,7 +13,7 @@ from pymysql.protocol import MysqlPacket
 from rowtide.connector.config import Configuration
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.rows.text_protocol_rows import TextRows
+from rowtide.connector.rows.text_protocol_rows import ResultReader
 from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog.tables import Tables
@@ -201,7 +201,7 @@ def test_a_prepared_statement_gives_the_texts_of_a_query(database: Database) -> 
 def _texts(session: Session, database: Database, *, prepared: bool) -> Iterator[tuple[bytes | None, ...]]:
     """Each row of a query as the texts of its columns."""
 
-    def reader(names: Sequence[str]) -> TextRows:
+    def reader(names: Sequence[str]) -> ResultReader:
         def row(payload: bytes) -> tuple[bytes | None, ...]:
             packet = MysqlPacket(payload, "utf8")
             return tuple(packet.read_length_coded_string() for _ in names)
@@ -216,7 +216,7 @@ def _texts(session: Session, database: Database, *, prepared: bool) -> Iterator[
                 pos = end
             return found, pos
 
-        return TextRows(rows_of, row)
+        return ResultReader(rows_of, row)
 
     table = TableId(database.name, "t")
     for found in session.rows(table, f"SELECT * FROM {table} ORDER BY n", reader, prepared=prepared):

@@ -14,7 +14,7 @@ import pytest
 from rowtide.connector.config import from_properties
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.rows.text_protocol_rows import text_rows
+from rowtide.connector.rows.text_protocol_rows import result_text_reader
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken, StreamRefused
 from rowtide.connector.source.connection import DatabaseUnreachableError, connect, log_in
 from rowtide.connector.source.connection import client as client_module
@@ -281,7 +281,7 @@ def test_an_error_without_a_number_in_the_middle_of_rows_is_a_lost_connection() 
     with FakeMySQL(serve) as server:
         client = log_in(configured(server, database_ssl_mode="disabled"))
         with pytest.raises((DatabaseUnreachableError, pymysql.MySQLError), match="cannot be parsed"):
-            list(result_rows(client, "SELECT c FROM t", lambda names: text_rows([], [], names)))
+            list(result_rows(client, "SELECT c FROM t", lambda names: result_text_reader([], [], names)))
 
 
 @pytest.fixture

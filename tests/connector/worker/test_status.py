@@ -78,7 +78,7 @@ def test_every_number_has_its_metric() -> None:
             delivery=counters,
             stored=OFFSET,
             queue=use(events=5, held_events=12, max_events=8192, bytes=77, max_bytes=1 << 26, oldest_ts_ms=1_040_000),
-            snapshot={"db.a": TableRows(10, 12, finished=True), "db.b": TableRows(3)},
+            snapshot={"db.a": TableProgress(10, 12, finished=True), "db.b": TableProgress(3)},
             lag_bytes=99,
             runway=Runway("binlog.000007", 7200.5, 864_000, "binlog_expire_logs_seconds=864000"),
         )
@@ -113,7 +113,7 @@ def test_every_number_has_its_metric() -> None:
 
 
 def test_metrics_of_many_topics_and_tables_are_bounded() -> None:
-    totals, tables = Totals(0.0), {f"db.t{number}": TableRows(number % 7, 7) for number in range(2000)}
+    totals, tables = Totals(0.0), {f"db.t{number}": TableProgress(number % 7, 7) for number in range(2000)}
     for number in range(2000):
         totals.sent([Batch(f"p.t{number}", 0, [(None, b"v", ())] * 2, OFFSET, 2, 1)], 0.0)
     totals.sent([Batch("p.t5", 0, [(None, b"v", ())], OFFSET, 1, 1)], 0.0)
@@ -156,7 +156,7 @@ def test_the_names_of_the_jmx_exporter() -> None:
                 reader=reader,
                 delivery=DeliveryCounters(10),
                 queue=use(events=5, max_events=8192, bytes=77, max_bytes=1 << 26, oldest_ts_ms=1_040_000),
-                snapshot={"db.a": TableRows(10, 12, finished=True), "db.b": TableRows(3)},
+                snapshot={"db.a": TableProgress(10, 12, finished=True), "db.b": TableProgress(3)},
             )
         ]
     )

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import rowtide.cluster.session as session_module
-from rowtide.connector.check import CapturedTable, Finding, Severity
+from rowtide.connector.check import CheckedTable, Finding, Severity
 from rowtide.connector.check.facts import TableFact
 from rowtide.connector.check.table_rules import table_findings
 from rowtide.connector.check.topic_checks import captured_tables
 from rowtide.connector.config import Configuration, Problem
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
-from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.topic_conflicts import TopicOwners
 from rowtide.databus.server.check import server_findings
 from rowtide.databus.server.settings import load_server
 from rowtide.schema_history.catalog.tables import Tables
@@ -50,7 +50,7 @@ def configured(folder: Path, **more: str) -> Configuration:
     return config
 
 
-def found(config: Configuration, tables: tuple[CapturedTable, ...] = ()) -> dict[str, Finding]:
+def found(config: Configuration, tables: tuple[CheckedTable, ...] = ()) -> dict[str, Finding]:
     return {finding.subject: finding for finding in server_findings(config, tables)}
 
 
@@ -89,7 +89,7 @@ def test_the_port_of_the_server_that_runs_is_its_own(
 
 
 def test_the_topic_of_a_server_without_zookeeper(tmp_path: Path) -> None:
-    table = CapturedTable("d", "t", None, None, "shop", 1)
+    table = CheckedTable("d", "t", None, None, "shop", 1)
     assert found(configured(tmp_path), (table,)) == {}
     wide = found(configured(tmp_path), (table, replace(table, name="u", partitions=3), replace(table, partitions=3)))
     assert "shop has 3 partitions: all messages go to partition 0" in wide["databus.topic"].message
@@ -101,7 +101,7 @@ def test_tables_share_the_topic_whatever_their_names_are(topic: str, tmp_path: P
     facts = tuple(TableFact("d", name) for name in NAMES)
     assert [table.topic for table in captured_tables(config, facts, {})] == [topic] * 3
     assert [*table_findings(config, facts)] == []
-    guard = TopicGuard(pipeline_settings(config, "run"), Tables(Server(Flavor.MYSQL)))
+    guard = TopicOwners(pipeline_settings(config, "run"), Tables(Server(Flavor.MYSQL)))
     assert {guard.topic(TableId("d", name)) for name in NAMES} == {topic}
 
 

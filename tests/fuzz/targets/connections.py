@@ -20,7 +20,7 @@ from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.rows import text_protocol_decoder
-from rowtide.connector.rows.text_protocol_rows import TextRows
+from rowtide.connector.rows.text_protocol_rows import ResultReader
 from rowtide.connector.snapshot.records import SnapshotTable
 from rowtide.connector.source.connection import DatabaseUnreachableError, client, log_in
 from rowtide.connector.source.session import Session
@@ -178,7 +178,7 @@ def _config(mode: str) -> DatabaseConfig:
 
 
 @cache
-def _readers() -> tuple[Callable[[Sequence[str]], TextRows], ...]:
+def _readers() -> tuple[Callable[[Sequence[str]], ResultReader], ...]:
     """Rows of the table in compiled code, if there is any, in Python, and of the query of a user."""
     tables = Tables(Server(Flavor.MYSQL))
     columns = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS.items())
@@ -190,7 +190,7 @@ def _readers() -> tuple[Callable[[Sequence[str]], TextRows], ...]:
     settings = pipeline_settings(from_properties(properties), "run")
     own, given = SnapshotTable(table, settings), SnapshotTable(table, settings, custom_query=True)
 
-    def in_python(names: Sequence[str]) -> TextRows:
+    def in_python(names: Sequence[str]) -> ResultReader:
         with patch.object(text_protocol_decoder, "native", None):
             return own.reader(names)
 

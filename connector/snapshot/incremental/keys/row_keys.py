@@ -9,9 +9,9 @@ from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.codecs.builder import Codec, Codecs, column_output
 from rowtide.connector.records.codecs.python_values import python_output
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.topic_conflicts import TopicOwners
 from rowtide.connector.records.unavailable import UNAVAILABLE
-from rowtide.connector.rows.text_protocol_rows import ResultColumn, TextRows, key_value_rows
+from rowtide.connector.rows.text_protocol_rows import ResultColumn, ResultReader, result_value_reader
 from rowtide.connector.source.server_queries import selected
 from rowtide.envelope.table import RecordRules, build_table_schema
 from rowtide.schema_history.model import Column, Table
@@ -34,7 +34,9 @@ class RowKeys:
         exact: whether both sources give the same values. Without exact values, a result set has FLOAT with six digits.
     """
 
-    def __init__(self, table: Table, columns: Sequence[Column], settings: PipelineSettings, topics: TopicGuard) -> None:
+    def __init__(
+        self, table: Table, columns: Sequence[Column], settings: PipelineSettings, topics: TopicOwners
+    ) -> None:
         names = tuple(column.name for column in columns)
         self.selected = [selected(column, exact=settings.exact_values) for column in columns]
         self.exact = settings.exact_values or all(column.data_type != "float" for column in columns)
@@ -61,7 +63,7 @@ class RowKeys:
             self._codec = structure, self._codecs.codec(structure, self._table, self._names)
         return self._keys(self._codec[1].rows(event))
 
-    def reader(self, names: Sequence[str]) -> TextRows:
+    def reader(self, names: Sequence[str]) -> ResultReader:
         """Compile a reader of keys for a result set with columns of these names; see :meth:`of_rows`."""
         settings, table = self._settings, self._table
         records = build_table_schema(
@@ -70,7 +72,7 @@ class RowKeys:
         outputs = [(one, python_output(column_output(one, records, settings), one)) for one in records.columns]
         columns = [ResultColumn(one.column, output, "", UNAVAILABLE) for one, output in outputs]
         places = {record.index: place for place, record in enumerate(records.columns)}
-        return key_value_rows(columns, [places[index] for index in records.key_columns], names)
+        return result_value_reader(columns, [places[index] for index in records.key_columns], names)
 
     def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Hashable]:
         """Return the keys of the rows that the reader has returned."""

@@ -8,7 +8,7 @@ import pymysql
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.rows.text_protocol_rows import Rows, TextRows
+from rowtide.connector.rows.text_protocol_rows import ResultReader, Rows
 from rowtide.connector.snapshot.incremental.reading.table_view import open_table_view
 from rowtide.connector.snapshot.incremental.reading.watermarks import (
     SignalRows,
@@ -170,13 +170,13 @@ class ChunkWorker:
 class _Capture:
     """Keeps the bytes from which a reader has decoded the latest rows."""
 
-    def __init__(self, make: Callable[[Sequence[str]], TextRows]) -> None:
+    def __init__(self, make: Callable[[Sequence[str]], ResultReader]) -> None:
         self._make = make
         self.names: Sequence[str] = ()
         self.data = b""
         self.single = False
 
-    def reader(self, names: Sequence[str]) -> TextRows:
+    def reader(self, names: Sequence[str]) -> ResultReader:
         """Compile the reader of a result set."""
         made, self.names = self._make(names), names
 

@@ -14,7 +14,7 @@ from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.change import Change
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.rows.text_protocol_rows import ResultColumn, Rows, TextRows, key_value_rows
+from rowtide.connector.rows.text_protocol_rows import ResultColumn, ResultReader, Rows, result_value_reader
 from rowtide.connector.snapshot import Decision
 from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.snapshot.records import ReadTime, SnapshotTable, groups_by_size
@@ -128,10 +128,10 @@ class DumpTable(SnapshotTable):
         self._encode = RowsEventEncoder(self._records)
         self.columns = [record.column for record in self._published]
 
-    def reader(self, names: Sequence[str]) -> TextRows:
+    def reader(self, names: Sequence[str]) -> ResultReader:
         """Compile a reader of cells."""
         columns = [ResultColumn(record.column, cell_output(record), "") for record in self._published]
-        return key_value_rows(columns, (), names)
+        return result_value_reader(columns, (), names)
 
     def messages(self, rows: Rows, marker: source.Snapshot, read_time: ReadTime) -> Sequence[Any]:
         """Return the cells of rows, without keys."""

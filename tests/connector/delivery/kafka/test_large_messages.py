@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rowtide.connector.config.choices import LargeRecords as Mode
+from rowtide.connector.config.choices import LargeRecordsMode as Mode
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings, transactional_settings
 from rowtide.connector.delivery.claim_check_folder import open_folder
 from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from rowtide.connector.check import CapturedTable, Severity
+from rowtide.connector.check import CheckedTable, Severity
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.engine.start.new_tables import plan_new_tables, unread_tables
 from rowtide.connector.engine.start.table_lookup import new_tables_at_start
@@ -154,7 +154,7 @@ def test_an_older_position_is_not_judged_without_the_topics() -> None:
 
 @pytest.mark.parametrize("partitions", [1, None])
 def test_tables_of_an_older_position_count_as_read_if_they_have_a_topic(partitions: int | None) -> None:
-    captured = [CapturedTable("d", name, None, 0, f"shop.d.{name}", partitions) for name in ("a", "b")]
+    captured = [CheckedTable("d", name, None, 0, f"shop.d.{name}", partitions) for name in ("a", "b")]
     found = new_tables_at_start(config("d.a,d.b"), start(None), tables(), captured)
     assert (found.wanted, found.findings) == ([], ())
     assert ReadTables.from_carried(found.start.carried) == read("d.a,d.b")

@@ -9,7 +9,7 @@ import pytest
 
 from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.engine.stream_attempts import ReaderStatus
-from rowtide.connector.snapshot.status import TableRows
+from rowtide.connector.snapshot.status import TableProgress
 from rowtide.connector.worker.reports.summary import Summary, summary
 from tests.support.processes.made_statuses import OFFSET, UUID, status
 
@@ -47,14 +47,14 @@ def test_a_new_run_counts_from_zero() -> None:
 @pytest.mark.parametrize(
     ("rows", "text"),
     [
-        (TableRows(3, 8), ", in db.b 3 of about 8"),
-        (TableRows(9, 8), ", in db.b 9"),
-        (TableRows(3), ", in db.b 3"),
-        (TableRows(), ""),
+        (TableProgress(3, 8), ", in db.b 3 of about 8"),
+        (TableProgress(9, 8), ", in db.b 9"),
+        (TableProgress(3), ", in db.b 3"),
+        (TableProgress(), ""),
     ],
 )
-def test_a_snapshot(rows: TableRows, text: str) -> None:
-    tables = {"db.a": TableRows(10, 12, finished=True), "db.b": rows}
+def test_a_snapshot(rows: TableProgress, text: str) -> None:
+    tables = {"db.a": TableProgress(10, 12, finished=True), "db.b": rows}
     found = summary(status(state="SNAPSHOT", snapshot=tables), 0, 60)
     assert found == f"snapshot: 1 of 2 tables, {10 + rows.done} rows{text}"
     delivery = DeliveryCounters(messages_per_second=1234.4)
@@ -70,5 +70,5 @@ def test_what_is_wrong_comes_first() -> None:
 
 def test_one_is_singular() -> None:
     assert "; 1 record in 60 s" in summary(status(state="RECONNECTING"), 1, 60)
-    one = {"db.a": TableRows(1, 1, finished=True)}
+    one = {"db.a": TableProgress(1, 1, finished=True)}
     assert summary(status(state="SNAPSHOT", snapshot=one), 0, 60).startswith("snapshot: 1 of 1 table, 1 row")

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.engine.stream_attempts import ReaderStatus
-from rowtide.connector.snapshot.status import TableRows
+from rowtide.connector.snapshot.status import TableProgress
 from rowtide.connector.worker.reports.terminal import Terminal, progress, view
 from rowtide.connector.worker.status import Status
 from tests.support.processes.made_statuses import status
@@ -46,7 +46,7 @@ def test_several_connectors_and_what_is_wrong() -> None:
 
 
 def test_a_snapshot_beside_the_stream() -> None:
-    tables = {"db.a": TableRows(10, 40), "db.b": TableRows()}
+    tables = {"db.a": TableProgress(10, 40), "db.b": TableProgress()}
     found = drawn(status(name="shop", delivery=DeliveryCounters(topics=TOPICS), snapshot=tables), lines=4)
     assert found[0].startswith("shop  RUNNING")
     assert found[1].split() == ["db.a", found[1].split()[1], "25", "%", "10", "of", "about", "40", "rows"]
@@ -66,9 +66,9 @@ def test_a_long_line_is_cut_not_wrapped() -> None:
 
 def test_a_snapshot() -> None:
     tables = {
-        "db.a": TableRows(10, 1, finished=True),
-        "db.b": TableRows(30, 60),
-        "db.c": TableRows(),
+        "db.a": TableProgress(10, 1, finished=True),
+        "db.b": TableProgress(30, 60),
+        "db.c": TableProgress(),
     }
     found = drawn(status(name="shop", state="SNAPSHOT", snapshot=tables))
     assert found[0] == "shop  SNAPSHOT  1 of 3 tables  40 rows"
@@ -82,21 +82,21 @@ def test_a_snapshot() -> None:
 @pytest.mark.parametrize(
     ("rows", "shown"),
     [
-        (TableRows(0, 100), ("0 %", "0 of about 100 rows")),
-        (TableRows(999, 1000), ("99 %", "999 of about 1,000 rows")),
-        (TableRows(9_999_999, 10_000_000), ("99 %", "9,999,999 of about 10,000,000 rows")),
-        (TableRows(1000, 1000), ("", "1,000 rows, more than the server's estimate")),
-        (TableRows(5000, 137), ("", "5,000 rows, more than the server's estimate")),
-        (TableRows(5000), ("", "5,000 rows")),
-        (TableRows(5000, 0), ("", "5,000 rows")),
-        (TableRows(5000, 137, finished=True), ("100 %", "5,000 rows")),
-        (TableRows(5, 137, finished=True), ("100 %", "5 rows")),
-        (TableRows(0, 137, finished=True), ("100 %", "0 rows")),
-        (TableRows(1, 137, finished=True), ("100 %", "1 row")),
-        (TableRows(0, 1), ("0 %", "0 of about 1 row")),
+        (TableProgress(0, 100), ("0 %", "0 of about 100 rows")),
+        (TableProgress(999, 1000), ("99 %", "999 of about 1,000 rows")),
+        (TableProgress(9_999_999, 10_000_000), ("99 %", "9,999,999 of about 10,000,000 rows")),
+        (TableProgress(1000, 1000), ("", "1,000 rows, more than the server's estimate")),
+        (TableProgress(5000, 137), ("", "5,000 rows, more than the server's estimate")),
+        (TableProgress(5000), ("", "5,000 rows")),
+        (TableProgress(5000, 0), ("", "5,000 rows")),
+        (TableProgress(5000, 137, finished=True), ("100 %", "5,000 rows")),
+        (TableProgress(5, 137, finished=True), ("100 %", "5 rows")),
+        (TableProgress(0, 137, finished=True), ("100 %", "0 rows")),
+        (TableProgress(1, 137, finished=True), ("100 %", "1 row")),
+        (TableProgress(0, 1), ("0 %", "0 of about 1 row")),
     ],
 )
-def test_an_estimate_never_becomes_a_false_100_percent(rows: TableRows, shown: tuple[str, str]) -> None:
+def test_an_estimate_never_becomes_a_false_100_percent(rows: TableProgress, shown: tuple[str, str]) -> None:
     assert progress(rows) == shown
 
 

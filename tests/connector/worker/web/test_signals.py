@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from rowtide.connector.signals.signalling import Signalling
-from rowtide.connector.snapshot.status import TableRows
+from rowtide.connector.snapshot.status import TableProgress
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.server import json_errors
 from rowtide.connector.worker.web.signals import signal_routes
@@ -31,7 +31,7 @@ class Connector:
         return self.signalling.send(fields, channel)
 
     async def status_at_once(self) -> Status:
-        return status(name="shop", snapshot={"shop.a": TableRows(5, 9), "shop.b": TableRows()})
+        return status(name="shop", snapshot={"shop.a": TableProgress(5, 9), "shop.b": TableProgress()})
 
     def notifications(self, signal_id: str | None = None) -> Sequence[Mapping[str, Any]]:
         return self.signalling.notifications.all(signal_id)

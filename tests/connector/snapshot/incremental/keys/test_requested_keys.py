@@ -11,7 +11,7 @@ import pytest
 from rowtide.connector.config.load import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.topic_conflicts import TopicOwners
 from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
 from rowtide.connector.snapshot.incremental.scan_start import new_scan
 from rowtide.connector.snapshot.incremental.state import TableToRead
@@ -34,7 +34,7 @@ def deletions(properties: Mapping[str, str], created: str = CREATED, flavor: Fla
     structure = tables.table("d", "t")
     assert isinstance(structure, Table)
     wanted = TableToRead("d.t", TableId("d", "t"), "s", key_names=("id",), keys=(("7",),))
-    scan = new_scan(wanted, structure, settings, TopicGuard(settings, tables), Attempts(10))
+    scan = new_scan(wanted, structure, settings, TopicOwners(settings, tables), Attempts(10))
     assert scan.requested is not None
     rows = [*scan.requested.gone([]).values()]
     messages = scan.table.deletions(rows, ReadTime(0, SourceOffset("", 0), lambda: 0))

@@ -13,7 +13,7 @@ from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.protocol.events.classes import Rows
 from rowtide.connector.protocol.events.table_structure import TableStructure
-from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.topic_conflicts import TopicOwners
 from rowtide.connector.snapshot.chunks.key_ranges import row_key
 from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
 from rowtide.connector.source.binlog_stream import BinlogStream
@@ -64,7 +64,7 @@ def test_both_sources_give_the_same_keys(database: Database) -> None:
         assert table is not None
         key = row_key(table)
         assert key is not None
-        keys = RowKeys(table, key.columns, settings, TopicGuard(settings, taken.tables))
+        keys = RowKeys(table, key.columns, settings, TopicOwners(settings, taken.tables))
         assert keys.exact
         recorder = Recorder(keys, table.id)
         captured = CapturedTables(settings, taken.tables.copy(), time.time_ns)

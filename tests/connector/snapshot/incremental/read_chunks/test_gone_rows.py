@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.records.topic_conflicts import TopicGuard
+from rowtide.connector.records.topic_conflicts import TopicOwners
 from rowtide.connector.snapshot.incremental.keys.journal import Journal
 from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
 from rowtide.connector.snapshot.incremental.read_chunks.kept_rows import gone_rows
@@ -25,7 +25,7 @@ def scan() -> Scan:
     table = tables.table("d", "t")
     assert table is not None
     wanted = TableToRead("d.t", TableId("d", "t"), "1", key_names=("id",), keys=(("1",), ("2",), ("3",)))
-    return new_scan(wanted, table, settings, TopicGuard(settings, tables), Attempts(10))
+    return new_scan(wanted, table, settings, TopicOwners(settings, tables), Attempts(10))
 
 
 def gone(journal: Journal, *payloads: bytes, since: int = 0) -> list[str] | None:
