@@ -13,7 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from rowtide.connector.check.broker import connection_settings
 from rowtide.connector.check.findings import Finding, Severity
-from rowtide.connector.check.topic_checks import CapturedTable, renames_topics
+from rowtide.connector.check.topic_checks import CheckedTable, renames_topics
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import connect
 from rowtide.connector.config.catalogue.topics import SIGNAL_GROUP

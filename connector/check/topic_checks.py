@@ -43,7 +43,7 @@ class CheckedTable:
 
 def captured_tables(
     config: Configuration, tables: tuple[TableFact, ...], existing: Mapping[str, int] | None
-) -> tuple[CapturedTable, ...]:
+) -> tuple[CheckedTable, ...]:
     """Return the captured tables, sorted by name.
 
     Args:
@@ -247,7 +247,7 @@ def renames_topics(config: Configuration) -> bool:
     return any(transform.may_rename_topics for transform in config.transforms)
 
 
-def _missing(config: Configuration, captured: tuple[CapturedTable, ...]) -> Iterator[Finding]:
+def _missing(config: Configuration, captured: tuple[CheckedTable, ...]) -> Iterator[Finding]:
     if config.topics.creation.enabled or renames_topics(config):
         return
     missing = sorted({str(table.topic) for table in captured if table.partitions == 0})

@@ -23,9 +23,9 @@ def result_text_reader(
     key_constants: Sequence[tuple[str, str]] = (),
     *,
     verify: bool = False,
-) -> TextRows:
-    """Return the functions for a result set; the arguments are those of :func:`text_protocol_rows.text_rows`."""
-    python = partial(text_protocol_rows.text_rows, columns, key, names, key_constants, verify=verify)
+) -> ResultReader:
+    """Return the functions for a result set; the arguments are those of :func:`text_protocol_rows.result_text_reader`."""
+    python = partial(text_protocol_rows.result_text_reader, columns, key, names, key_constants, verify=verify)
     # The query of a user may return other columns, or the same ones in another order.
     if native is None or [column.column.name.lower() for column in columns] != [name.lower() for name in names]:
         return python()

@@ -13,7 +13,7 @@ from rowtide.connector.engine.stream_attempts import ReaderStatus
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables
-from rowtide.connector.snapshot.status import TableRows
+from rowtide.connector.snapshot.status import TableProgress
 from rowtide.connector.source.binlog_runway import Runway
 
 STATES = (
@@ -77,7 +77,7 @@ class Status:
     queue: StoreUse | None
     sink: str
     stored: SourceOffset | None
-    snapshot: Mapping[str, TableRows]
+    snapshot: Mapping[str, TableProgress]
     lag_bytes: int | None = None
     runway: Runway | None = None
     second_writer: SecondWriter | None = None
@@ -259,7 +259,7 @@ def _unread(stored: SourceOffset | None) -> list[str]:
     return [] if read is None else [str(table) for table in read.unread[:_MOST_TABLES]]
 
 
-def _unfinished(tables: Mapping[str, TableRows]) -> Iterator[tuple[str, str]]:
+def _unfinished(tables: Mapping[str, TableProgress]) -> Iterator[tuple[str, str]]:
     """Return the states of tables that are not read completely; those that are being read come first."""
     for state in ("READING", "WAITING"):
         yield from ((name, state) for name, rows in tables.items() if rows.state == state)

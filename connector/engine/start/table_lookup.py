@@ -105,7 +105,7 @@ def _unknown(config: Configuration, start: SourceOffset, read: ReadTables, table
     ]
 
 
-def _existed(config: Configuration, start: SourceOffset, tables: Tables, table: CapturedTable) -> bool:
+def _existed(config: Configuration, start: SourceOffset, tables: Tables, table: CheckedTable) -> bool:
     """Return whether a table may have existed at the stored position."""
     known = tables.exists(table.database, table.name)
     return known or not (_is_whole(config) and _created_later(table.created_at, start))
@@ -169,7 +169,7 @@ def _without_others(start: SourceOffset, names: CapturedNames) -> Mapping[str, A
     return replace(state, tables=left, paused=state.paused and bool(left)).carried(start.carried)
 
 
-def _never_written(config: Configuration, captured: Iterable[CapturedTable]) -> list[TableId]:
+def _never_written(config: Configuration, captured: Iterable[CheckedTable]) -> list[TableId]:
     """Return the captured tables that have rows, but no topic.
 
     A position of Debezium or of an earlier version does not say which tables were read. A table without a topic has

@@ -115,7 +115,7 @@ def _tables(status: Status, lines: int) -> RenderableType:
     return _with_rest(table, len(status.snapshot) - len(shown), "tables")
 
 
-def progress(rows: TableRows) -> tuple[str, str]:
+def progress(rows: TableProgress) -> tuple[str, str]:
     """Return the progress of a table as a percentage and as rows."""
     if rows.finished:
         return "100 %", counted(rows.done, "row")

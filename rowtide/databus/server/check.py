@@ -14,7 +14,7 @@ from rowtide.connector.worker.web.access import is_loopback
 from rowtide.databus.server.registration import ServerNodes
 
 
-def server_findings(config: Configuration, tables: tuple[CapturedTable, ...] | None) -> Iterator[Finding]:
+def server_findings(config: Configuration, tables: tuple[CheckedTable, ...] | None) -> Iterator[Finding]:
     """Yield the findings about the topic, ZooKeeper, and the dumps. Nothing is changed.
 
     Args:

@@ -15,7 +15,7 @@ from rowtide.connector.delivery.event_store import StoreUse
 from rowtide.connector.engine.stream_attempts import ReaderStatus
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot.status import SnapshotStatus, TableRows
+from rowtide.connector.snapshot.status import SnapshotStatus, TableProgress
 from rowtide.connector.source.binlog_end import BinlogEnd, bytes_behind
 from rowtide.connector.source.binlog_runway import Runway
 from rowtide.connector.worker.reports.summary import summary
