@@ -24,7 +24,7 @@ def result_text_reader(
     *,
     verify: bool = False,
 ) -> ResultReader:
-    """Return the functions for a result set; the arguments are those of :func:`text_protocol_rows.result_text_reader`."""
+    """Return the functions for a result set; see :func:`text_protocol_rows.result_text_reader` for the arguments."""
     python = partial(text_protocol_rows.result_text_reader, columns, key, names, key_constants, verify=verify)
     # The query of a user may return other columns, or the same ones in another order.
     if native is None or [column.column.name.lower() for column in columns] != [name.lower() for name in names]:

@@ -356,9 +356,7 @@ class CanalService:
         changed = [name for name, value in now.items() if value != self._server_properties[name]]
         if changed and changed != self._restart_for:
             names = ", ".join(changed)
-            log.warning(
-                "%s: %s has changed; the change takes effect when rowtide canal is restarted", SERVER_FILE, names
-            )
+            log.warning("%s: %s changed: restart rowtide canal to use the new values", SERVER_FILE, names)
         self._restart_for = changed
 
     async def _settled(self) -> tuple[set[str], set[str]]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bench.stages import FORMS
-from tests.bench.topic_values import READERS, rates, records_of
+from tests.bench.topic_values import JSON_FORMS, READERS, rates, records_of
 from tests.support.recordings.golden import Case
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", JSON_FORMS)
 def test_every_reader_is_measured(form: str) -> None:
     records = records_of(Case("transactions").binlog, form)
     assert len(records) > 10

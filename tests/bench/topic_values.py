@@ -22,6 +22,9 @@ from tests.bench.stages import FORMS, LOADS, make, quiet, settings
 
 Record = tuple[str, bytes | None, bytes]
 
+JSON_FORMS = tuple(form for form in FORMS if form != "Avro")
+"""The forms of records that need no schema registry."""
+
 
 def records_of(folder: Path, form: str) -> list[Record]:
     """The records of the files of a folder, without tombstones and changes of structures."""
@@ -79,7 +82,7 @@ def main() -> None:
         if options.binlog is None:
             make(LOADS[options.load](few=options.rows), folder)
         print("| records | reader | records/s of processor time |\n| --- | --- | --: |")
-        for form in FORMS:
+        for form in JSON_FORMS:
             for name, found in rates(records_of(folder, form), options.rounds).items():
                 print(f"| {form} | {name} | {', '.join(f'{rate:,.0f}' for rate in found)} |", flush=True)
 

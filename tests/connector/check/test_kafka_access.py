@@ -113,7 +113,7 @@ def test_an_account_without_rights_gets_all_that_a_start_needs(guarded: GuardedK
         "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
     }
     nobody = from_properties({**nobody.properties, **more})
-    tables = (CapturedTable("d", "t", None, None, "other.d.t"),)
+    tables = (CheckedTable("d", "t", None, None, "other.d.t"),)
     found = [str(one) for one in access_findings(nobody, tables, {"letters": 1, "offsets": 1})]
     texts = "\n".join(found)
     records = "__debezium-heartbeat.other, other, other.d.t, other.transaction"

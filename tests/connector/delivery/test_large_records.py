@@ -195,4 +195,4 @@ def test_delivery_waits_for_the_folder_and_loses_nothing(transactional: bool, ca
     check = ClaimCheck.parse(sent[1])
     assert folder.get(check.name) == LARGE
     assert sink.offsets[-1].pos == 6
-    assert caplog.text.count("the bucket is away; retry in") == 2
+    assert caplog.text.count("the bucket is away; retrying in") == 2

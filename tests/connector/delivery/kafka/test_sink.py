@@ -263,7 +263,7 @@ def test_waiting_for_room_can_be_interrupted() -> None:
     made, client = producer()
     client.room, client.answering = 2, False
     threading.Timer(0.02, made.interrupt).start()
-    with pytest.raises(DeliveryInterrupted, match="no room"):
+    with pytest.raises(DeliveryInterrupted, match="no space"):
         made.send([batch(b"1", b"2", b"3")])
     assert len(client.queue) == 2
 
