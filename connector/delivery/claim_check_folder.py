@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from rowtide.connector.delivery.errors import ClaimCheckUnavailable, DeliveryError
-from rowtide.connector.delivery.folder_sync import sync_folder
+from rowtide.synced_files import sync_folder, write_synced
 
 
 class ClaimCheckFolder(Protocol):
@@ -67,10 +67,7 @@ class _LocalFolder:
         partial = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             path.parent.mkdir(exist_ok=True)  # not the folder itself, which may be an unmounted file system
-            with partial.open("wb") as stream:
-                stream.write(value)
-                stream.flush()
-                os.fsync(stream.fileno())
+            write_synced(partial, value)
             partial.replace(path)
             sync_folder(path.parent)
             sync_folder(self._path)

@@ -15,6 +15,7 @@ from pathlib import Path
 from rowtide.connector.delivery.errors import OffsetStoreError, OffsetStoreUnavailable
 from rowtide.connector.delivery.offset_store import is_offset_key, offset_key
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.synced_files import replace_file
 
 _STREAM = b"\xac\xed\x00\x05"
 _OBJECT, _CLASS, _ARRAY, _REFERENCE, _NULL, _BLOCK, _END = 0x73, 0x72, 0x75, 0x71, 0x70, 0x77, 0x78
@@ -82,12 +83,7 @@ class FileOffsetStore:
         entries = {key: value for key, value in self._read().items() if not self._is_ours(key)}
         if offset is not None:
             entries[offset_key(self._name, self._prefix)] = offset.to_json().encode()
-        temporary = self._path.with_name(f"{self._path.name}.tmp")
-        with temporary.open("wb") as stream:
-            stream.write(serialized(entries))
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(self._path)
+        replace_file(self._path, serialized(entries))
 
     def _is_ours(self, key: bytes) -> bool:
         return is_offset_key(key, self._name, self._prefix)

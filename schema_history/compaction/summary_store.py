@@ -1,11 +1,11 @@
 """Where summaries of a schema history are stored: the protocol, and its implementations in memory and in files."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 from rowtide.schema_history.store.history_store import HistoryStoreError
+from rowtide.synced_files import write_synced
 
 SUMMARIES_KEPT = 2
 """How many summaries are kept. The stored offset may still be after the newest one; then the older one is used."""
@@ -71,10 +71,7 @@ class FileSummaries:
         """Write a temporary file, force it to disk, and rename it; a crash leaves the previous summaries intact."""
         new = self._newest.with_name(f"{self._newest.name}.new")
         try:
-            with new.open("wb") as file:
-                file.write(packed)
-                file.flush()
-                os.fsync(file.fileno())
+            write_synced(new, packed)
             if self._newest.exists():
                 self._newest.replace(self._previous)
             new.replace(self._newest)

@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.connector.delivery.sinks.record_sink import Record
+from rowtide.synced_files import sync_folder
 
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 """The size at which :class:`FileSink` begins a new file."""
@@ -140,11 +141,7 @@ class FileSink:
     def _opened(self) -> BinaryIO:
         """Open the current file without a buffer, and write its name to disk."""
         stream = (self._directory / f"records-{self._number:08d}.jsonl").open("ab", buffering=0)
-        folder = os.open(self._directory, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self._directory)
         return stream
 
     def _remove_torn_line(self) -> None:

@@ -7,7 +7,6 @@ restore. Directories are renamed and deleted only after the position is stored; 
 
 import fcntl
 import json
-import os
 import re
 import shutil
 from collections import Counter
@@ -18,7 +17,6 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from rowtide.connector.delivery.errors import DeliveryError, OffsetStoreError
-from rowtide.connector.delivery.folder_sync import sync_folder
 from rowtide.connector.delivery.tables.offsets import TableOffsets
 from rowtide.connector.delivery.tables.pending import Image
 from rowtide.connector.delivery.tables.sink import shown
@@ -26,6 +24,7 @@ from rowtide.connector.delivery.tables.store import OURS
 from rowtide.connector.delivery.tables.type_changes import Decimals, Fitting
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.model import Column, TableId
+from rowtide.synced_files import replace_file, sync_folder
 
 try:
     import deltalake
@@ -157,12 +156,7 @@ class DeltaOffsets(TableOffsets):
             ],
         }
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._file.with_suffix(".new")
-        with temporary.open("w") as file:
-            json.dump(stored, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._file)
+        replace_file(self._file, json.dumps(stored).encode())
         sync_folder(self._file.parent)
 
     def _stored(self) -> tuple[str, int | None] | None:

@@ -25,6 +25,7 @@ from rowtide.connector.protocol.header import HEADER, HEADER_LENGTH, IN_USE
 from rowtide.connector.source.files.folder import BinlogFile, binlog_files
 from rowtide.connector.source.mirror.binlog_copy import FIRST_EVENT, CopyPosition
 from rowtide.connector.source.mirror.tail import whole_part
+from rowtide.synced_files import replace_file, sync_folder
 
 _IDENTITY, _LOCK = "mirror.json", "mirror.lock"
 _FLAGS_AT = FIRST_EVENT + 17
@@ -228,7 +229,7 @@ class MirrorFolder:
 
     def _open(self, path: Path) -> None:
         self._current = os.open(path, os.O_RDWR | os.O_CREAT, 0o640)
-        self._sync_folder()
+        sync_folder(self.folder)
 
     def _write_index(self, skip: int = 0) -> None:
         files = self._listed()[skip:]
@@ -238,20 +239,8 @@ class MirrorFolder:
     def _replace(self, name: str, text: str) -> None:
         """Write a small file in one step."""
         with usable(self.folder):
-            beside = self.folder / f"{name}.new"
-            with beside.open("w", encoding="utf-8") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            beside.replace(self.folder / name)
-            self._sync_folder()
-
-    def _sync_folder(self) -> None:
-        number = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
+            replace_file(self.folder / name, text.encode())
+            sync_folder(self.folder)
 
 
 def origin_of(folder: Path) -> Origin | None:

@@ -4,7 +4,6 @@ The folder has Canal's ``meta.dat``, rowtide's own positions next to it, and the
 atomically.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from rowtide.canal.instance.positions import CanalPosition, ClientPosition, Mast
 from rowtide.connector.errors import OffsetError
 from rowtide.schema_history.store.file import FileSchemaHistory
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
+from rowtide.synced_files import replace_file
 
 META, OWN, HISTORY = "meta.dat", "rowtide.positions.json", "rowtide.history.dat"
 
@@ -103,8 +103,8 @@ class FolderStorage:
         In this order: a crash in between leaves an own position that is not that of ``meta.dat``, and does not count.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        _replace(self._folder / OWN, stored.own or "")
-        _replace(self._folder / META, meta_text(self._destination, stored.clients))
+        replace_file(self._folder / OWN, (stored.own or "").encode())
+        replace_file(self._folder / META, meta_text(self._destination, stored.clients).encode())
 
     def history(self) -> SchemaHistoryStore:
         """Return the schema history in a file."""
@@ -113,12 +113,3 @@ class FolderStorage:
     def forget_history(self) -> None:
         """Delete the file."""
         (self._folder / HISTORY).unlink(missing_ok=True)
-
-
-def _replace(path: Path, text: str) -> None:
-    new = path.with_suffix(path.suffix + ".new")
-    with new.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)

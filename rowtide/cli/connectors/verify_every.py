@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import os
 import signal
 import threading
 import time
@@ -20,6 +19,7 @@ from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.errors import ConnectorError
 from rowtide.schema_history.store.topic_reader import TopicReadError
 from rowtide.spark_consumers.errors import TablesError
+from rowtide.synced_files import replace_file
 from rowtide.verify.errors import Undecided
 from rowtide.verify.run import Found
 from rowtide.verify.tables import TableResult
@@ -78,15 +78,9 @@ class Proofs:
             return
         fields = {"connector": self.connector, "version": _VERSION, "begun": self.begun, "ended": self.ended}
         text = json.dumps({**fields, "error": self.error, "tables": self.tables}, indent=2, ensure_ascii=False)
-        temporary = self._path.with_name(self._path.name + ".new")
         try:
-            with temporary.open("w", encoding="utf-8") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(self._path)
+            replace_file(self._path, text.encode())
         except OSError as error:
-            temporary.unlink(missing_ok=True)
             raise click.ClickException(f"--proofs {self._path} cannot be written: {error.strerror or error}") from None
 
     def begin(self, interval_s: float) -> set[str]:

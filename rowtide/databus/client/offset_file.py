@@ -11,7 +11,6 @@ not done yet: after a dump, and at an explicit start. ``dumpend = 20`` stands th
 the topic has only events after the dump. The original does not have these lines, and loses the first event.
 """
 
-import os
 import tomllib
 from dataclasses import dataclass
 from json import dumps
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from rowtide.databus.errors import OffsetFileError
 from rowtide.databus.events import Position
+from rowtide.synced_files import replace_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,7 @@ def save(path: Path, progress: Progress) -> None:
     Raises:
         OffsetFileError: it cannot be written.
     """
-    beside = path.with_name(f"{path.name}.new")
     try:
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(progress.encoded())
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+        replace_file(path, progress.encoded().encode())
     except OSError as error:
         raise OffsetFileError(f"the offset file {path} cannot be written: {error}") from error

@@ -100,9 +100,9 @@ def test_a_full_disk_passes_and_leaves_the_last_offset(tmp_path: Path) -> None:
     path = tmp_path / "offsets.dat"
     store = FileOffsetStore(path, "x", "p")
     store.save(OFFSET)
-    Path(f"{path}.tmp").symlink_to("/dev/full")
+    Path(f"{path}.new").symlink_to("/dev/full")
     with pytest.raises(OffsetStoreUnavailable, match=r"offsets\.dat .*No space left") as caught:
         store.save(SourceOffset("binlog.000003", 8))
     assert caught.value.restartable
-    Path(f"{path}.tmp").unlink()
+    Path(f"{path}.new").unlink()
     assert store.load() == OFFSET

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from rowtide.databus.server.dumps.source import DumpPart
+from rowtide.synced_files import sync_folder
 
 _NAME = re.compile(r"DB\.Data[0-9A-Za-z-]{1,100}\.Json")
 _PART = ".part"
@@ -134,11 +135,7 @@ class DumpWriter:
         os.fsync(self._file.fileno())
         self._file.close()
         self._part.rename(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self._path.parent)
 
 
 class DumpFolder:

@@ -1,0 +1,35 @@
+"""Files and their names on the disk, so that they outlast a power cut."""
+
+import os
+from pathlib import Path
+
+
+def write_synced(path: Path, content: bytes) -> None:
+    """Write a file through to the disk. Raises ``OSError``; then it may have a part of the content."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Replace a file in one step: after an error or a crash it has the old content, or the new one.
+
+    The new content is first in a file of the same name with the ending ``.new``. Call `sync_folder` if the new content
+    must not be lost by a power cut.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    new = path.with_name(f"{path.name}.new")
+    write_synced(new, content)
+    new.replace(path)
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the names of a folder's files through to the disk. Raises ``OSError``."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
