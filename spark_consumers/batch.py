@@ -57,10 +57,12 @@ from rowtide.spark_consumers.rows.changes import (
 from rowtide.spark_consumers.rows.evolution import Evolution, evolve, with_fills_where
 from rowtide.spark_consumers.rows.history import (
     ENDS,
+    KNOWN,
     Emptying,
     Unordered,
     Versions,
     emptyings,
+    ends_of,
     without_expected_tombstones,
 )
 from rowtide.spark_consumers.rows.last import LastChanges
@@ -712,12 +714,12 @@ class _Step:
         # After a crash, the table may have the versions already, and its rows are not those from before the batch.
         if self.commit.is_applied(table.newest_commit(path, self.commit.app_id)):
             return RowCounts()
-        end = self.emptied[0].end if self.emptied else None
-        if not names and end is None:  # only tombstones of rows that are gone
+        ends = ends_of(self.schemas, groups, self.emptied)
+        if not names and not self.emptied:  # only tombstones of rows that are gone
             return RowCounts()
         if not names:  # only TRUNCATEs
             rows = no_rows(self.batch.spark, self.schemas.evolution.after).withColumn(ENDS, F.lit(True))
-            return table.add_versions(path, rows, names, end, self.commit)
+            return table.add_versions(path, rows.withColumn(KNOWN, F.lit(0)), names, ends, self.commit)
         own = {name for name, _ in VERSION_COLUMNS} | {field.column for field in self.schemas.metadata}
         compared = tuple(column for column in self.schemas.evolution.after if column[0] not in own)
         existing = None if self.creates else table.read(path)
@@ -725,8 +727,8 @@ class _Step:
         with Versions(records, self.schemas, names, groups, self.emptied, existing, compared, normalized) as versions:
             self._require_order(versions.unordered())
             if self.creates:
-                return self._create(versions.rows().drop(ENDS))
-            return table.add_versions(path, versions.rows(), names, end, self.commit)
+                return self._create(versions.rows().drop(ENDS, KNOWN))
+            return table.add_versions(path, versions.rows(), names, ends, self.commit)
 
     def _require_order(self, found: Unordered) -> None:
         name = self.batch.outcome.name

@@ -1,6 +1,6 @@
 """The interface of a table format."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.kafka.naming import TableName, join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
+from rowtide.spark_consumers.rows.history import Ends
 from rowtide.spark_consumers.rows.renames import Renames
 from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Commit
@@ -86,16 +87,15 @@ class TableFormat(Protocol):
             commit: identity of this step.
         """
 
-    def add_versions(
-        self, path: str, rows: DataFrame, keys: Sequence[str], end: Mapping[str, str] | None, commit: Commit
-    ) -> RowCounts:
+    def add_versions(self, path: str, rows: DataFrame, keys: Sequence[str], ends: Ends, commit: Commit) -> RowCounts:
         """Add versions of rows, and end current ones, in one step.
 
         Args:
             path: of the table.
-            rows: the table's columns and :data:`rowtide.spark_consumers.rows.history.ENDS`; at most one end for a key.
+            rows: the table's columns, and ``ENDS`` and ``KNOWN`` of :mod:`rowtide.spark_consumers.rows.history`; a key
+                has at most one end.
             keys: the key's columns; none if there are no rows.
-            end: SQL of the end of all other current versions, by column; ``None`` if they do not end.
+            ends: what the ends of versions do to their rows.
             commit: identity of this step.
         """
 

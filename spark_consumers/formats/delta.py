@@ -34,7 +34,7 @@ from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import configured
 from rowtide.spark_consumers.kafka.naming import join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
-from rowtide.spark_consumers.rows.history import ENDS
+from rowtide.spark_consumers.rows.history import ENDS, Ends
 from rowtide.spark_consumers.rows.renames import Renames
 from rowtide.spark_consumers.state import Commit
 
@@ -161,13 +161,11 @@ class DeltaFormat(DirectoryFormat):
         finally:
             cached.unpersist()
 
-    def add_versions(
-        self, path: str, rows: DataFrame, keys: Sequence[str], end: Mapping[str, str] | None, commit: Commit
-    ) -> RowCounts:
+    def add_versions(self, path: str, rows: DataFrame, keys: Sequence[str], ends: Ends, commit: Commit) -> RowCounts:
         """Merge by key. The rows come from the table, too, so Delta copies them before it merges."""
-        large = end is None and self.size(path) >= LARGE_TABLE
+        large = not ends.of_others and self.size(path) >= LARGE_TABLE
         ranges = key_ranges(rows.where(ENDS), keys) if large else []
-        return self._merge(path, versions(table_sql(path), rows, keys, ranges, end), rows, False, commit)
+        return self._merge(path, versions(table_sql(path), rows, keys, ranges, ends), rows, False, commit)
 
     def replace_rows(
         self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit

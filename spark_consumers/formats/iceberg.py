@@ -42,7 +42,7 @@ from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import configured
 from rowtide.spark_consumers.kafka.naming import TableName, join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
-from rowtide.spark_consumers.rows.history import ENDS
+from rowtide.spark_consumers.rows.history import ENDS, Ends
 from rowtide.spark_consumers.rows.renames import Renames
 from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Commit
@@ -262,15 +262,13 @@ class IcebergFormat:
         finally:
             cached.unpersist()
 
-    def add_versions(
-        self, path: str, rows: DataFrame, keys: Sequence[str], end: Mapping[str, str] | None, commit: Commit
-    ) -> RowCounts:
+    def add_versions(self, path: str, rows: DataFrame, keys: Sequence[str], ends: Ends, commit: Commit) -> RowCounts:
         """Merge by key."""
         cached = rows.persist()
         try:
-            large = end is None and self.size(path) >= LARGE_TABLE
+            large = not ends.of_others and self.size(path) >= LARGE_TABLE
             ranges = key_ranges(cached.where(ENDS), keys) if large else []
-            return self._merge(path, versions(self._sql(path), cached, keys, ranges, end), cached, commit)
+            return self._merge(path, versions(self._sql(path), cached, keys, ranges, ends), cached, commit)
         finally:
             cached.unpersist()
 

@@ -7,8 +7,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.rows.changes import DELETED
-from rowtide.spark_consumers.rows.history import ENDS
-from rowtide.spark_consumers.settings import CURRENT, DELETION, END_COLUMNS
+from rowtide.spark_consumers.rows.history import ENDS, KNOWN, Ends
+from rowtide.spark_consumers.settings import CURRENT, DELETION
 
 LARGE_TABLE = 64 << 20
 """Bytes of a table. In a smaller one, skipping files takes longer than it saves."""
@@ -42,26 +42,23 @@ def upsert(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[st
     )
 
 
-def versions(
-    table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[str], end: Mapping[str, str] | None
-) -> str:
+def versions(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[str], ends: Ends) -> str:
     """Return the merge that adds versions of rows, and ends current ones.
 
     Args:
         table: SQL of the table.
-        rows: of :data:`SOURCE`, with :data:`ENDS`.
+        rows: of :data:`SOURCE`, with :data:`ENDS` and ``KNOWN``.
         keys: the key's columns; none if there are no rows.
         ranges: from :func:`key_ranges`.
-        end: SQL of the end of all other current versions, by column; ``None`` if they do not end.
+        ends: what the ends of versions do to their rows.
     """
-    names = [quote(name) for name in rows.columns if name != ENDS]
+    names = [quote(name) for name in rows.columns if name not in (ENDS, KNOWN)]
     same_key = [f"t.{quote(name)} <=> s.{quote(name)}" for name in keys]
-    ended = ", ".join(f"t.{name} = s.{name}" for name, _ in END_COLUMNS)
-    others = ", ".join(f"t.{name} = {value}" for name, value in (end or {}).items())
+    ended, others = _assignments(ends.of_keys), _assignments(ends.of_others)
     return (
         f"MERGE INTO {table} t USING {SOURCE} s ON {' AND '.join([f's.{ENDS}', f't.{CURRENT}', *same_key, *ranges])} "
         f"WHEN MATCHED THEN UPDATE SET {ended} WHEN NOT MATCHED AND NOT s.{ENDS} {_insert(names)}"
-        + (f" WHEN NOT MATCHED BY SOURCE AND t.{CURRENT} THEN UPDATE SET {others}" if end else "")
+        + (f" WHEN NOT MATCHED BY SOURCE AND t.{CURRENT} THEN UPDATE SET {others}" if others else "")
     )
 
 
@@ -97,6 +94,10 @@ def key_ranges(rows: DataFrame, keys: Sequence[str]) -> list[str]:
         for column, (low, high, gap) in zip(columns, found, strict=True)
         if low is not None and not gap
     ]
+
+
+def _assignments(values: Mapping[str, str]) -> str:
+    return ", ".join(f"t.{quote(name)} = {value}" for name, value in values.items())
 
 
 def _insert(names: Sequence[str]) -> str:

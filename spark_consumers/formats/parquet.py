@@ -5,7 +5,7 @@ Between the two renames of :meth:`ParquetFormat._replace` the table is missing f
 next run completes the replacement. Object stores cannot rename a directory: use Delta Lake there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -16,9 +16,9 @@ from rowtide.spark_consumers.formats.base import DirectoryFormat, RowCounts, no_
 from rowtide.spark_consumers.kafka.naming import join
 from rowtide.spark_consumers.rows.changes import DELETED
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
-from rowtide.spark_consumers.rows.history import ENDS
+from rowtide.spark_consumers.rows.history import ENDS, Ends
 from rowtide.spark_consumers.rows.renames import Renames
-from rowtide.spark_consumers.settings import CURRENT, DELETION, END_COLUMNS
+from rowtide.spark_consumers.settings import CURRENT, DELETION
 from rowtide.spark_consumers.state import Commit
 
 COMMIT_FILE = "_rowtide.json"
@@ -89,9 +89,7 @@ class ParquetFormat(DirectoryFormat):
         self._replace(path, new.select(*names) if replace else others.unionAll(new.select(*names)), commit)
         return RowCounts(inserted, met - deleted, deleted + removed)
 
-    def add_versions(
-        self, path: str, rows: DataFrame, keys: Sequence[str], end: Mapping[str, str] | None, commit: Commit
-    ) -> RowCounts:
+    def add_versions(self, path: str, rows: DataFrame, keys: Sequence[str], ends: Ends, commit: Commit) -> RowCounts:
         """Write the table with the ends and the new versions."""
         if self._is_applied(path, commit):
             return RowCounts()
@@ -99,13 +97,14 @@ class ParquetFormat(DirectoryFormat):
         try:
             same = " AND ".join([f"t.{CURRENT}", *(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys)])
             found = old.alias("t").join(cached.where(ENDS).alias("s"), F.expr(same), "left")
-            others = "false" if end is None else f"t.{CURRENT}"
+            others = f"t.{CURRENT}" if ends.of_others else "false"
             updated = found.where(f"s.{ENDS} OR {others}").count()
-            values = {
-                name: f"CASE WHEN s.{ENDS} THEN s.{name} WHEN {others} THEN {(end or {}).get(name, 'NULL')} "
-                f"ELSE t.{name} END AS {name}"
-                for name, _ in END_COLUMNS
-            }
+            values = {}
+            for name in {**ends.of_keys, **ends.of_others}:
+                column = f"t.{quote(name)}"
+                ended, other = ends.of_keys.get(name, column), ends.of_others.get(name, column)
+                value = f"CASE WHEN s.{ENDS} THEN {ended} WHEN {others} THEN {other} ELSE {column} END"
+                values[name] = f"{value} AS {quote(name)}"
             kept = found.selectExpr(*(values.get(name, f"t.{quote(name)}") for name in old.columns))
             new = cached.where(f"NOT {ENDS}").select(*map(quote, old.columns))
             effect = RowCounts(inserted=new.count(), updated=updated)

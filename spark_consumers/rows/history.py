@@ -23,14 +23,51 @@ from rowtide.spark_consumers.messages.versions import ValueVersion
 from rowtide.spark_consumers.rows.changes import PLACE, BatchSchemas, keyed_images
 from rowtide.spark_consumers.rows.evolution import Columns
 from rowtide.spark_consumers.rows.multiset import CONTENT, RECORD_HASH
-from rowtide.spark_consumers.settings import CURRENT, VERSION_COLUMNS
+from rowtide.spark_consumers.settings import CURRENT, END_COLUMNS, VERSION_COLUMNS
 
 ENDS = "_rowtide_ends"
 """The column that marks rows with the end of a key's version in the table. Besides, only their key has values."""
 
+KNOWN = "_rowtide_known"
+"""The column with the number of the newest structure at the time of an end."""
+
 _OWN = {name for name, _ in VERSION_COLUMNS}
 _ROW_OPERATIONS = "op IN ('r', 'c', 'u')"
 _OF_KEY = "(PARTITION BY key ORDER BY offset)"
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What the ends of versions do to their rows in the table ``t``: SQL by column.
+
+    Attributes:
+        of_keys: of versions with an end in the rows ``s``.
+        of_others: of all other current versions; empty if they do not end.
+    """
+
+    of_keys: Mapping[str, str]
+    of_others: Mapping[str, str]
+
+
+def ends_of(schemas: BatchSchemas, groups: Sequence[RecordGroup], emptied: Sequence["Emptying"]) -> Ends:
+    """Return what ends of versions do.
+
+    All current versions have got the defaults of columns that the batch adds. Those that ended before that lose them.
+
+    Args:
+        schemas: of the batch.
+        groups: of the batch.
+        emptied: the TRUNCATEs among the records.
+    """
+    kinds = {name: kind for name, kind in schemas.evolution.added if name in schemas.evolution.fills}
+    since = {name: next(i for i, one in enumerate(schemas.values) if name.lower() in one.names) for name in kinds}
+    of_keys = {name: f"s.{name}" for name, _ in END_COLUMNS}
+    of_keys |= {name: f"IF(s.{KNOWN} < {index}, NULL, t.{quote(name)})" for name, index in since.items()}
+    if not emptied:
+        return Ends(of_keys, {})
+    known = Structures.of(schemas.values, groups).known(emptied[0].offset)
+    early = {name: f"CAST(NULL AS {kind})" for name, kind in kinds.items() if known < since[name]}
+    return Ends(of_keys, emptied[0].end | early)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +258,7 @@ class Versions:
         return Unordered(moved, None if tombstone is None else (tombstone[0], tombstone[1]))
 
     def rows(self) -> DataFrame:
-        """Return the new versions, and the ends of versions in the table: its columns and :data:`ENDS`."""
+        """Return the new versions, and the ends of versions: the table's columns, :data:`ENDS` and :data:`KNOWN`."""
         changes = self._changes.where(f"op IS NOT NULL AND NOT ({self._is_same})").selectExpr(
             "*",
             f"row_number() OVER {_OF_KEY} AS number",
@@ -233,6 +270,7 @@ class Versions:
         new = versions.selectExpr(
             *(f"{values[name] if name in _OWN else f'row.{quote(name)}'} AS {quote(name)}" for name in self._names),
             f"false AS {ENDS}",
+            f"CAST(NULL AS int) AS {KNOWN}",
         )
         if self._existing is None:
             return new
@@ -244,7 +282,7 @@ class Versions:
         ended = first.selectExpr(
             *(f"{values.get(name, f'CAST(NULL AS {kind})')} AS {quote(name)}"
               for name, kind in self._schemas.evolution.after),
-            f"true AS {ENDS}",
+            f"true AS {ENDS}", f"next.known AS {KNOWN}",
         )  # fmt: skip
         return new.unionAll(ended)
 
