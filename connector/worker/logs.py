@@ -2,7 +2,9 @@
 
 import json
 import logging
+import math
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -78,6 +80,24 @@ class ConsoleHandler(logging.Handler):
             self.handleError(record)
 
 
+class LogFile(logging.FileHandler):
+    """Writes lines to a file, and to standard error while the file cannot be written, as on a full disk."""
+
+    _told = -math.inf
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Write the line to standard error, and once a minute why."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+            return
+        with suppress(OSError, ValueError):
+            if not 0 <= record.created - self._told < _MINUTE_S:
+                self._told = record.created
+                sys.stderr.write(f"{self.baseFilename} cannot be written: {error.strerror}. Its lines come here\n")
+            sys.stderr.write(f"{self.format(record)}\n")
+
+
 class RepeatedLines(logging.Filter):
     """Omits a warning or an error that repeats unchanged: at most five a minute are written.
 
@@ -124,7 +144,7 @@ def set_up(
     """
     handler: logging.Handler
     if file is not None:
-        handler = logging.FileHandler(file, encoding="utf-8")
+        handler = LogFile(file, encoding="utf-8")
     elif console is not None:
         handler = ConsoleHandler(console)
     else:

@@ -11,6 +11,7 @@ import click
 
 from rowtide.cli.binlog.runway import UNNEEDED, runway_of
 from rowtide.cli.connectors import config_argument, log_options, read_configuration
+from rowtide.cli.numbers import FiniteRange
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.errors import ConnectorError
@@ -78,9 +79,7 @@ class SizeText(click.ParamType):
     "of each file. It matters only if the machine crashes; after a crash of the process, nothing is missing.",
 )
 @click.option("--keep-size", metavar="SIZE", type=SizeText(), help="Delete the oldest files beyond this size: 500G.")
-@click.option(
-    "--keep-days", metavar="DAYS", type=click.FloatRange(min=0), help="Delete files whose last event is older."
-)
+@click.option("--keep-days", metavar="DAYS", type=FiniteRange(min=0), help="Delete files whose last event is older.")
 @click.option("--once", is_flag=True, help="Stop at the position that is the end of the server's binlog at the start.")
 @click.option(
     "--server-id",

@@ -20,6 +20,7 @@ from rowtide.cli.connectors import (
     sink_option,
     web_options,
 )
+from rowtide.cli.numbers import FiniteRange
 from rowtide.connector.config import Configuration, ConfigurationError, Problem
 from rowtide.connector.config.catalogue import databus
 from rowtide.connector.config.catalogue.connect import SINK
@@ -48,7 +49,7 @@ from rowtide.connector.worker.web.settings import WebSettings
 @web_options
 @click.option(
     "--summary-interval",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     metavar="SECONDS",
     default=60.0,
     show_default=True,

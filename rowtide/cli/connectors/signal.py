@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from rowtide.cli.connectors import config_argument, one_connector_option, read_connector, worker_options
+from rowtide.cli.numbers import FiniteRange
 from rowtide.connector.config import Configuration
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _types(_context: click.Context, _parameter: click.Parameter, incomplete: str
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for the result, and print notifications.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     metavar="SECONDS",
     default=60.0,
     show_default=True,

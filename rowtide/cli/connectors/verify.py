@@ -18,6 +18,7 @@ from rowtide.cli.connectors import (
     worker_options,
 )
 from rowtide.cli.connectors.signal import CHANNELS
+from rowtide.cli.numbers import FiniteRange
 from rowtide.cli.tables import spark_output
 
 if TYPE_CHECKING:
@@ -102,14 +103,14 @@ class _Interval(click.ParamType):
 @click.option(
     "--sample",
     metavar="PERCENT",
-    type=click.FloatRange(0, 100, min_open=True),
+    type=FiniteRange(0, 100, min_open=True),
     default=100.0,
     help="Compare only this part of each table, in randomly chosen chunks.",
 )
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     default=300.0,
     show_default=True,
     help="How long to wait for the connector to deliver what the source has.",
@@ -124,7 +125,7 @@ class _Interval(click.ParamType):
 @click.option(
     "--max-load",
     metavar="PERCENT",
-    type=click.FloatRange(0, 100, min_open=True),
+    type=FiniteRange(0, 100, min_open=True),
     default=100.0,
     show_default=True,
     help="The part of the time in which chunks are read from the server, with pauses between them.",

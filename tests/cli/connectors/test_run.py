@@ -47,6 +47,13 @@ def test_a_file_without_a_token_is_an_error(
     assert reason in result.output
 
 
+@pytest.mark.parametrize("number", ["nan", "inf", "1e400"])
+def test_a_number_that_is_not_finite_is_refused(config: str, number: str) -> None:
+    result = CliRunner().invoke(main, ["run", config, "--summary-interval", number])
+    assert result.exit_code == 2
+    assert "is not a finite number" in result.output
+
+
 def test_the_token_of_a_file_is_that_of_the_web_server(
     config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
@@ -117,3 +118,18 @@ def test_a_line_that_repeats_is_limited(tmp_path: Path, monkeypatch: pytest.Monk
     now += 61
     log.error("no file can be opened: %s", "limit")
     assert lines() == ["no file can be opened: limit"]
+
+
+def test_lines_of_a_file_on_a_full_disk_go_to_standard_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    logs.set_up("info", "/dev/full")
+    for text in ("one", "two"):
+        logging.getLogger("rowtide.x").info(text)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "/dev/full cannot be written: No space left on device. Its lines come here"
+    assert [line.rsplit(" ", 1)[1] for line in lines[1:]] == ["one", "two"]
+    [handler] = logging.getLogger().handlers
+    with contextlib.suppress(OSError):
+        handler.close()
