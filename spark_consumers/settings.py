@@ -143,7 +143,7 @@ class TableRule:
     into: str | None = None
 
     def matches(self, table: str) -> bool:
-        """Whether a table has these settings."""
+        """Return whether a table has these settings."""
         return compile_java(self.pattern).fullmatch(table) is not None
 
     def place(self, name: TableName) -> TableName:

@@ -98,7 +98,7 @@ def access_findings(
 
 
 def _of_connector(config: Configuration) -> Iterator[str]:
-    """The topics that get records which are not those of a table."""
+    """Yield the topics that get records which are not those of a table."""
     if config.delivery.sink != "kafka":
         return
     topics = config.topics
@@ -174,7 +174,7 @@ def _not_creatable(settings: Mapping[str, Any], topics: list[str], timeout: floa
 
 
 def _not_in_group(settings: Mapping[str, Any], group: str, timeout: float) -> str | None:
-    """Why the account cannot be a member of a consumer group; ``None`` if it can."""
+    """Return why the account cannot be a member of a consumer group; ``None`` if it can."""
     client = AdminClient({**connection_settings(settings), "log_level": 0})
     future = client.describe_consumer_groups([group], include_authorized_operations=True, request_timeout=timeout)
     try:

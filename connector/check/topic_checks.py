@@ -243,7 +243,7 @@ def _refused(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
 
 
 def renames_topics(config: Configuration) -> bool:
-    """Whether a transform can send records to other topics than those of their tables."""
+    """Return whether a transform can send records to other topics than those of their tables."""
     return any(transform.may_rename_topics for transform in config.transforms)
 
 

@@ -135,7 +135,7 @@ class Seen(NamedTuple):
 
 
 def _schema(key: bytes, headers: Headers) -> bytes:
-    """What tells the schema of a key: an id before it or in a header, or a schema in JSON; empty without one."""
+    """Return what tells the schema of a key: an id before it or in a header, or a schema in JSON; empty without one."""
     if key.startswith(b"\0"):
         return key[:_ID_SIZE]
     if key.startswith(b'{"schema":'):

@@ -25,7 +25,7 @@ class EventPipeline(Protocol):
     progress: Progress
 
     def offset(self) -> SourceOffset:
-        """The current resume position."""
+        """Return the current resume position."""
 
 
 @dataclass(slots=True)

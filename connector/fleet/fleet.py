@@ -214,7 +214,7 @@ class Fleet(Service):
         return max(1.0, *limits, 0.0)
 
     def owns(self, name: str) -> bool:
-        """Whether this worker runs the connector, or shall run it."""
+        """Return whether this worker runs the connector, or shall run it."""
         return self._has_partition(name, self._label(name))
 
     def _label(self, name: str) -> str | None:
@@ -226,17 +226,17 @@ class Fleet(Service):
         return topic in self._owned and self._partition(name, self._partitions[topic]) in self._owned[topic]
 
     def _partition(self, name: str, partitions: int) -> int:
-        """The partition of a connector in a topic with so many."""
+        """Return the partition of a connector in a topic with so many."""
         connector = self.configurations.connectors.get(name)
         place = None if connector is None else connector.place
         return partition_of(name, partitions) if place is None or place.partition >= partitions else place.partition
 
     def _shared_partitions(self, topic: str) -> int:
-        """The number of partitions that workers have of a topic."""
+        """Return the number of partitions that workers have of a topic."""
         return sum(len(topics.get(topic, ())) for topics in self._workers.values())
 
     def _is_nobodys(self, name: str) -> bool:
-        """Whether no worker has the label that the connector needs, and it is for this worker to say so."""
+        """Return whether no worker has the label that the connector needs, and it is for this worker to say so."""
         label = self._label(name)
         if label is None or self._shared_partitions(self.settings.shared_topic(label)):
             return False
@@ -524,7 +524,7 @@ class Fleet(Service):
         await self.configure(place_record(move.name, Place(partition, round(time.time() * 1000))))
 
     def _placed(self) -> list[Placed] | None:
-        """The connectors that run, with their loads; ``None`` if a load is not known yet."""
+        """Return the connectors that run, with their loads; ``None`` if a load is not known yet."""
         found, now_ms = list[Placed](), time.time() * 1000
         for name, one in self.configurations.connectors.items():
             status = self.statuses.by_name.get(name)
@@ -657,7 +657,7 @@ class Fleet(Service):
         return ConnectorStatus(state, self._worker_id(), self._generation, trace)
 
     def _status_of(self, name: str, connector: Connector) -> ConnectorStatus | None:
-        """What this worker says of a connector; ``None`` if it is not for this worker to say."""
+        """Return what this worker says of a connector; ``None`` if it is not for this worker to say."""
         nobodys = self._is_nobodys(name)
         if not self._caught_up or not (nobodys or self.owns(name)):
             return None
@@ -676,7 +676,7 @@ class Fleet(Service):
 
 
 def _is_news(now: ConnectorStatus, written: ConnectorStatus | None) -> bool:
-    """Whether a status differs from the one that was written, by more than the usual changes of a load."""
+    """Return whether a status differs from the one that was written, by more than the usual changes of a load."""
     if written is None or now != written:
         return True
     if now.load is None or written.load is None:

@@ -157,7 +157,7 @@ class FleetSettings:
     admin: ClientSettings
 
     def shared_topic(self, label: str | None) -> str:
-        """The topic whose partitions the workers with a label share; all workers, if it is ``None``."""
+        """Return the topic whose partitions the workers with a label share; all workers, if it is ``None``."""
         return self.fleet_topic if label is None else f"{self.fleet_topic}.{label}"
 
     @property
@@ -226,7 +226,7 @@ def fleet_settings(paths: Paths, environ: Mapping[str, str] = os.environ) -> Fle
 
 
 def label_of(properties: Mapping[str, str]) -> str | None:
-    """The label of the workers that may run a connector; ``None`` for any worker.
+    """Return the label of the workers that may run a connector; ``None`` for any worker.
 
     It is the text as written: all workers must agree on it, and a reference may mean something else on each.
     """

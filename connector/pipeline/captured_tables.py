@@ -289,7 +289,7 @@ class CapturedTables:
         self._hidden.discard((table.database, table.table))
 
     def is_view(self, name: TableId) -> bool | None:
-        """Whether a name is that of a view; ``None`` if there is no server that knows."""
+        """Return whether a name is that of a view; ``None`` if there is no server that knows."""
         return None if self._current is None else self._current.is_view(name)
 
     def truncated(self, table: TableId) -> None:

@@ -319,7 +319,7 @@ class Pipeline:
                 self._needed.add(packet, event)
 
     def offset(self) -> SourceOffset:
-        """The current resume position."""
+        """Return the current resume position."""
         return self._state.offset()
 
     def _handle(self, event: Event, out: list[Output]) -> MoreOutputs | None:
@@ -399,7 +399,7 @@ class Pipeline:
         return self._begin_record()
 
     def _begin_record(self) -> Outputs:
-        """The BEGIN record of the transaction (``provide.transaction.metadata``)."""
+        """Return the BEGIN record of the transaction (``provide.transaction.metadata``)."""
         if self._monitor is None:
             return ()
         return self._transaction_record(begin_message(self._settings, self._monitor, self.progress))

@@ -69,7 +69,7 @@ class RowWriter:
     def _batch(
         self, event: Rows, codec: Codec, rows: Sequence[Any], skip: int, context: EventContext, children: "_Children"
     ) -> Outputs:
-        """The outputs of a part of the rows: one batch at most, none if all rows are omitted."""
+        """Return the outputs of a part of the rows: one batch at most, none if all rows are omitted."""
         offset = self._state.batch_offset
         if not children:
             batch = codec.batch(event, rows, skip, context, offset)
@@ -110,7 +110,7 @@ class RowWriter:
             skip = stop
 
     def _context(self, captured: CapturedTable) -> EventContext:
-        """What the event adds to the records of its rows."""
+        """Return what the event adds to the records of its rows."""
         progress, monitor, now = self._state.progress, self._state.monitor, self._clock()
         in_transaction = monitor is not None and monitor.id is not None
         ts_us = progress.change_micros()

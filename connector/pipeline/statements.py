@@ -313,7 +313,7 @@ class Statements:
         return any(table is not None and self._names.keeps_structure(table.database, table.table) for table in named)
 
     def _changes_captured_rows(self, event: events.Query, statement: QueryEvent, kind: str, position: str) -> bool:
-        """Whether a statement that was logged instead of its rows may have changed captured tables.
+        """Return whether a statement that was logged instead of its rows may have changed captured tables.
 
         The databases that an event lists include those that the statement only reads.
 
@@ -351,7 +351,7 @@ class Statements:
         return False
 
     def _is_table(self, name: TableId) -> bool:
-        """Whether an unknown name is that of a table, not of a view.
+        """Return whether an unknown name is that of a table, not of a view.
 
         Without an answer of the server, one in a captured database may be that of a view.
         """

@@ -34,15 +34,18 @@ class StreamState:
         self.monitor = monitor
 
     def offset(self) -> SourceOffset:
-        """The current resume position."""
+        """Return the current resume position."""
         return self.xa.offset(self.plain_offset())
 
     def plain_offset(self) -> SourceOffset:
-        """The resume position without regard to XA transactions."""
+        """Return the resume position without regard to XA transactions."""
         return self.progress.offset(None if self.monitor is None else self.monitor.offset_fields())
 
     def batch_offset(self) -> SourceOffset:
-        """The offset of records of the current event; those of an XA transaction get their final one when it ends."""
+        """Return the offset of records of the current event.
+
+        Those of an XA transaction get their final one when it ends.
+        """
         plain = self.plain_offset()
         return plain if self.xa.is_open else self.xa.offset(plain)
 

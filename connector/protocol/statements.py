@@ -15,22 +15,22 @@ _SECOND_PART = re.compile(rb"XA\s+(COMMIT|ROLLBACK)\s+(\S+)(\s+ONE\s+PHASE)?", r
 
 
 def is_begin(statement: bytes) -> bool:
-    """Whether a statement, in upper case, begins a transaction."""
+    """Return whether a statement, in upper case, begins a transaction."""
     return statement.startswith(b"BEGIN")
 
 
 def is_xa(statement: bytes) -> bool:
-    """Whether a statement, in upper case, is an XA statement."""
+    """Return whether a statement, in upper case, is an XA statement."""
     return statement.startswith(b"XA ")
 
 
 def is_end(statement: bytes) -> bool:
-    """Whether a statement, in upper case, ends a transaction."""
+    """Return whether a statement, in upper case, ends a transaction."""
     return statement.startswith(b"COMMIT") or statement.rstrip(b" ;") == b"ROLLBACK"
 
 
 def query_event(event: Query, position: str) -> QueryEvent:
-    """The statement of a Query event, in the form of the schema history."""
+    """Return the statement of a Query event, in the form of the schema history."""
     status = event.status
     flags3, _ = status.mariadb_gtid_flags3 or (0, None)
     return QueryEvent(
@@ -52,13 +52,13 @@ def query_event(event: Query, position: str) -> QueryEvent:
 
 
 def xa_start(statement: bytes) -> str:
-    """The XA transaction that a statement starts, ``""`` if it starts none."""
+    """Return the XA transaction that a statement starts, ``""`` if it starts none."""
     found = _FIRST_PART.match(statement.strip())
     return "" if found is None else _identifier(found[1])
 
 
 def xa_end(statement: bytes) -> tuple[str, bool]:
-    """The XA transaction that a statement ends, ``""`` if it ends none, and whether it commits it."""
+    """Return the XA transaction that a statement ends, ``""`` if it ends none, and whether it commits it."""
     found = _SECOND_PART.match(statement.strip())
     if found is None:
         return "", False

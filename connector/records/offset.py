@@ -277,7 +277,7 @@ def java_hash_map_order(fields: Mapping[str, Any], capacity: int = 16) -> dict[s
 
 
 def describe(offset: SourceOffset) -> str:
-    """An offset in words, for messages."""
+    """Return an offset in words, for messages."""
     text = f"{offset.file}:{offset.pos}"
     if offset.gtids is not None:
         text = f"{text}, GTIDs {offset.gtids or 'none'}"

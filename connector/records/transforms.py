@@ -92,7 +92,7 @@ class Transcoder:
         return [(name, self._headers.header(schema, value)) for name, schema, value in found]
 
     def _side(self, topic: str, side: Side, schema: Schema | None) -> "_Written | None":
-        """How keys or values are written; ``None`` if there are none."""
+        """Return how keys or values are written; ``None`` if there are none."""
         if schema is None:
             return None
 

@@ -47,7 +47,7 @@ class BinlogEnd:
     def look(
         self, read: tuple[str, int] | None, needed: SourceOffset | None, timeout: float
     ) -> tuple[int | None, Runway | None]:
-        """How far a reader is behind the end of the binlog, and how long the server keeps what a position needs.
+        """Return how far a reader is behind the end of the binlog, and how long the server keeps what a position needs.
 
         Args:
             read: the binlog file and the position in it that is read; ``None`` if nothing is read. After a refused
@@ -92,7 +92,7 @@ class BinlogEnd:
             self._answered.set()
 
     def _asked(self, client: Client, needed: SourceOffset) -> Runway | None:
-        """The runway of a position; an account that may not see it still sees the end."""
+        """Return the runway of a position; an account that may not see it still sees the end."""
         with contextlib.suppress(ConnectorError, pymysql.MySQLError, OSError):
             return self._runways.ask(client, needed, self._files)
         return None

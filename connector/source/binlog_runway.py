@@ -94,7 +94,7 @@ class Runway:
 
 
 def kept_age(value: Callable[[str], str | None]) -> Limit | None:
-    """How long files are kept by their age, in seconds; ``None`` for no limit.
+    """Return how long files are kept by their age, in seconds; ``None`` for no limit.
 
     Args:
         value: returns the value of a global variable; ``None`` if the server does not have it.
@@ -109,7 +109,7 @@ def kept_age(value: Callable[[str], str | None]) -> Limit | None:
 
 
 def kept_size(value: Callable[[str], str | None]) -> Limit | None:
-    """How many bytes of files are kept; arguments and result are those of :func:`kept_age`."""
+    """Return how many bytes of files are kept; arguments and result are those of :func:`kept_age`."""
     for name in _SIZES:
         text = value(name)
         if text and int(text):

@@ -85,7 +85,7 @@ class CurrentStructure:
         return text
 
     def is_view(self, name: TableId) -> bool | None:
-        """Whether a name is that of a view now; ``None`` if the account sees neither a table nor a view.
+        """Return whether a name is that of a view now; ``None`` if the account sees neither a table nor a view.
 
         Raises:
             StreamBroken: the connection was lost; a later attempt may succeed.

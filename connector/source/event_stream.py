@@ -17,11 +17,11 @@ class EventStream(Protocol):
         """Yield an empty list more often while nothing is new."""
 
     def requested_acknowledgement(self) -> Callable[[], None] | None:
-        """What acknowledges the events so far to the server, if it waits for that; it is returned once."""
+        """Return what acknowledges the events so far to the server, if it waits for that; it is returned once."""
         ...
 
     def taken_bytes(self) -> int:
-        """Bytes received since the last call."""
+        """Return the bytes received since the last call."""
         ...
 
 

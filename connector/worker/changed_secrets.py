@@ -22,7 +22,9 @@ Running = Mapping[str, tuple[object, Mapping[str, str]]]
 
 
 def values_in_files(written: Mapping[str, str]) -> dict[str, str] | None:
-    """The values that a connector reads from files at its start, by property; ``None`` if one cannot be read now.
+    """Return the values that a connector reads from files at its start, by property.
+
+    ``None`` if one cannot be read now.
 
     Args:
         written: the properties, with references.

@@ -329,7 +329,7 @@ class ConnectorService(Service):
                     self._resume()
 
     async def status(self) -> Status:
-        """The connector's status, with the lag in bytes and the runway, which the server is queried for."""
+        """Return the connector's status, with the lag in bytes and the runway, which the server is queried for."""
         status = self._status()
         reader = None if status.reader is None or self.connector.failure else status.reader
         if self._held == _STANDBY or (reader is None and status.stored is None):
@@ -339,7 +339,7 @@ class ConnectorService(Service):
         return replace(status, lag_bytes=behind, runway=runway)
 
     async def connect_state(self) -> ConnectorState:
-        """The connector's state for Kafka Connect's REST interface."""
+        """Return the connector's state for Kafka Connect's REST interface."""
         status = self._status()
         return ConnectorState(connect_state(status.state), trace=status.problem or "")
 

@@ -129,7 +129,7 @@ class Status:
 
 
 def status_of(task: ConnectorTask, now: float) -> Status:
-    """The status of a task, without what the server is queried for.
+    """Return the status of a task, without what the server is queried for.
 
     Args:
         task: the task, started or not.
@@ -225,7 +225,7 @@ def health(status: Status) -> dict[str, Any]:
 
 
 def runway_fields(runway: Runway) -> dict[str, Any]:
-    """A runway as a JSON object, in hours."""
+    """Return a runway as a JSON object, in hours."""
     return {
         "file": runway.file,
         "hours": _hours(runway.seconds),

@@ -17,7 +17,7 @@ NOT_REQUIRED = frozenset({history.TOPIC.name})
 
 
 def password_source_problem() -> Problem:
-    """The problem of a configuration that comes by a request, or from a topic, and names a program."""
+    """Return the problem of a configuration that comes by a request, or from a topic, and names a program."""
     message = "is a property of the worker's file only: a request could run any program on its machine"
     return Problem(connection.PASSWORD_SOURCE.name, message)
 

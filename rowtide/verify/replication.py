@@ -102,7 +102,7 @@ class Replication:
         return has_executed(SourceOffset(own.file, own.pos, server=own.source), position, self._flavor or "mysql")
 
     def _gtids(self) -> str | None:
-        """The GTIDs that the server has executed; ``None`` if it has none, or those of another kind."""
+        """Return the GTIDs that the server has executed; ``None`` if it has none, or those of another kind."""
         if not self._flavor:
             return None
         variable = "gtid_current_pos" if self._session.mariadb else "gtid_executed"

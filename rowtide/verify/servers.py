@@ -157,7 +157,7 @@ class ServerComparison:
                     return
 
     def _rows_of(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Row]]:
-        """The rows of some keys on the other server."""
+        """Yield the rows of some keys on the other server."""
         left = iter(keys)
         while batch := list(itertools.islice(left, _KEYS)):
             yield from self._other.of_keys(batch).items()
@@ -167,7 +167,7 @@ class ServerComparison:
             fold.add(Record(key, json.dumps(key).encode(), row, _NOWHERE))
 
     def _confirmed(self, keys: Sequence[Key]) -> list[Difference]:
-        """The differences of keys that are there each time when they are read again."""
+        """Return the differences of keys that are there each time when they are read again."""
         found, times = dict[Key, Difference](), Counter[Key]()
         limit = time.monotonic() + self._options.timeout_s
         while keys:
@@ -254,7 +254,7 @@ class ServerComparison:
 
 
 def _number(row: Row) -> int:
-    """A number for a row: the sum of those of two tables is equal if they have the same rows, in any order."""
+    """Return a number for a row: the sum of those of two tables is equal if they have the same rows, in any order."""
     return int.from_bytes(blake2b(json.dumps(dict(row)).encode(), digest_size=16).digest())
 
 

@@ -179,7 +179,7 @@ class StatementExecutor:
         self._report(ChangeKind.CREATE, self.statement.text, table_id)
 
     def _creation_failed(self, table_id: TableId, body: CreateTable | CreateTableLike) -> bool:
-        """Whether the server failed to create the table; CREATE OR REPLACE has then dropped the old table."""
+        """Return whether the server failed to create the table; CREATE OR REPLACE has then dropped the old table."""
         if self.event.error_code and body.or_replace:
             if body.temporary:
                 self._drop_temporary(table_id)

@@ -177,7 +177,7 @@ class IcebergFormat:
         return CurrentRows(_commit(metadata), _snapshot_id(newest), tuple(reversed(others)), frame)
 
     def _of_snapshot(self, path: str, metadata: Any, snapshot: Any) -> DataFrame:
-        """The rows of a snapshot. A column that was renamed or added since then is found by its id."""
+        """Return the rows of a snapshot. A column that was renamed or added since then is found by its id."""
         now = self.read(path)
         if snapshot is None:
             return now.limit(0)

@@ -68,7 +68,7 @@ def failed(
     settings: TopicSettings | None = None,
     user: str | None = None,
 ) -> TopicError:
-    """The error for an operation on a topic.
+    """Return the error for an operation on a topic.
 
     Args:
         what: the operation, such as "look up".

@@ -40,7 +40,7 @@ def provider_names(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def names_files(value: str, properties: Mapping[str, str]) -> bool:
-    """Whether all references in a value, and at least one, are to the content of files.
+    """Return whether all references in a value, and at least one, are to the content of files.
 
     Args:
         value: the value.

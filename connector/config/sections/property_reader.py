@@ -109,7 +109,7 @@ class PropertyReader:
         return value
 
     def declared(self, model: type[Any]) -> dict[str, Any]:
-        """The values of the fields of a dataclass that have those of properties (``given``), by field."""
+        """Return the values of the fields of a dataclass that have those of properties (``given``), by field."""
         found = ((field.name, field.metadata.get("property")) for field in fields(model))
         return {name: self[property_] for name, property_ in found if property_ is not None}
 

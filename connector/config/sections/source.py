@@ -40,7 +40,7 @@ _NON_BLOCK = 0x01
 
 
 def database_config(reader: PropertyReader, written: Mapping[str, str]) -> DatabaseConfig:
-    """How the database is reached.
+    """Return how the database is reached.
 
     Args:
         reader: the properties, with references resolved.

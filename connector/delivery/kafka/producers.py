@@ -78,7 +78,7 @@ def native_warning() -> str | None:
 
 
 def sees_transactional_id(settings: Mapping[str, Any], transactional_id: str) -> bool | None:
-    """Whether the account may look up a transactional id, which fences nobody; ``None`` if that is not known."""
+    """Return whether the account may look up a transactional id, which fences nobody; ``None`` if that is not known."""
     try:
         connection = connection_settings(settings)
         context = None if connection.tls is None else tls_context(connection.tls)

@@ -111,7 +111,10 @@ class ParallelPipeline(Generic[T]):
         return self._settled(packets[at]) if committed else self.receive(packets[at]), at + 1
 
     def flush(self) -> Iterator[T]:
-        """The outputs of all transactions that are complete. Few events are decoded here, which takes less time."""
+        """Yield the outputs of all transactions that are complete.
+
+        Few events are decoded here, which takes less time.
+        """
         for piece in self._splitter.flush():
             yield from self._drained()
             yield from self._processed((piece,)) if piece.size >= _MIN_LIMIT else self._again(piece, 0)
@@ -169,7 +172,7 @@ class ParallelPipeline(Generic[T]):
             yield from self._first()
 
     def _first(self) -> Iterator[T]:
-        """The next part of the first chunk, or what is left of it if its process has declined it."""
+        """Yield the next part of the first chunk, or what is left of it if its process has declined it."""
         task = self._tasks[0]
         while not task.is_ready:
             self._processes.receive()

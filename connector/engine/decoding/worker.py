@@ -238,7 +238,7 @@ class _ReceivedTables(CapturedTables):
         progress: Progress,
         offset: Callable[[], SourceOffset],
     ) -> Lookup:
-        """The table; raises if the parent has not sent it."""
+        """Return the table; raises if the parent has not sent it."""
         name = structure.database, structure.table
         if name in self._left_out:
             return NOT_CAPTURED

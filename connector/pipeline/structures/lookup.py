@@ -53,7 +53,7 @@ class CurrentStructures(Protocol):
         ...
 
     def is_view(self, name: TableId) -> bool | None:
-        """Whether a name is that of a view now; ``None`` if the account sees neither a table nor a view."""
+        """Return whether a name is that of a view now; ``None`` if the account sees neither a table nor a view."""
         ...
 
 

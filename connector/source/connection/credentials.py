@@ -20,7 +20,7 @@ _LONGEST_MESSAGE = 300
 
 
 def renewed(config: DatabaseConfig) -> DatabaseConfig:
-    """The settings of a connection with the user and the password of now.
+    """Return the settings of a connection with the user and the password of now.
 
     Those in files are read again. While a file cannot be read, because it is being replaced, those of the start count.
 
@@ -86,6 +86,6 @@ def _from_function(config: DatabaseConfig, name: str) -> str:
 
 
 def _no_password(config: DatabaseConfig, message: str, *, passes: bool = True) -> DatabaseUnreachableError:
-    """The error if there is no password; a later attempt may succeed if an earlier one has."""
+    """Return the error if there is no password; a later attempt may succeed if an earlier one has."""
     known = config.renewal is not None and config.renewal.accepted
     return DatabaseUnreachableError(Problem(PASSWORD_SOURCE.name, message), retriable=passes and known)

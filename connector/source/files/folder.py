@@ -57,7 +57,7 @@ def binlog_files(folder: Path, *, required: bool = True) -> list[BinlogFile]:
 
 
 def _may_be_binlog(path: Path) -> bool:
-    """Whether a file begins as a binlog does, encrypted or not. An empty or compressed one may be anything."""
+    """Return whether a file begins as a binlog does, encrypted or not. An empty or compressed one may be anything."""
     if path.suffix == ".gz":
         return True
     with path.open("rb") as file:

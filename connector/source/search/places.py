@@ -36,7 +36,7 @@ class ServerFiles:
         return list(self._sizes)
 
     def events(self, file: str) -> Generator[bytes, None, None]:
-        """The events of a file, up to the size that it had when the files were listed.
+        """Yield the events of a file, up to the size that it had when the files were listed.
 
         Raises:
             ConnectorError: the server does not send them.

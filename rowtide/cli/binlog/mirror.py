@@ -66,7 +66,7 @@ class SizeText(click.ParamType):
 @click.option(
     "--below-runway",
     metavar="HOURS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     help="Wait, and begin a new mirror when the server keeps the binlog that the connector of CONFIG needs for less "
     "than HOURS (rowtide runway). Its first file is then the one of the connector's stored position.",
 )

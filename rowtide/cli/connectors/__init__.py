@@ -181,7 +181,7 @@ def web_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def worker_options(function: F) -> F:
-    """The options --web and --web-token-file of commands that send requests to a worker."""
+    """Return the options --web and --web-token-file of commands that send requests to a worker."""
     web = click.option(
         "--web",
         metavar="URL",

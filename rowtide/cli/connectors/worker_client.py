@@ -120,7 +120,7 @@ class WorkerClient:
         return {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
 
     def _connectors(self) -> list[str]:
-        """The connectors that the worker runs; none if it does not answer."""
+        """Return the connectors that the worker runs; none if it does not answer."""
         try:
             request = urllib.request.Request(f"{self.base}/connectors", headers=self._headers())
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
