@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 
 from rowtide.cli.addresses import SERVERS, URL
-from rowtide.cli.tables_job import TABLE, Check, JobFile, TableOptions, json_schema, read_job
+from rowtide.cli.tables_job import Check, JobFile, TableOptions, json_schema, read_job
 from rowtide.cli.tables_upkeep import duration, is_only_upkeep, keep, upkeep_of
 from rowtide.connector.config import ConfigurationError, load, read_properties
 from rowtide.connector.config.catalogue.values import placeholder_bytes
@@ -675,7 +675,6 @@ def _pairs(option: str, values: Sequence[str]) -> dict[str, str]:
 
 
 _CHECKS: Mapping[str, Check] = {
-    TABLE: compile_java,
     "topics": compile_java,
     "metadata": lambda text: metadata_fields(name.strip() for name in text.split(",")),
     "include_changes": _require_kind,
