@@ -8,8 +8,8 @@ from rowtide.envelope.settings import FailureMode
 log = logging.getLogger(__name__)
 
 
-def leave_out(problem: ProtocolError, mode: FailureMode) -> None:
-    """Handle missing or undecodable rows.
+def skip_rows(problem: ProtocolError, mode: FailureMode) -> None:
+    """Skip rows that are missing or cannot be decoded, if the settings allow it.
 
     Args:
         problem: the problem.

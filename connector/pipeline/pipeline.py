@@ -20,7 +20,7 @@ from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
 from rowtide.connector.pipeline.captured_tables import CapturedTable, CapturedTables
 from rowtide.connector.pipeline.events_needed import EventsNeeded, table_id
 from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
-from rowtide.connector.pipeline.failures import leave_out
+from rowtide.connector.pipeline.failures import skip_rows
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.row_writer import RowWriter
 from rowtide.connector.pipeline.statements import Statements, statement_context
@@ -126,8 +126,8 @@ class Pipeline:
         self._skipped = [kind for kind in RowsKind if kind.value in settings.skipped_operations]
         self._statements = Statements(settings, tables, self._captured)
         self._transformer = Transformer(settings.transforms) if settings.transforms else None
-        left_out = partial(leave_out, mode=settings.processing_failure)
-        self.xa = XaTransactions(self.progress, start, read_xa, left_out, self._captured.emitted, settings.form)
+        skipped = partial(skip_rows, mode=settings.processing_failure)
+        self.xa = XaTransactions(self.progress, start, read_xa, skipped, self._captured.emitted, settings.form)
         self._monitor = TransactionMonitor(start.transaction) if settings.transaction_metadata else None
         self._state = StreamState(self.progress, self.xa, self._monitor)
         self._row_writer = RowWriter(settings, self._state, clock)
@@ -204,7 +204,7 @@ class Pipeline:
         """Omit the current event, which cannot be decoded. Raises the error, unless it is that of a row event."""
         if ROWS_TYPES.isdisjoint(self._packet[4:5]):
             raise error
-        leave_out(error, self._settings.processing_failure)
+        skip_rows(error, self._settings.processing_failure)
         if self.progress.skipping:
             self.progress.completed()
             return NO_OUTPUTS
@@ -354,7 +354,7 @@ class Pipeline:
         problem = error if isinstance(error, ProtocolError) else ProtocolError(f"{event.header.type_name}: {error}")
         problem.location = problem.location or self.progress.place
         if isinstance(event, events.Rows | events.Incident):
-            leave_out(problem, self._settings.processing_failure)
+            skip_rows(problem, self._settings.processing_failure)
             raise _Skipped(problem)
         if problem is error:
             raise problem

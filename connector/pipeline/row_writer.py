@@ -69,7 +69,7 @@ class RowWriter:
     def _batch(
         self, event: Rows, codec: Codec, rows: Sequence[Any], skip: int, context: EventContext, children: "_Children"
     ) -> Outputs:
-        """Return the outputs of a part of the rows: one batch at most, none if all rows are omitted."""
+        """Return the outputs of a part of the rows: one batch at most, none if all rows are skipped."""
         offset = self._state.batch_offset
         if not children:
             batch = codec.batch(event, rows, skip, context, offset)

@@ -42,10 +42,7 @@ class StreamState:
         return self.progress.offset(None if self.monitor is None else self.monitor.offset_fields())
 
     def batch_offset(self) -> SourceOffset:
-        """Return the offset of records of the current event.
-
-        Those of an XA transaction get their final one when it ends.
-        """
+        """Return the offset of records of the current event; XA transactions give theirs the final one at their end."""
         plain = self.plain_offset()
         return plain if self.xa.is_open else self.xa.offset(plain)
 

@@ -67,7 +67,7 @@ class XaTransactions:
         progress: the position in the stream.
         start: the start position, with the transactions that are prepared there.
         read_xa: reads a transaction again; without it all records are held.
-        leave_out: called with a problem of reading a transaction again; raises it, or continues without the rows.
+        skip_rows: called with a problem of reading a transaction again; raises it, or continues without the rows.
         emitted: called with each batch of a committed transaction.
         form: writes the batches of a committed transaction, if it is not that of Debezium's messages.
 
@@ -84,7 +84,7 @@ class XaTransactions:
         progress: Progress,
         start: SourceOffset,
         read_xa: ReadXa | None,
-        leave_out: Callable[[ProtocolError], None],
+        skip_rows: Callable[[ProtocolError], None],
         emitted: Callable[[Batch], None] = lambda _batch: None,
         form: MessageForm | None = None,
     ) -> None:
@@ -92,7 +92,7 @@ class XaTransactions:
         self._form = form
         self._hold_all = read_xa is None
         self._read_xa = read_xa or _unreadable
-        self._leave_out = leave_out
+        self._skip_rows = skip_rows
         self._emitted = emitted
         self.state = XaState(None, {xa.xid: xa for xa in start.prepared})
         self._held: dict[str, _OpenXa] = {}
@@ -194,7 +194,7 @@ class XaTransactions:
             try:
                 prepared = self.find(xid)
             except ProtocolError as problem:
-                self._leave_out(problem)
+                self._skip_rows(problem)
                 return
         if prepared is None:
             log.warning(
@@ -211,7 +211,7 @@ class XaTransactions:
                 self._emitted(batch)
                 yield batch
         except ProtocolError as problem:
-            self._leave_out(problem)
+            self._skip_rows(problem)
 
     def _forget(self, xid: str) -> None:
         opened, prepared = self.state

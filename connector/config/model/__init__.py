@@ -143,12 +143,7 @@ class ValuesConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureConfig:
-    """How failures are handled and reported.
-
-    Attributes:
-        max_retries: -1 for no limit.
-        show_values: whether messages may contain row keys, values and literals of statements.
-    """
+    """How failures are handled and reported."""
 
     event_processing: FailureHandling
     event_converting: FailureHandling = given(values.CONVERTING_FAILURE)
@@ -219,7 +214,6 @@ class StreamingConfig:
     """The queue between reading and delivering, and where the binlog is read.
 
     Attributes:
-        max_queue_bytes: 0 for no limit in bytes.
         mirror: ``None`` without a mirror.
         semi_sync: when transactions are acknowledged to the server; ``None`` without semi-synchronous replication.
         decoder_processes: ``None`` if it is not configured.
@@ -265,7 +259,6 @@ class HistoryConfig:
         topic: the topic, if it is stored in Kafka.
         file: the file, if it is stored in a file. With neither, it is kept in memory only.
         ddl_filter: statements that are ignored; ``None`` for Debezium's default list.
-        compact_interval: records between two summaries; 0 for none.
         producer: settings of its producer, with librdkafka's names.
         consumer: settings of its consumer, with librdkafka's names.
     """

@@ -16,10 +16,7 @@ class ReplicaConfig:
     Attributes:
         name: the connector's name.
         host: the host in ``SHOW REPLICAS``.
-        port: the port in ``SHOW REPLICAS``.
-        user: the user in ``SHOW REPLICAS``.
         uuid: the UUID; ``None`` for one that is made of the name and the server id.
-        dump_flags: further flags of the dump command.
     """
 
     name: str

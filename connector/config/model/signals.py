@@ -16,10 +16,7 @@ class SignalsConfig:
         source: whether rows of ``signal.data.collection`` are signals.
         topic: the topic of the channel ``kafka``; ``None`` if the channel is off.
         consumer: the settings of its consumer, with librdkafka's names.
-        poll_timeout_ms: how long a poll of the topic waits for records.
         file: the file of the channel ``file``; ``None`` if the channel is off.
-        poll_interval_ms: the interval between two polls of a channel.
-        ignore_position: whether a start ignores the position that a signal has set.
     """
 
     source: bool
