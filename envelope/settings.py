@@ -33,6 +33,7 @@ class ValueSettings:
         include_schema_comments: ``include.schema.comments``: write comments as ``doc``.
         zero_date_handling_mode: ``zero.date.handling.mode``, a property of rowtide.
         bool_handling_mode: ``rowtide.bool.handling.mode``, a property of rowtide.
+        canonical_values: ``rowtide.canonical.values``, a property of rowtide.
         exact: ``rowtide.values=exact``, a property of rowtide, for what no other property covers.
         minimal_row_images: ``binlog.row.image.minimal.allowed``, a property of rowtide.
         connector: ``mysql`` or ``mariadb``, part of schema names.
@@ -50,9 +51,15 @@ class ValueSettings:
     include_schema_comments: bool = False
     zero_date_handling_mode: ZeroDateMode = "epoch"
     bool_handling_mode: BoolMode = "boolean"
+    canonical_values: bool = False
     exact: bool = False
     minimal_row_images: bool = False
     connector: Literal["mysql", "mariadb"] = "mysql"
+
+    @property
+    def canonical(self) -> bool:
+        """Whether snapshots and the stream write each value in one form."""
+        return self.exact or self.canonical_values
 
 
 @dataclass(frozen=True, slots=True)

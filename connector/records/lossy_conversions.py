@@ -189,21 +189,21 @@ REALS = LossyConversion(
 )
 FLOATS = LossyConversion(
     "rowtide.values",
-    lambda settings: not settings.values.exact,
+    lambda settings: not settings.values.canonical,
     lambda column: column.column_type.lower().split()[0] == "float",
     "is debezium: a snapshot has six digits of the numbers in",
     "exact reads all digits",
 )
 LABELS = LossyConversion(
     "rowtide.values",
-    lambda settings: not settings.values.exact,
+    lambda settings: not settings.values.canonical,
     _has_escaped_label,
     "is debezium: labels with a comma or a backslash get another backslash in the stream in",
     "exact keeps them",
 )
 TIMESTAMP_KEYS = LossyConversion(
     "rowtide.values",
-    lambda settings: not settings.values.exact,
+    lambda settings: not settings.values.canonical,
     lambda column: column.in_key and column.is_a("timestamp") and column.argument > 0,
     "is debezium: snapshot (12:00:00.1Z) and stream (12:00:00.100Z) write different keys for one row in",
     "exact writes one form",

@@ -130,8 +130,9 @@ class PipelineSettings:
         on_notification: receives every notification, whatever the channels are; called in the thread that sends it.
         transforms: ``transforms`` and the converters, if there is a transform or a converter other than
             ``JsonConverter``; then ``keys`` and ``values`` are :data:`LOSSLESS`.
-        exact_values: FLOAT has all digits, and JSON the server's spelling, in snapshot and stream alike. Otherwise both
-            are as Debezium writes them: snapshots have six digits, and the stream spells JSON in its own way.
+        exact_values: whether values and their marks are exact; otherwise they are as Debezium writes them.
+        canonical_values: FLOAT has all digits, and JSON the server's spelling, in snapshot and stream alike. Otherwise
+            both are as Debezium writes them: snapshots have six digits, and the stream spells JSON in its own way.
         changes: rows become :class:`~rowtide.connector.records.change.Change` objects instead of messages.
         table_events: what happens to tables as a whole becomes
             :class:`~rowtide.connector.records.table_events.TableEvent` objects, for sinks that keep tables.
@@ -168,6 +169,7 @@ class PipelineSettings:
     on_notification: Callable[[Mapping[str, Any]], None] | None = None
     transforms: Transforms | None = None
     exact_values: bool = True
+    canonical_values: bool = True
     changes: bool = False
     table_events: bool = False
     derive_cascades: bool = False

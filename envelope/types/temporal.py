@@ -96,7 +96,7 @@ def datetime_type(column: ColumnDescription, settings: ValueSettings, stage: Sta
 
 def timestamp_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
     """Return the type of TIMESTAMP: text in UTC."""
-    trimmed = stage == "snapshot" and not settings.exact
+    trimmed = stage == "snapshot" and not settings.canonical
     encoding = temporal_values.timestamp_encoding(column.length or 0, trimmed=trimmed)
     zoned = _temporal(encoding, "timestamp")
     if settings.connector == "mariadb" and stage == "stream" and settings.zero_date_handling_mode == "epoch":

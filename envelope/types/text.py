@@ -73,7 +73,7 @@ def enum_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) 
     """Return the type of ENUM, whose value is a label."""
     allowed = ",".join(escaped_label(label) for label in labels(column))
     schema = Schema("string", name="io.debezium.data.Enum", version=1, parameters=(("allowed", allowed),))
-    if stage == "stream" and not settings.exact:
+    if stage == "stream" and not settings.canonical:
         # In the stream, Debezium looks up the escaped label by the index in the row event.
         return ColumnType(
             schema,

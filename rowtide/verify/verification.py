@@ -144,7 +144,8 @@ class TableVerification:
         progress: of the connector.
         options: what to compare.
         changes: reads the last change of each column from the schema history.
-        exact: whether the connector writes exact values.
+        exact: whether FLOAT has all digits, and JSON and labels one spelling.
+        two_forms: whether other values may have two forms; see :class:`Texts`.
         repair: sends signals that repair differences, if they are to be repaired.
         resume: keeps the rows that were read, for a later run.
 
@@ -164,6 +165,7 @@ class TableVerification:
         changes: Callable[[], Mapping[str, ColumnChange]],
         *,
         exact: bool,
+        two_forms: bool = False,
         repair: Repair | None = None,
         resume: Resume | None = None,
     ) -> None:
@@ -171,7 +173,7 @@ class TableVerification:
         self.source, self._table, self._decoder = source, table, decoder
         self._make_topic, self._progress, self._options = topic, progress, options
         self.result = Result(str(table.id))
-        self._texts = Texts(table, options.columns, exact=exact, two_forms=not exact)
+        self._texts = Texts(table, options.columns, exact=exact, two_forms=two_forms)
         self._topics = {table.form.topic: None}
         self._omitted: set[str] = set()
         self._noted: dict[Key, list[str]] = {}

@@ -546,6 +546,25 @@ def test_keys_of_snapshot_and_stream_are_equal(database: Database) -> None:
     assert [key["n"] for key, value in found if value["op"] != "t"] == [None, 7]
 
 
+def test_debeziums_values_have_one_form_by_choice(database: Database) -> None:
+    create = (
+        "CREATE TABLE {} (id INT PRIMARY KEY, f FLOAT, ts TIMESTAMP(3) NULL, e ENUM('a,b','c'), j JSON, b BINARY, "
+        "n INT DEFAULT 7)"
+    )
+    rows = """INSERT INTO {} VALUES
+        (1, 16777216, '2024-01-01 00:00:00.1', 'a,b', '{{"b": 1.0, "a": [1e30, 2]}}', 0x00, NULL),
+        (2, 0.1, '2024-01-01', 'c', 'null', 'x', 1)"""
+    database.execute(SESSION, create.format("a"), rows.format("a"))
+    for canonical in ("true", "false"):
+        properties = DEBEZIUM | {"rowtide.canonical.values": canonical}
+        read = records(snapshot(configured(database, properties)).outputs(), "a", "id")
+        found = streamed_records(database, properties, "DROP TABLE IF EXISTS b", create.format("b"), rows.format("b"))
+        streamed_rows = [value["after"] for _, value in found if value["op"] == "c"]
+        assert (list(read.values()) == streamed_rows) is (canonical == "true")
+        assert streamed_rows[0]["n"] == 7, "what else Debezium changes stays"
+    assert (read[1]["f"], streamed_rows[0]["f"]) == (16777200.0, 16777216.0)
+
+
 def test_partial_dates_do_not_share_a_key(database: Database) -> None:
     create = "CREATE TABLE {} (d DATE PRIMARY KEY)"
     database.execute(SESSION, create.format("a"), "INSERT INTO a VALUES ('0000-00-00'), ('2024-00-10')")

@@ -36,6 +36,13 @@ VALUES = Property(
     "defaults of other properties, which say so; each of them can still be set.",
     default_text="debezium if connector.class names Debezium's class, otherwise exact",
 )
+CANONICAL = Property(
+    "rowtide.canonical.values",
+    boolean(),
+    False,
+    "rowtide only: with Debezium's values, write FLOAT, TIMESTAMP, JSON and the labels of ENUM in one form, that of "
+    "exact values, whether a snapshot or the stream reads them. Debezium writes two. Exact values always have one.",
+)
 DECIMAL_HANDLING = Property(
     "decimal.handling.mode",
     choice(DecimalHandling),

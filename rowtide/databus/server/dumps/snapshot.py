@@ -62,9 +62,10 @@ class SnapshotSource:
         """
         offset = self._end()
         config = self._config
+        settings = pipeline_settings(config, "dump", changes=True)
         snapshot = DumpSnapshot(
             config.database,
-            replace(pipeline_settings(config, "dump", changes=True), exact_values=True),  # as in the stream
+            replace(settings, exact_values=True, canonical_values=True),  # as in the stream
             replace(config.snapshot, resumable=False),
             Decision(structure=True, rows=True, position=None, stream=True),
             time.time_ns,

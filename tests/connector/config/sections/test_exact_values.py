@@ -8,6 +8,7 @@ from rowtide.connector.config.choices import BigintUnsignedHandling, BoolHandlin
 from rowtide.connector.config.model import Configuration
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 
+CANONICAL = {"rowtide.canonical.values": "true"}
 MYSQL = {"connector.class": "io.debezium.connector.mysql.MySqlConnector"}
 MARIADB = {"connector.class": "io.debezium.connector.mariadb.MariaDbConnector"}
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -103,6 +104,16 @@ def test_debeziums_nulls_need_the_class_of_the_converter(valid: dict[str, str]) 
     config = from_properties(valid | MYSQL | {"value.converter.replace.null.with.default": "false"})
     assert chosen(config) == DEBEZIUM
     assert ["value.converter.replace.null.with.default has no effect" in text for text in config.warnings] == [True]
+
+
+@pytest.mark.parametrize(("properties", "canonical"), [(MYSQL, False), ({}, True), (MYSQL | CANONICAL, True)])
+def test_one_form_of_each_value_can_be_had_with_debeziums(
+    properties: dict[str, str], canonical: bool, valid: dict[str, str]
+) -> None:
+    config = from_properties(valid | properties)
+    assert config.values.canonical is canonical
+    assert config.values.exact is not bool(properties)
+    assert chosen(config) == (DEBEZIUM if properties else EXACT)
 
 
 def test_another_value_is_an_error(valid: dict[str, str]) -> None:
