@@ -95,7 +95,7 @@ def create_app(
         host = settings.advertised_host or socket.gethostname()
         return f"{host}:{settings.advertised_port or cast('WebServer', app.web).port or web.address.port}"
 
-    fleet = app.connectors = Fleet(settings, worker_id, partitions)
+    fleet = app.connectors = Fleet(settings, worker_id)
     app.reporter = Reporter(list)
     app.systemd = SystemdNotifier(list)
     app.services += [fleet, app.reporter, app.systemd, MemoryRelease()]

@@ -146,7 +146,6 @@ class Fleet(Service):
     Args:
         settings: of the worker.
         worker_id: returns the name of this worker, host and port of its web server, when it has started.
-        partitions: the numbers of partitions of the topics that the worker shares.
 
     Attributes:
         services: the connectors that run here, by name.
@@ -164,9 +163,7 @@ class Fleet(Service):
     several = True
     files = None
 
-    def __init__(
-        self, settings: FleetSettings, worker_id: Callable[[], str], partitions: Mapping[str, int], **kwargs: Any
-    ) -> None:
+    def __init__(self, settings: FleetSettings, worker_id: Callable[[], str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.settings = settings
         self._worker_id = worker_id
@@ -177,7 +174,6 @@ class Fleet(Service):
         self.on_end: Callable[[], None] = lambda: None
         self.controlled = Members(self)
         self.store = self
-        self._partitions = partitions
         self._owned: Mapping[str, Collection[int]] = {}
         self._workers: Workers = {}
         self._assigned_at = 0.0
@@ -223,7 +219,8 @@ class Fleet(Service):
 
     def _has_partition(self, name: str, label: str | None) -> bool:
         topic = self.settings.shared_topic(label)
-        return topic in self._owned and self._partition(name, self._partitions[topic]) in self._owned[topic]
+        count = self._shared_partitions(topic)
+        return count > 0 and self._partition(name, count) in self._owned.get(topic, ())
 
     def _partition(self, name: str, partitions: int) -> int:
         """Return the partition of a connector in a topic with so many."""
@@ -232,7 +229,10 @@ class Fleet(Service):
         return partition_of(name, partitions) if place is None or place.partition >= partitions else place.partition
 
     def _shared_partitions(self, topic: str) -> int:
-        """Return the number of partitions that workers have of a topic."""
+        """Return the number of partitions that workers have of a topic.
+
+        All workers have it from the group, so they agree on it when a topic gets more partitions.
+        """
         return sum(len(topics.get(topic, ())) for topics in self._workers.values())
 
     def _is_nobodys(self, name: str) -> bool:
@@ -256,7 +256,8 @@ class Fleet(Service):
             name: status for name, status in self._written.items() if self.owns(name) or self._is_nobodys(name)
         }
         self._suspended_until = 0.0
-        for topic, count in self._partitions.items():
+        for topic in self.settings.shared_topics:
+            count = self._shared_partitions(topic)
             of = f" with the label {label}" if (label := self._label_of_topic(topic)) else ""
             log.info("this worker has %d of %d partitions of the fleet%s", len(partitions.get(topic, ())), count, of)
         self._changed.set()

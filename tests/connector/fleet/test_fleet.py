@@ -47,7 +47,7 @@ SALTED = {
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Fleet], Awaitable[None]]], None]:
     """Run a function with a fleet, which reads what it writes after other tasks have run."""
     monkeypatch.setenv("PASSWORD", "secret")
-    fleet, offsets = Fleet(settings(tmp_path), lambda: "w:1", {"crew-fleet": 32}), itertools.count()
+    fleet, offsets = Fleet(settings(tmp_path), lambda: "w:1"), itertools.count()
 
     async def write(topic: str, records: Collection[Record]) -> None:
         def read() -> None:
@@ -179,14 +179,13 @@ def test_no_step_begins_while_the_worker_stops(
     run(use)
 
 
-LABELLED = {"crew-fleet": 32, "crew-fleet.ssd": 4}
 ALL = {"crew-fleet": range(32), "crew-fleet.ssd": range(4)}
 
 
 def labelled(tmp_path: Path) -> Fleet:
     """A worker with the label ssd, which knows a connector that needs it."""
     given = {"rowtide_worker_labels": "ssd", "rowtide_fleet_balance_interval_ms": "1000"}
-    fleet = Fleet(settings(tmp_path, **given), lambda: "w:1", LABELLED)
+    fleet = Fleet(settings(tmp_path, **given), lambda: "w:1")
     apply(fleet, connector_record("shop", CONNECTOR | {"rowtide.runs.on": "ssd"}), 1)
     apply(fleet, connector_record("crm", CONNECTOR), 2)
     fleet._caught_up = True
@@ -272,7 +271,7 @@ def test_a_signal_follows_a_connector_with_a_label_or_one_that_was_moved(
 def test_a_connector_is_where_it_was_moved(tmp_path: Path) -> None:
     fleet = labelled(tmp_path)
     mine = {"crew-fleet": [7], "crew-fleet.ssd": []}
-    fleet.assigned(mine, {"w": mine})
+    fleet.assigned(mine, {"w": mine, "v": {"crew-fleet": [one for one in range(32) if one != 7]}})
     apply(fleet, place_record("crm", Place(7, 0)), 3)
     assert fleet.owns("crm")
     apply(fleet, connector_record("crm", CONNECTOR | {"max.batch.size": "100"}), 4)
@@ -281,6 +280,22 @@ def test_a_connector_is_where_it_was_moved(tmp_path: Path) -> None:
     assert fleet.owns("crm") is (partition_of("crm", 32) == 7)
     apply(fleet, place_record("crm", Place(1000, 0)), 6)
     assert fleet.owns("crm") is (partition_of("crm", 32) == 7), "the topic has fewer partitions"
+
+
+def test_a_topic_with_more_partitions_than_at_the_start_has_one_owner_of_each_connector(tmp_path: Path) -> None:
+    """A worker that has started before and one that has started since would both run it otherwise, or neither."""
+    workers = {"w": {"crew-fleet": range(32)}, "v": {"crew-fleet": range(32, 64)}}
+    before, since = Fleet(settings(tmp_path), lambda: "w:1"), Fleet(settings(tmp_path), lambda: "v:1")
+    names = [f"shop{number}" for number in range(50)]
+    for fleet in (before, since):
+        for offset, name in enumerate(names):
+            apply(fleet, connector_record(name, CONNECTOR), offset)
+    before.assigned({"crew-fleet": range(32)}, {"w": {"crew-fleet": range(32)}})
+    assert all(before.owns(name) for name in names)
+    before.assigned(workers["w"], workers)
+    since.assigned(workers["v"], workers)
+    assert [(name, before.owns(name)) for name in names] == [(name, not since.owns(name)) for name in names]
+    assert {before.owns(name) for name in names} == {True, False}
 
 
 def running(fleet: Fleet, loads: Mapping[str, int | None]) -> None:
@@ -329,5 +344,5 @@ def test_statuses_have_loads_only_in_fleets_that_balance_them() -> None:
 
 def test_records_of_a_key_are_where_kafka_connect_puts_them(tmp_path: Path) -> None:
     """A status of a cluster that was taken over would be newer than all later ones otherwise."""
-    fleet = Fleet(settings(tmp_path), lambda: "w:1", {"crew-fleet": 32})
+    fleet = Fleet(settings(tmp_path), lambda: "w:1")
     assert fleet._log._writer._settings["partitioner"] == "murmur2_random"
