@@ -45,28 +45,28 @@ class BinlogEnd:
         self._answered.set()
 
     def look(
-        self, read: tuple[str, int] | None, needed: SourceOffset | None, timeout: float
+        self, read: tuple[str, int] | None, needed: SourceOffset | None, timeout: float, *, reads: bool = True
     ) -> tuple[int | None, Runway | None]:
         """Return how far a reader is behind the end of the binlog, and how long the server keeps what a position needs.
 
         Args:
-            read: the binlog file and the position in it that is read; ``None`` if nothing is read. After a refused
-                log-in, the server is then not asked again: it might lock the account.
+            read: the binlog file and the position in it that was read last; ``None`` if nothing was.
             needed: the position.
             timeout: seconds to wait for the server.
+            reads: whether the connector reads now. Otherwise, no connection is kept, and the server is not asked again
+                after a refused log-in: it might lock the account.
 
         Returns:
             Bytes, and the runway; ``None`` for what is not known.
         """
         with self._lock:
-            fresh_s = _FRESH_IDLE_S if read is None else _FRESH_S
+            fresh_s = _FRESH_S if reads else _FRESH_IDLE_S
             stale = self._queried_at is None or self._clock() - self._queried_at > fresh_s
-            allowed = read is not None or not self._refused
+            allowed = reads or not self._refused
             if stale and allowed and self._answered.is_set():
                 self._answered.clear()
                 name = f"{self._config.name}/binlog-end"
-                stays = read is not None
-                threading.Thread(target=self._query, args=[needed, stays], name=name, daemon=True).start()
+                threading.Thread(target=self._query, args=[needed, reads], name=name, daemon=True).start()
         if not self._answered.wait(timeout):
             return None, None
         known = self._runway

@@ -335,7 +335,9 @@ class ConnectorService(Service):
         if self._held == _STANDBY or (reader is None and status.stored is None):
             return status
         read = None if reader is None else (reader.file, reader.pos)
-        behind, runway = await asyncio.to_thread(self._binlog_end.look, read, status.stored, _LAG_TIMEOUT_S)
+        reads = reader is not None and self._held is None
+        look = functools.partial(self._binlog_end.look, read, status.stored, _LAG_TIMEOUT_S, reads=reads)
+        behind, runway = await asyncio.to_thread(look)
         return replace(status, lag_bytes=behind, runway=runway)
 
     async def connect_state(self) -> ConnectorState:

@@ -246,13 +246,19 @@ def test_the_lag_is_known_also_if_the_runway_is_not(
     assert (connections.made, connections.open) == (1, 1)
 
 
+@pytest.mark.parametrize(("read", "behind"), [(None, None), (("b.2", 100), 600)])
 def test_a_connector_that_does_not_read_keeps_no_connection(
-    end: BinlogEnd, connections: Connections, clock: list[float]
+    end: BinlogEnd,
+    connections: Connections,
+    clock: list[float],
+    read: tuple[str, int] | None,
+    behind: int | None,
 ) -> None:
+    """Also one that has read before it was paused."""
     for made in (1, 2):
         for _ in range(5):
-            lag, found = end.look(None, NEWEST, 10)
-            assert lag is None
+            lag, found = end.look(read, NEWEST, 10, reads=False)
+            assert lag == behind
             assert found is not None
             clock[0] += 13
         assert (connections.made, connections.open) == (made, 0)
@@ -264,7 +270,7 @@ def test_a_refused_log_in_is_not_repeated_while_nothing_is_read(
 ) -> None:
     connections.failure = DatabaseUnreachableError(Problem("database.password", "denied"), retriable=retriable)
     for _ in range(4):
-        assert end.look(None, NEWEST, 10) == (None, None)
+        assert end.look(("b.2", 100), NEWEST, 10, reads=False) == (None, None)
         clock[0] += 61
     assert connections.made == (4 if retriable else 1)
     connections.failure = None

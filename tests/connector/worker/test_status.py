@@ -372,29 +372,39 @@ def test_a_short_runway_is_a_warning_and_no_failure() -> None:
     assert "rowtide_binlog_runway_seconds" not in parsed(render(endless))
 
 
-@pytest.mark.parametrize(("state", "read"), [("RUNNING", ("binlog.000007", 2000)), ("PAUSED", None), ("FAILED", None)])
+@pytest.mark.parametrize(
+    ("state", "read", "reads"),
+    [
+        ("RUNNING", ("binlog.000007", 2000), True),
+        ("PAUSED", ("binlog.000007", 2000), False),
+        ("STOPPED", None, False),
+        ("FAILED", None, False),
+    ],
+)
 def test_the_runway_is_known_also_while_a_connector_does_not_run(
-    state: str, read: tuple[str, int] | None, monkeypatch: pytest.MonkeyPatch
+    state: str, read: tuple[str, int] | None, reads: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That is when it matters."""
+    """That is when it matters. One that was paused has read; one that begins stopped has not."""
     service, asked = ConnectorService(from_properties(PROPERTIES)), list[object]()
     runway = Runway("binlog.000007", 7200, 864_000, "why")
 
-    def look(_end: BinlogEnd, *given: object) -> tuple[int | None, Runway]:
-        asked.append(given[:2])
+    def look(_end: BinlogEnd, *given: object, reads: bool) -> tuple[int | None, Runway]:
+        asked.append((*given[:2], reads))
         return (None if given[0] is None else 99), runway
 
     monkeypatch.setattr(BinlogEnd, "look", look)
     run = service.connector.current
     run.stored = OFFSET
-    if state != "PAUSED":
+    if state in ("PAUSED", "STOPPED"):
+        service.hold_first(state)
+    if state != "STOPPED":
         reader = SimpleNamespace(status=ReaderStatus(True, OFFSET, "binlog.000007", 2000))
         monkeypatch.setattr(run, "reader", reader)
     if state == "FAILED":
         service.connector.failure = RuntimeError("why")
     found = asyncio.run(service.status())
     assert (found.runway, found.lag_bytes) == (runway, None if read is None else 99)
-    assert asked == [(read, OFFSET)]
+    assert asked == [(read, OFFSET, reads)]
     service.stand_by()
     assert asyncio.run(service.status()).runway is None
     assert len(asked) == 1, "one that stands by needs nothing"

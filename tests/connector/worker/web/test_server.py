@@ -166,7 +166,7 @@ def test_a_worker_without_connectors_is_healthy() -> None:
 def test_probes_do_not_wait_for_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lag in bytes is a query, which takes up to two seconds; a probe often has one."""
 
-    def query(*_given: object) -> int:
+    def query(*_given: object, **_more: object) -> int:
         raise AssertionError("a probe waits for the database")
 
     monkeypatch.setattr(BinlogEnd, "look", query)
