@@ -15,6 +15,7 @@ from rowtide.cli.numbers import FiniteRange
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.errors import ConnectorError
+from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.mirror.folder import MirrorFolder, Retention
 from rowtide.connector.source.mirror.mirror import Mirror, MirrorSettings, as_mirror
 from rowtide.connector.source.mirror.start import start_file
@@ -169,6 +170,9 @@ def _file_with_short_runway(configuration: Configuration, hours: float, stopped:
 
     Returns:
         ``None`` if the mirror is stopped before that.
+
+    Raises:
+        DatabaseUnreachableError: the server refuses the log-in. Further ones might lock the account.
     """
     told = ""
     while not stopped.is_set():
@@ -179,6 +183,8 @@ def _file_with_short_runway(configuration: Configuration, hours: float, stopped:
                 return offset.file
             state, text = "known", f"the mirror begins below {hours:g} hours: {found.text}"
         except ConnectorError as error:
+            if isinstance(error, DatabaseUnreachableError) and not error.retriable:
+                raise
             state = text = f"the mirror waits, and it is not known how long the server keeps its binlog: {error}"
         if state != told:
             log.info("%s", text)

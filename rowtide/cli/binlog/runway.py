@@ -20,6 +20,8 @@ _NEEDLESS = (connection.SERVER_ID, connect.BOOTSTRAP_SERVERS, history.TOPIC, his
 UNNEEDED = frozenset(entry.name for entry in _NEEDLESS)
 """The properties that a connector must have, and its runway does not depend on."""
 _SHORT = 3
+_FORESEEN_S = 1000 * 365 * 86_400
+"""A server that writes little never reaches the size of its files: a year of more than four digits is no date."""
 
 
 @click.command()
@@ -45,14 +47,15 @@ def runway(config: tuple[str, ...], *, as_json: bool) -> None:
         offset, found = runway_of(read_configuration(config, UNNEEDED))
     except ConnectorError as error:
         raise click.ClickException(str(error)) from None
-    until = None if found.seconds is None else utc(round(time.time() + found.seconds) * 1_000_000)
+    seconds = None if found.seconds is None or found.seconds > _FORESEEN_S else found.seconds
+    until = None if seconds is None else utc(round(time.time() + seconds) * 1_000_000)
     if as_json:
         fields = {"stored": offset.to_map(), **runway_fields(found), "until": until}
         click.echo(json.dumps(fields, indent=2, ensure_ascii=False))
     else:
         click.echo(f"stored position  {offset.file}:{offset.pos}")
         click.echo(f"runway           {found.text}")
-        if found.seconds:
+        if seconds:
             click.echo(f"until            {until}")
     if found.short:
         raise SystemExit(_SHORT)

@@ -14,13 +14,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rowtide.cli import main
-from rowtide.cli.binlog import mirror
+from rowtide.cli.binlog import mirror, runway
 from rowtide.cli.binlog.runway import NoPositionStored
-from rowtide.connector.config import Configuration, from_properties
+from rowtide.connector.config import Configuration, Problem, from_properties
 from rowtide.connector.delivery.file_offset_store import FileOffsetStore
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_runway import Runway
+from rowtide.connector.source.connection import DatabaseUnreachableError
 from tests.support.configurations import PROPERTIES
 from tests.support.connector_properties import address
 from tests.support.processes.worker_process import eventually
@@ -117,6 +118,34 @@ def test_a_mirror_waits_for_a_short_runway(
     ]
     stopped.set()
     assert mirror._file_with_short_runway(config, 24, stopped) is None
+    stopped.clear()
+    found += [
+        DatabaseUnreachableError(Problem("database.hostname", "away"), retriable=True),
+        DatabaseUnreachableError(Problem("database.password", "denied")),
+    ]
+    with pytest.raises(DatabaseUnreachableError, match="denied"):
+        mirror._file_with_short_runway(config, 24, stopped)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lines"),
+    [
+        (0.0, ["runway           the server may delete b.7 at any moment, or has done so (why)"]),
+        (1e15, ["runway           the server keeps b.7 for 277,777,777,777.8 hours at least (why)"]),
+        (None, ["runway           why"]),
+    ],
+)
+def test_a_runway_that_has_no_end_in_sight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float | None, lines: list[str]
+) -> None:
+    """By size, that of a server that writes little ends after the last year that is a date."""
+    config = configuration(tmp_path, {"database.hostname": "127.0.0.1", "database.user": "a"})
+    found = SourceOffset("b.7", 4), Runway("b.7", seconds, seconds, "why")
+    monkeypatch.setattr(runway, "runway_of", lambda _configuration: found)
+    result = run(config)
+    assert result.output.splitlines() == ["stored position  b.7:4", *lines]
+    assert result.exit_code == (3 if seconds == 0 else 0)
+    assert (json.loads(run(config, "--json").output)["until"] is None) is (seconds != 0)
 
 
 @pytest.fixture(autouse=True)
