@@ -483,12 +483,14 @@ class Fleet(Service):
     @Service.task
     async def _watch_secrets(self) -> None:
         """Restart connectors whose secrets have changed in their files."""
-        defaults = self.settings.properties
         await watch(
-            self,
-            lambda: {name: (run, {**defaults, **run.connector.properties}) for name, run in self._runs.items()},
-            self._renew_secrets,
+            self, lambda: {name: self._read_from_files(run) for name, run in self._runs.items()}, self._renew_secrets
         )
+
+    def _read_from_files(self, run: _Run) -> tuple[_Run, Mapping[str, str], Mapping[str, str] | None]:
+        if run.service is None:
+            return run, {**self.settings.properties, **run.connector.properties}, None
+        return run, run.service.config.properties, run.service.config.file_values
 
     async def _renew_secrets(self, name: str) -> None:
         self._restarts.add(name)

@@ -223,7 +223,9 @@ class Connectors(Service):
         """Restart connectors whose secrets have changed in their files."""
         await watch(
             self,
-            lambda: {name: (one.config, one.config.properties) for name, one in self.services.items()},
+            lambda: {
+                name: (one.config, one.config.properties, one.config.file_values) for name, one in self.services.items()
+            },
             self._renew_secrets,
         )
 

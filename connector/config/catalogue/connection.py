@@ -78,6 +78,8 @@ PASSWORD_SOURCE = Property(
     "output it is, or `python:package.module.function`, which is called with host, port and user. The arguments may "
     "contain `{host}`, `{port}` and `{user}`.",
 )
+RENEWED = frozenset({USER.name, PASSWORD.name})
+"""Properties whose references to files are resolved at each log-in."""
 SERVER_ID = Property(
     "database.server.id",
     integer(1, 2**32 - 1),

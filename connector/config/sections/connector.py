@@ -9,6 +9,7 @@ from rowtide.connector.config.catalogue import canal, connect, connection, histo
 from rowtide.connector.config.catalogue.property import Flavor, Property
 from rowtide.connector.config.choices import Acknowledge, TransactionBoundary, Values
 from rowtide.connector.config.errors import Problem
+from rowtide.connector.config.files.config_providers import names_files
 from rowtide.connector.config.model import (
     Configuration,
     GuardrailConfig,
@@ -54,6 +55,7 @@ def build(
     Returns:
         The configuration, in which invalid properties have their defaults, and all problems.
     """
+    texts = properties if written is None else written
     sanitizer = _sanitizer(properties)
     if not uses_kafka(properties):
         not_required = {*not_required, connect.BOOTSTRAP_SERVERS.name}
@@ -63,7 +65,7 @@ def build(
     configuration = Configuration(
         name=reader[connection.NAME] or reader[connection.TOPIC_PREFIX],
         flavor=reader.flavor,
-        database=database_config(reader, properties if written is None else written),
+        database=database_config(reader, texts),
         capture=capture_config(reader),
         values=values_config(reader),
         failure=failure_config(reader),
@@ -86,7 +88,10 @@ def build(
         databus=databus_config(reader),
         warnings=tuple(reader.warnings),
         sanitizer=sanitizer,
-        properties=Properties(properties if written is None else written),
+        properties=Properties(texts),
+        file_values=Properties(
+            {name: properties[name] for name in texts.keys() - connection.RENEWED if names_files(texts[name], texts)}
+        ),
         fingerprint=hashlib.sha256(json.dumps(sorted(properties.items())).encode()).hexdigest(),
     )
     _distinct_topics(reader, configuration)

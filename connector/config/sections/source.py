@@ -63,8 +63,7 @@ def database_config(reader: PropertyReader, written: Mapping[str, str]) -> Datab
 
 
 def _renewal(source: PasswordSource | None, written: Mapping[str, str]) -> Renewal | None:
-    accounts = (connection.USER.name, connection.PASSWORD.name)
-    found = {name: written[name] for name in accounts if names_files(written.get(name, ""), written)}
+    found = {name: written[name] for name in connection.RENEWED if names_files(written.get(name, ""), written)}
     if not found and source is None:
         return None
     definitions = {name: text for name, text in written.items() if name.startswith("config.providers")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,9 +49,10 @@ def test_values_that_are_read_at_a_start(file: Path) -> None:
     assert found is not None
     assert found.keys() == {KAFKA}, "the database's password is read at each log-in"
     assert 'password="one"' in found[KAFKA]
+    assert from_properties(properties(file)).file_values == found
     file.unlink()
     assert values_in_files(properties(file)) is None
-    assert values_in_files(PROPERTIES) == {}
+    assert values_in_files(PROPERTIES) == from_properties(PROPERTIES).file_values == {}
 
 
 class Watched:
@@ -58,10 +60,15 @@ class Watched:
 
     def __init__(self, written: dict[str, str]) -> None:
         self.restarted: list[str] = []
-        self.running: dict[str, tuple[object, dict[str, str]]] = {"shop": (object(), written)}
+        self.running: dict[str, tuple[object, dict[str, str], dict[str, str] | None]] = {}
         self.looks = 0
+        self.start(written)
 
-    def look(self) -> dict[str, tuple[object, dict[str, str]]]:
+    def start(self, written: dict[str, str]) -> None:
+        """Start the connector, or start it again."""
+        self.running["shop"] = (object(), written, values_in_files(written))
+
+    def look(self) -> dict[str, tuple[object, dict[str, str], dict[str, str] | None]]:
         self.looks += 1
         return self.running
 
@@ -85,8 +92,10 @@ class Watched:
         asyncio.run(run())
 
 
-def test_a_change_restarts_a_connector_once(file: Path) -> None:
-    watched = Watched(properties(file))
+def test_a_change_restarts_a_connector_once(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    salted = {"column.mask.hash.SHA-256.with.salt.pepper": f"${{file:{file}:kafka}}"}
+    watched = Watched(properties(file) | salted)
+    caplog.set_level(logging.INFO, changed_secrets.log.name)
 
     async def act() -> None:
         assert not watched.restarted
@@ -96,6 +105,20 @@ def test_a_change_restarts_a_connector_once(file: Path) -> None:
 
     watched.watch(act)
     assert watched.restarted == ["shop"]
+    (message,) = caplog.messages
+    changed = f"column.mask.hash.SHA-256.with.salt.********, {KAFKA}"
+    assert message == f"connector shop starts again: the files of {changed} have changed"
+
+
+def test_a_change_before_the_first_look_restarts_a_connector(file: Path) -> None:
+    """Such as that of an agent which writes the file when a pod starts."""
+    watched = Watched(properties(file))
+    file.write_text("kafka=two\ndatabase=x\n")
+
+    async def act() -> None:
+        await until(lambda: watched.restarted)
+
+    watched.watch(act)
 
 
 def test_other_changes_restart_none(file: Path) -> None:
@@ -111,7 +134,7 @@ def test_other_changes_restart_none(file: Path) -> None:
         file.write_text(text)
         await watched.several_looks()
         file.write_text("kafka=two\n")
-        watched.running = {"shop": (object(), properties(file))}
+        watched.start(properties(file))
         await watched.several_looks()
 
     watched.watch(act)
