@@ -2,7 +2,10 @@
 
 import logging
 import os
+import re
+import signal
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rowtide.connector.config.catalogue.connection import PASSWORD, PASSWORD_SOURCE, USER
@@ -17,6 +20,8 @@ from rowtide.envelope.transforms.python_hook import HookNotFoundError, imported
 log = logging.getLogger(__name__)
 
 _LONGEST_MESSAGE = 300
+_ARGUMENT = re.compile(r"(?!-)[\w.:@%+=,/\[\]-]*")
+"""A host or user that no program takes for an option, and no shell for a command: requests may have configured it."""
 
 
 def renewed(config: DatabaseConfig) -> DatabaseConfig:
@@ -55,20 +60,41 @@ def _from_command(config: DatabaseConfig, command: tuple[str, ...]) -> str:
     given = {"{host}": config.hostname, "{port}": str(config.port), "{user}": config.user}
     words = list(command)
     for name, text in given.items():
+        if any(name in word for word in command) and _ARGUMENT.fullmatch(text) is None:
+            message = f"{name} would be {text!r}, which a shell may take for a command; use python:… instead"
+            raise _no_password(config, message, passes=False)
         words = [word.replace(name, text) for word in words]
     try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False)
+        code, output, messages = _run(words, seconds)
     except subprocess.TimeoutExpired:
         message = f"{program} did not end within {seconds:.0f} s (connect.timeout.ms)"
         raise _no_password(config, message) from None
     except OSError as error:
-        raise _no_password(config, f"{program} cannot be run: {error.strerror}", passes=False) from None
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:_LONGEST_MESSAGE]
-        raise _no_password(
-            config, f"{program} has ended with exit code {done.returncode}: {said or 'without a message'}"
-        )
-    return done.stdout.decode("utf-8", "replace").strip("\r\n")
+        raise _no_password(config, f"{program} cannot be run: {error.strerror}") from None
+    if code:
+        said = messages.decode("utf-8", "replace").strip().rpartition("\n")[2][:_LONGEST_MESSAGE]
+        raise _no_password(config, f"{program} has ended with exit code {code}: {said or 'without a message'}")
+    return output.decode("utf-8", "replace").strip("\r\n")
+
+
+def _run(words: Sequence[str], seconds: float) -> tuple[int, bytes, bytes]:
+    """Run a program, and end it with all that it has started if it takes too long.
+
+    Returns:
+        The exit code, the output and the messages.
+
+    Raises:
+        subprocess.TimeoutExpired: it did not end.
+        OSError: it cannot be run.
+    """
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True) as process:
+        try:
+            output, messages = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, output, messages
 
 
 def _from_function(config: DatabaseConfig, name: str) -> str:

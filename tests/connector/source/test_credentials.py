@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import ssl
 import sys
 from collections.abc import Callable, Iterator
@@ -116,11 +118,13 @@ def test_a_password_of_a_function(server: FakeMySQL) -> None:
 @pytest.mark.parametrize(
     ("source", "message", "passes"),
     [
-        ("command:rowtide-has-no-such-program", "rowtide-has-no-such-program cannot be run: No such file", False),
+        ("command:rowtide-has-no-such-program", "rowtide-has-no-such-program cannot be run: No such file", True),
         ("command:sh -c 'echo a >&2; echo why >&2; exit 3'", "sh has ended with exit code 3: why", True),
         ("command:sh -c 'exit 4'", "sh has ended with exit code 4", True),
         ("command:true", "it has yielded an empty password", True),
         ("command:sleep 60", "sleep did not end within 1 s", True),
+        ("command:sh -c 'echo {user}'", r"\{user\} would be 'a;b', which a shell may take for a command", False),
+        ("command:echo --user {user}", r"\{user\} would be '-h', which a shell may take for a command", False),
         (f"python:{__name__}.broken", "has failed: RuntimeError: no metadata server", True),
         (f"python:{__name__}.number", "must return a text, not int", False),
         (f"python:{__name__}.nothing", "has no attribute 'nothing'", False),
@@ -129,7 +133,8 @@ def test_a_password_of_a_function(server: FakeMySQL) -> None:
 )
 def test_a_source_that_yields_none(server: FakeMySQL, source: str, message: str, passes: bool) -> None:
     """At the start that is a wrong configuration. Once there was a password, the next attempt may have one."""
-    config = configured(server, **{SOURCE: source, "connect.timeout.ms": "1000"})
+    user = "-h" if "'-h'" in message else "a;b"
+    config = configured(server, **{SOURCE: source, "connect.timeout.ms": "1000", "database.user": user})
     for worked in (False, True):
         assert config.renewal is not None
         config.renewal.accepted = worked
@@ -138,6 +143,21 @@ def test_a_source_that_yields_none(server: FakeMySQL, source: str, message: str,
         assert caught.value.problem.property == SOURCE
         assert caught.value.retriable is (worked and passes)
     assert not server.peers
+
+
+def test_a_command_that_hangs_ends_with_all_that_it_has_started(server: FakeMySQL, tmp_path: Path) -> None:
+    """Each log-in would leave a process behind otherwise."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    command = f"command:sh -c 'exec 3>{fifo}; echo begun >&3; sleep 600 & wait'"
+    with pytest.raises(DatabaseUnreachableError, match="sh did not end within 1 s"):
+        log_in(configured(server, **{SOURCE: command, "connect.timeout.ms": "1000"}))
+    os.set_blocking(reader, True)
+    with os.fdopen(reader, "rb") as stream:
+        assert stream.readline() == b"begun\n"
+        assert select.select([stream], [], [], 60)[0], "sleep has the other end"
+        assert stream.read() == b""
 
 
 def test_a_refused_log_in_is_tried_again_only_after_an_accepted_one(server: FakeMySQL, tmp_path: Path) -> None:
