@@ -538,7 +538,7 @@ class Fleet(Service):
             if status.load is None:
                 return None
             rests = one.place is not None and (
-                now_ms - one.place.moved_ms < _REST_INTERVALS * 1000 * self.settings.balance_s
+                abs(now_ms - one.place.moved_ms) < _REST_INTERVALS * 1000 * self.settings.balance_s  # clocks differ
             )
             movable = status.movable and not rests
             found.append(Placed(name, topic, self._partition(name, count), float(status.load), movable))

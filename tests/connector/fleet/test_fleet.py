@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -325,6 +326,10 @@ def test_one_connector_moves_and_then_stays(tmp_path: Path, written: list[tuple[
     running(fleet, {"small": 0})
     asyncio.run(fleet._move())
     assert len(written) == 1, "it has just moved"
+    apply(fleet, place_record("big", Place(0, round(time.time() * 1000) + 10**9)), 301)
+    running(fleet, {"small": 4_000_000})
+    asyncio.run(fleet._move())
+    assert [key for _, (key, _), _ in written[1:]] == [b"rowtide-partition-big"], "the clock was wrong then"
 
 
 def test_statuses_have_loads_only_in_fleets_that_balance_them() -> None:
