@@ -332,11 +332,13 @@ class ConnectorService(Service):
         """Return the connector's status, with the lag in bytes and the runway, which the server is queried for."""
         status = self._status()
         reader = None if status.reader is None or self.connector.failure else status.reader
-        if self._held == _STANDBY or (reader is None and status.stored is None):
+        mirror = self.config.streaming.mirror
+        needed = None if mirror is not None and mirror.always else status.stored
+        if self._held == _STANDBY or (reader is None and needed is None):
             return status
         read = None if reader is None else (reader.file, reader.pos)
         reads = reader is not None and self._held is None
-        look = functools.partial(self._binlog_end.look, read, status.stored, _LAG_TIMEOUT_S, reads=reads)
+        look = functools.partial(self._binlog_end.look, read, needed, _LAG_TIMEOUT_S, reads=reads)
         behind, runway = await asyncio.to_thread(look)
         return replace(status, lag_bytes=behind, runway=runway)
 

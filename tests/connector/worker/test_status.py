@@ -408,3 +408,24 @@ def test_the_runway_is_known_also_while_a_connector_does_not_run(
     service.stand_by()
     assert asyncio.run(service.status()).runway is None
     assert len(asked) == 1, "one that stands by needs nothing"
+
+
+def test_one_that_reads_everything_from_a_mirror_needs_no_binlog_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = list[object]()
+
+    def look(_end: BinlogEnd, _read: object, position: object, *_given: object, **_more: object) -> tuple[None, None]:
+        needed.append(position)
+        return None, None
+
+    monkeypatch.setattr(BinlogEnd, "look", look)
+    for read in ("always", "purged"):
+        mirror = {"rowtide.mirror.directory": "/archive/shop", "rowtide.mirror.read": read}
+        service = ConnectorService(from_properties({**PROPERTIES, **mirror}))
+        run = service.connector.current
+        run.stored = OFFSET
+        reader = SimpleNamespace(status=ReaderStatus(True, OFFSET, "binlog.000007", 2000))
+        monkeypatch.setattr(run, "reader", reader)
+        asyncio.run(service.status())
+        monkeypatch.setattr(run, "reader", None)
+        asyncio.run(service.status())
+    assert needed == [None, OFFSET, OFFSET]
