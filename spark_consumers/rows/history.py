@@ -53,20 +53,25 @@ def ends_of(schemas: BatchSchemas, groups: Sequence[RecordGroup], emptied: Seque
     """Return what ends of versions do.
 
     All current versions have got the defaults of columns that the batch adds. Those that ended before that lose them.
+    These columns follow from the structures, since a batch that is repeated after a crash finds them in the table.
 
     Args:
         schemas: of the batch.
         groups: of the batch.
         emptied: the TRUNCATEs among the records.
     """
-    kinds = {name: kind for name, kind in schemas.evolution.added if name in schemas.evolution.fills}
-    since = {name: next(i for i, one in enumerate(schemas.values) if name.lower() in one.names) for name in kinds}
+    before = {name.lower() for name in schemas.last_known or ()}
+    since: dict[str, tuple[str, int]] = {}
+    for name, kind in schemas.evolution.after:
+        index = next((index for index, one in enumerate(schemas.values) if name.lower() in one.names), 0)
+        if index and name.lower() not in before:
+            since[name] = kind, index
     of_keys = {name: f"s.{name}" for name, _ in END_COLUMNS}
-    of_keys |= {name: f"IF(s.{KNOWN} < {index}, NULL, t.{quote(name)})" for name, index in since.items()}
+    of_keys |= {name: f"IF(s.{KNOWN} < {index}, NULL, t.{quote(name)})" for name, (_, index) in since.items()}
     if not emptied:
         return Ends(of_keys, {})
     known = Structures.of(schemas.values, groups).known(emptied[0].offset)
-    early = {name: f"CAST(NULL AS {kind})" for name, kind in kinds.items() if known < since[name]}
+    early = {name: f"CAST(NULL AS {kind})" for name, (kind, index) in since.items() if known < index}
     return Ends(of_keys, emptied[0].end | early)
 
 
