@@ -12,6 +12,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.view.stream_order import has_executed
 from rowtide.connector.source.server_queries import DENIED
 from rowtide.connector.source.session import Session
+from rowtide.schema_history.position.gtid import MariadbGtidPosition
 from rowtide.verify.errors import Undecided
 from rowtide.verify.positions import described
 
@@ -79,7 +80,8 @@ class Replication:
         """
         limit = time.monotonic() + timeout_s
         while not self._has_executed(position, channels := self._channels()):
-            stopped = next((f": {one.stopped}" for one in channels if one.stopped), "")
+            own = [one for one in channels if one.source == self._source]
+            stopped = next((f": {one.stopped}" for one in own or channels if one.stopped), "")
             if stopped or time.monotonic() > limit:
                 raise Undecided(
                     f"rows differ, and the other server has not executed the source's position {described(position)}"
@@ -89,23 +91,29 @@ class Replication:
             time.sleep(_POLL_S)
 
     def _has_executed(self, position: SourceOffset, channels: list[Channel]) -> bool:
-        executed = SourceOffset("", 0, self._gtids() if position.gtids is not None else None)
-        if executed.gtids is not None:
-            return has_executed(executed, position, self._flavor)
+        executed = self._gtids() if position.gtids is not None else None
+        if executed is not None and _contains(executed, position, self._flavor):
+            return True
+        # A direct replica may lack GTIDs of the source, such as those from before it was made.
         own = next((one for one in channels if one.source == self._source), None)
-        if own is None:
+        if own is not None:
+            return has_executed(SourceOffset(own.file, own.pos, server=own.source), position, self._flavor or "mysql")
+        if executed is None:
             raise Undecided(
                 f"rows differ, and nothing tells how far the other server is: it does not replicate directly from the "
                 f"server with server_id {self._source}, and both do not have GTIDs of one kind. Compare when nothing "
                 "is written, or make it a direct replica"
             )
-        return has_executed(SourceOffset(own.file, own.pos, server=own.source), position, self._flavor or "mysql")
+        return False
 
     def _gtids(self) -> str | None:
-        """Return the GTIDs that the server has executed; ``None`` if it has none, or those of another kind."""
+        """Return the GTIDs that the server has executed; ``None`` if it has none, or those of another kind.
+
+        Of MariaDB, those that it has replicated: with its own writes, ``gtid_current_pos`` may be higher.
+        """
         if not self._flavor:
             return None
-        variable = "gtid_current_pos" if self._session.mariadb else "gtid_executed"
+        variable = "gtid_slave_pos" if self._session.mariadb else "gtid_executed"
         return str(self._session.query(f"SELECT @@GLOBAL.{variable}")[0][0] or "").replace("\n", "") or None
 
     def _channels(self) -> list[Channel]:
@@ -125,3 +133,15 @@ class Replication:
                 if error.args[0] != ER.PARSE_ERROR:  # the spelling of another version
                     raise
         return []
+
+
+def _contains(executed: str, position: SourceOffset, flavor: str) -> bool:
+    """Return whether GTIDs of a server contain those of a position.
+
+    Of MariaDB, numbers of different servers in one domain are not compared: two of them may write the same ones.
+    """
+    if flavor != "mariadb":
+        return has_executed(SourceOffset("", 0, executed), position, flavor)
+    last = {(one.domain, one.server_id): one.sequence for one in MariadbGtidPosition.parse(executed)}
+    wanted = MariadbGtidPosition.parse(position.gtids or "")
+    return all(last.get((one.domain, one.server_id), -1) >= one.sequence for one in wanted)
