@@ -14,14 +14,14 @@ import contextlib
 import itertools
 import json
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Any, Literal
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
@@ -45,19 +45,25 @@ from rowtide.verify.verification import Options, Result
 FORM: Mapping[str, str] = {
     **{f"{side}.converter": "org.apache.kafka.connect.json.JsonConverter" for side in ("key", "value")},
     **{f"{side}.converter.schemas.enable": "true" for side in ("key", "value")},
+    **{f"{side}.converter.decimal.format": "BASE64" for side in ("key", "value")},
+    **{f"{side}.converter.replace.null.with.default": "false" for side in ("key", "value")},
     "rowtide.values": "exact",
+    "rowtide.bool.handling.mode": "int16",
+    "zero.date.handling.mode": "null",
+    "enable.time.adjuster": "false",
+    "event.converting.failure.handling.mode": "fail",
     "bigint.unsigned.handling.mode": "precise",
     "decimal.handling.mode": "precise",
     "time.precision.mode": "adaptive_time_microseconds",
     "binary.handling.mode": "bytes",
     "transforms": "",
-    "converters": "",
-    "post.processors": "",
 }
-"""The properties of both configurations that rows are compared with: every value is exact."""
+"""The properties of both configurations that rows are compared with: every value is exact, whatever they set."""
 
-_ROUNDS = 3
-"""How often rows are read again before a difference counts."""
+_ROUNDS = 5
+"""How often rows are read again before a difference counts: a row that goes back and forth could look so by chance."""
+_COPIES = 3
+"""How often a table without a key is read before a difference counts."""
 _KEYS = 500
 """Keys that are read again together."""
 _PAUSE_S = 1.0
@@ -86,8 +92,8 @@ class ServerTable:
             yield list(self._of(chunk.rows))
 
     def all(self) -> Iterator[Row]:
-        """Read all rows in one view."""
-        return (row for _, row in self._of(self.source.rows(self.table, "TRUE")))
+        """Read all rows in one view, each with its columns sorted by name: servers may have them in another order."""
+        return (dict(sorted(row.items())) for _, row in self._of(self.source.rows(self.table, "TRUE")))
 
     def of_keys(self, keys: Sequence[Key]) -> dict[Key, Row]:
         """Read the rows of some keys in one view."""
@@ -128,7 +134,7 @@ class ServerComparison:
             ConnectorError: a server cannot be reached.
         """
         source, other, result = self._source, self._other, self.result
-        _refuse_unlike(source.texts, other.texts)
+        _refuse_unlike(source, other)
         result.start = source.source.position()
         with TemporaryDirectory(dir=folder) as made:
             (self._keyed if source.table.key else self._counted)(Path(made) / "rows.sqlite")
@@ -167,18 +173,20 @@ class ServerComparison:
             fold.add(Record(key, json.dumps(key).encode(), row, _NOWHERE))
 
     def _confirmed(self, keys: Sequence[Key]) -> list[Difference]:
-        """Return the differences of keys that are there each time when they are read again."""
-        found, times = dict[Key, Difference](), Counter[Key]()
+        """Return the differences of keys that are the same each time when they are read again."""
+        found, last, times = dict[Key, Difference](), dict[Key, Difference](), dict[Key, int]()
         limit = time.monotonic() + self._options.timeout_s
         while keys:
             different, changing = self._round(keys)
-            times.update(different.keys())
+            moved = {key for key, one in different.items() if key in last and _values(one) != _values(last[key])}
+            times = {key: 1 if key in moved else times.get(key, 0) + 1 for key in different}
+            last = different
             found |= {key: one for key, one in different.items() if times[key] == _ROUNDS}
             keys = [key for key in (*different, *changing) if key not in found]
-            if changing and time.monotonic() > limit:
+            if (count := len(moved) + len(changing)) and time.monotonic() > limit:
                 raise Undecided(
-                    f"{len(changing)} rows change faster than they can be read on both servers: run the command "
-                    "again, or raise --timeout"
+                    f"{count} rows change faster than they can be read on both servers: run the command again, or "
+                    "raise --timeout"
                 )
         return list(found.values())
 
@@ -205,7 +213,7 @@ class ServerComparison:
         if not self._options.complete:
             raise Undecided("a table without a key can only be compared as a whole: omit --where and --sample")
         rounds = list[str]()
-        for number in range(_ROUNDS):
+        for number in range(_COPIES):
             with closing(CountedFold(path.with_suffix(f".{number}"))) as fold:
                 rounds.append(self._count(fold))
                 if rounds[-1] == "equal":
@@ -253,16 +261,23 @@ class ServerComparison:
             time.sleep(_PAUSE_S)
 
 
+def _values(one: Difference) -> tuple[Any, ...]:
+    """Return what a difference consists of."""
+    source, other = one.source or {}, one.topic or {}
+    return one.kind, *((name, source[name], other[name]) for name in one.columns)
+
+
 def _number(row: Row) -> int:
     """Return a number for a row: the sum of those of two tables is equal if they have the same rows, in any order."""
     return int.from_bytes(blake2b(json.dumps(dict(row)).encode(), digest_size=16).digest())
 
 
-def _refuse_unlike(source: Texts, other: Texts) -> None:
+def _refuse_unlike(first: ServerTable, second: ServerTable) -> None:
     """Raise ``Undecided`` if two tables have other columns or another key."""
-    if source.key_names != other.key_names:
-        first, second = (", ".join(texts.key_names) or "none" for texts in (source, other))
-        raise Undecided(f"the tables have different keys: {first} on the source, {second} on the other server")
+    source, other = first.texts, second.texts
+    if source.key_names != other.key_names or bool(first.table.key) != bool(second.table.key):
+        one, two = (", ".join(side.texts.key_names if side.table.key else ()) or "none" for side in (first, second))
+        raise Undecided(f"the tables have different keys: {one} on the source, {two} on the other server")
     if unlike := {*source.compared} ^ {*other.compared}:
         raise Undecided(
             f"only one of the servers has the columns {', '.join(sorted(unlike))}. Name the columns to compare with "
@@ -300,11 +315,12 @@ def compared(
         Undecided: nothing can be compared.
         ConnectorError: a server cannot be reached.
     """
-    sides = [partial(Source, one, pipeline_settings(one, run_id()), Pace(load)) for one in (config, other)]
+    plain = [replace(one, column_converters=(), post_processors=()) for one in (config, other)]
+    sides = [partial(Source, one, pipeline_settings(one, run_id()), Pace(load)) for one in plain]
     with contextlib.ExitStack() as stack:
         source, second = [stack.enter_context(closing(side())) for side in sides]
-        if source.server() == second.server():
-            raise Undecided(f"both configurations name the server {source.server().identity}")
+        if source.server() == second.server() and _place(source) == _place(second):
+            raise Undecided(f"both configurations name the server {source.server().identity} at {_place(source)}")
         captured, others = source.captured(), second.captured()
     chosen = [one for one in captured if not tables or str(one) in tables]
     for name in missing_tables(captured, tables or listed_tables(config)):
@@ -323,6 +339,12 @@ def compared(
             for _ in range(min(parallel, len(chosen)))
         ]
         yield from in_parallel(chosen, pairs, _Servers.compare, _Servers.close)
+
+
+def _place(source: Source) -> str:
+    """Return where a server is: two that do not replicate each other may have the same id."""
+    host, port, folder = source.session.query("SELECT @@GLOBAL.hostname, @@GLOBAL.port, @@GLOBAL.datadir")[0]
+    return f"{host}:{port} ({folder})"
 
 
 class _Servers:
