@@ -194,6 +194,7 @@ class CapturedTables:
             self._ignored.put(name, True)
             return NOT_CAPTURED
         position = RowsPosition(progress.file, progress.pos, progress.timestamp or 0)
+        entries: Sequence[HistoryEntry] = ()
         try:
             table, entries = self._structures.checked(structure, position, offset)
             return Lookup(self._built(structure, table), entries)
@@ -202,7 +203,7 @@ class CapturedTables:
                 raise
             if settings.inconsistent_schema == "warn":
                 log.warning("rows are skipped: %s (at %s:%d)", error, progress.file, progress.pos)
-            return Lookup(None, problem=error)  # not cached: a later statement may make the table known
+            return Lookup(None, entries, error)  # not cached: a later statement may make the table known
 
     def derived(self, event: Rows, parent: CapturedTable) -> list[DerivedRows]:
         """Return the changes that follow from a row event by foreign keys, as row events of other captured tables.

@@ -504,13 +504,13 @@ class Pipeline:
         if skipped and signals is None:
             return None
         captured, entries, problem = self._captured.find(structure, self.progress, self._state.plain_offset)
+        out += entries  # also if the rows are skipped: the structures have the repaired table from here on
         if captured is None:
             if self._captured.cascades is not None:
                 self._captured.cascades.refuse_unread(event, structure)
             if problem is not None:
                 raise _Skipped(problem)
             return None
-        out += entries
         if signals is not None:
             offset = self._state.batch_offset
             out += signals.rows(event, captured, skip, self.progress, offset, in_xa=self.xa.is_open)

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import logging
 import shutil
 import zlib
@@ -13,14 +14,18 @@ from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay
 from rowtide.connector.errors import ColumnCountMismatch, ProtocolError, SchemaError, UnknownTable
+from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
+from rowtide.connector.pipeline.structures.lookup import CurrentStructures
 from rowtide.connector.protocol.binlog_file import binlog_packets
+from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import EventType
-from rowtide.connector.records.batch import Batch, Output
-from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.records.codecs.builder import Codec, Codecs
+from rowtide.connector.records.offset import RowsPosition, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.model import Table
+from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from tests.support.received import received
 from tests.support.recordings.golden import Case, Written, by_topic, written
@@ -40,11 +45,14 @@ def streamed(settings: PipelineSettings, tables: Tables) -> dict[str, list[Writt
     return by_topic(written(stream_outputs(settings, tables)))
 
 
-def stream_outputs(settings: PipelineSettings, tables: Tables) -> list[Output]:
+def stream_outputs(
+    settings: PipelineSettings, tables: Tables, current: CurrentStructures | None = None
+) -> list[Output]:
     """The stream of the case ``keys``, with given structures."""
     case = Case("keys")
     assert case.start is not None
-    pipeline = Pipeline(settings, tables, case.start, lambda: 1)
+    captured = CapturedTables(settings, tables, lambda: 1, current)
+    pipeline = Pipeline(settings, tables, case.start, lambda: 1, captured)
     outputs: list[Output] = []
     with gzip.open(case.binlog / "binlog.000001.gz") as stream:
         for place, packet in enumerate(binlog_packets(stream, "binlog.000001")):
@@ -82,6 +90,29 @@ def test_rows_that_do_not_fit_the_structure_are_left_out(
     assert "keys.k.func" not in topics
     assert len(topics["keys.k.late"]) == 1  # its CREATE TABLE is in the stream
     assert any("rows are skipped: " in message for message in caplog.messages) == (mode == "warn")
+
+
+class OnServer:
+    """The structure of the table ``func`` on the server."""
+
+    def statement(self, _table: TableId, _since: RowsPosition) -> str:
+        return "CREATE TABLE `func` (`a` int NOT NULL, `b` int DEFAULT NULL)"
+
+    def is_view(self, _name: TableId) -> bool:
+        return False
+
+
+def test_a_repaired_structure_is_recorded_also_if_the_rows_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next rows fit it and would not have it recorded."""
+
+    def refused(_self: Codecs, _structure: TableStructure, table: Table) -> Codec:
+        raise SchemaError(f"a converter fails for {table.id}")
+
+    monkeypatch.setattr(Codecs, "codec", refused)
+    settings = settings_of("keys", **{"table.include.list": "k\\.func", INCONSISTENT: "skip"})
+    outputs = stream_outputs(settings, known_tables(), OnServer())
+    changes = [json.loads(output.text)["tableChanges"] for output in outputs if isinstance(output, HistoryEntry)]
+    assert ("CREATE", '"k"."func"') in [(one["type"], one["id"]) for change in changes for one in change]
 
 
 def test_a_table_that_becomes_known_is_published_from_then_on() -> None:
