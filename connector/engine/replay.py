@@ -64,7 +64,11 @@ class FormPipeline(Generic[T]):
     def __init__(self, pipeline: Pipeline, form: Form[T]) -> None:
         self._form = form
         self._pipeline = pipeline
-        self.enter_file = pipeline.enter_file
+
+    def enter_file(self, name: str, decoder: EventDecoder | None = None) -> None:
+        """As :meth:`Pipeline.enter_file`; a transaction that the file before does not end is skipped."""
+        self._pipeline.groups.abandon("the events end there")
+        self._pipeline.enter_file(name, decoder)
 
     def receive(self, packet: bytes) -> Iterable[T]:
         """Process one event and return its outputs."""

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zlib
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay
 from rowtide.connector.errors import OffsetError, TruncatedEvent
+from rowtide.connector.protocol.binlog_file import binlog_packets
+from rowtide.connector.protocol.header import EventType
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.files.folder import binlog_files
@@ -128,6 +131,29 @@ def test_a_file_that_ends_in_an_event_is_an_error_unless_the_server_still_writes
     with pytest.raises(TruncatedEvent, match=r"the file ends inside a \w+ event.*binlog.000001:\d+"):
         batches(case.name, None, tmp_path)
     shutil.rmtree(tmp_path)
+
+
+def test_a_transaction_that_its_file_does_not_end_is_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Also if the next file does not show that the server was started again, as where the end of a copy is missing."""
+    case = Case(MARIADB)
+    (path,) = case.binlog.iterdir()
+    name = path.name.removesuffix(".gz")
+    with path.open("rb") as stream:
+        packets = list(binlog_packets(stream, name))
+    kinds = [packet[4] for packet in packets]
+    last = len(kinds) - 1 - kinds[::-1].index(EventType.XID)
+    begin = last - kinds[last::-1].index(EventType.MARIADB_GTID)
+    form = packets[0][:-4]
+    form = form[:71] + bytes(4) + form[75:]  # not created by a start of the server
+    form += zlib.crc32(form).to_bytes(4, "little")
+    head = b"\xfebin"
+    (tmp_path / "binlog.000001").write_bytes(head + b"".join(packets[:last]))
+    (tmp_path / "binlog.000002").write_bytes(head + form + b"".join(packets[begin : last + 1]))
+    found = rows(batches(MARIADB, None, tmp_path))
+    (tmp_path / "binlog.000001").write_bytes(head + b"".join(packets[: last + 1]))
+    (tmp_path / "binlog.000002").unlink()
+    assert len(found) == len(rows(batches(MARIADB, None, tmp_path)))
+    assert "the last transaction has no end, so its rows are skipped: the events end there" in caplog.text
 
 
 def test_a_database_without_tables_is_known_at_the_start() -> None:
