@@ -1,5 +1,6 @@
 """Files and their names on the disk, so that they outlast a power cut."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -22,8 +23,13 @@ def replace_file(path: Path, content: bytes) -> None:
         OSError: the file cannot be written.
     """
     new = path.with_name(f"{path.name}.new")
-    write_synced(new, content)
-    new.replace(path)
+    try:
+        write_synced(new, content)
+        new.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            new.unlink()  # on a full disk, a part of the content would take space for nothing
+        raise
 
 
 def sync_folder(folder: Path) -> None:

@@ -20,4 +20,5 @@ def test_a_file_that_cannot_be_written_keeps_its_content(tmp_path: Path) -> None
     (tmp_path / "a.json.new").symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left"):
         replace_file(tmp_path / "a.json", b"new")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
     assert (tmp_path / "a.json").read_bytes() == b"old"
