@@ -102,6 +102,9 @@ def _from_function(config: DatabaseConfig, name: str) -> str:
         function = imported(name)
     except (HookNotFoundError, AttributeError) as error:
         raise _no_password(config, str(error), passes=False) from None
+    except Exception as error:
+        message = f"{name} cannot be imported: {type(error).__name__}: {error}"
+        raise _no_password(config, message, passes=False) from error
     try:
         found = function(config.hostname, config.port, config.user)
     except Exception as error:

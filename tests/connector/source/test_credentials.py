@@ -128,11 +128,17 @@ def test_a_password_of_a_function(server: FakeMySQL) -> None:
         (f"python:{__name__}.broken", "has failed: RuntimeError: no metadata server", True),
         (f"python:{__name__}.number", "must return a text, not int", False),
         (f"python:{__name__}.nothing", "has no attribute 'nothing'", False),
+        ("python:raising_module.f", "raising_module.f cannot be imported: KeyError: 'TOKEN'", False),
         ("python:no_such_module_at_all.f", "Install it, or add its folder to PYTHONPATH", False),
     ],
 )
-def test_a_source_that_yields_none(server: FakeMySQL, source: str, message: str, passes: bool) -> None:
+def test_a_source_that_yields_none(
+    server: FakeMySQL, source: str, message: str, passes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At the start that is a wrong configuration. Once there was a password, the next attempt may have one."""
+    (tmp_path / "raising_module.py").write_text("import os\nos.environ['TOKEN']\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("TOKEN", raising=False)
     user = "-h" if "'-h'" in message else "a;b"
     config = configured(server, **{SOURCE: source, "connect.timeout.ms": "1000", "database.user": user})
     for worked in (False, True):
