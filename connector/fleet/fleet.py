@@ -413,7 +413,10 @@ class Fleet(Service):
 
     def _apply_status(self, key: bytes | None, value: bytes | None) -> None:
         before = {name: self.statuses.topics(name) for name in self.services} if value is None else {}
-        self.statuses.apply(key, value)
+        of = self.statuses.apply(key, value)
+        status = self._written.get(of)
+        if status is not None and self.statuses.by_name.get(of, status).worker_id != status.worker_id:
+            del self._written[of]  # the former owner has written after this worker, which writes again
         for name, topics in before.items():
             if topics - self.statuses.topics(name):
                 self.add_future(self.services[name].reset_topics())

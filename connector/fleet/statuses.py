@@ -42,30 +42,35 @@ class Statuses:
         self._found: dict[str, ConnectorStatus] = {}
         self._topics: dict[str, set[str]] = {}
 
-    def apply(self, key: bytes | None, value: bytes | None) -> None:
-        """Apply the next record. One that cannot be read says nothing; the next one of its key will."""
+    def apply(self, key: bytes | None, value: bytes | None) -> str:
+        """Apply the next record. One that cannot be read says nothing; the next one of its key will.
+
+        Returns:
+            The connector whose status the record is; empty for other records.
+        """
         name = (key or b"").decode("utf-8", "replace")
         if name.startswith(_TOPIC):
             topic, _, connector = name.removeprefix(_TOPIC).partition(_OF_CONNECTOR)
             known = self._topics.setdefault(connector, set())
             (known.discard if value is None else known.add)(topic)
-            return
+            return ""
         if not name.startswith(_CONNECTOR):
-            return
+            return ""
         name = name.removeprefix(_CONNECTOR)
         if value is None:
             self._found.pop(name, None)
-            return
+            return name
         try:
             fields = json.loads(value)
             state, worker = fields["state"], fields["worker_id"]
             generation, trace = int(fields["generation"]), fields.get("trace") or ""
             load, movable = fields.get("rowtide_load"), fields.get("rowtide_movable") is True
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return
+            return name
         if state in _STATES:
             rate = load if isinstance(load, int) else None
             self._found[name] = ConnectorStatus(state, str(worker), generation, str(trace), rate, movable)
+        return name
 
     @property
     def by_name(self) -> Mapping[str, ConnectorStatus]:

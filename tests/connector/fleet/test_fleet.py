@@ -347,6 +347,35 @@ def test_statuses_have_loads_only_in_fleets_that_balance_them() -> None:
     assert _is_news(replace(measured, movable=False), measured)
 
 
+def test_a_status_that_a_former_owner_wrote_later_is_replaced(
+    tmp_path: Path, written: list[tuple[str, Record, int]]
+) -> None:
+    """It did not know yet that the connector was moved, so no rebalance makes the new owner write again."""
+    fleet = labelled(tmp_path)
+    apply(fleet, connector_record("far", CONNECTOR | {"rowtide.runs.on": "moon"}), 3)
+    fleet.assigned(ALL, {"w": ALL})
+
+    def said() -> list[bytes]:
+        written.clear()
+        asyncio.run(fleet._say(fleet._news()))
+        return [key for _, (key, _), _ in written]
+
+    def read(status: ConnectorStatus) -> None:
+        for record in status_records("far", status):
+            fleet._apply("crew-status", *record, 10)
+
+    own = [b"status-connector-far", b"status-task-far-0"]
+    assert said() == own
+    read(fleet._written["far"])
+    assert said() == []
+    read(ConnectorStatus("FAILED", "v:1", 3, "fenced"))
+    assert said() == own
+    read(fleet._written["far"])
+    read(ConnectorStatus("FAILED", "v:1", 3, "fenced"))
+    fleet.assigned({}, {"v": ALL})
+    assert said() == [], "it belongs to another worker"
+
+
 def test_records_of_a_key_are_where_kafka_connect_puts_them(tmp_path: Path) -> None:
     """A status of a cluster that was taken over would be newer than all later ones otherwise."""
     fleet = Fleet(settings(tmp_path), lambda: "w:1")
