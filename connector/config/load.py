@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from rowtide.connector.config.catalogue import PROPERTIES
+from rowtide.connector.config.catalogue.connection import RENEWED
 from rowtide.connector.config.errors import ConfigurationError, Problem
-from rowtide.connector.config.files.config_providers import resolve
+from rowtide.connector.config.files.config_providers import names_files, resolve
 from rowtide.connector.config.files.environment import overrides
 from rowtide.connector.config.files.files import providers, read_bytes, read_files
 from rowtide.connector.config.files.layers import Layer
 from rowtide.connector.config.kafka.java_stores import without_stores
-from rowtide.connector.config.model import Configuration
+from rowtide.connector.config.model import Configuration, Properties
 from rowtide.connector.config.sections.connector import build
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -67,7 +68,7 @@ def read_properties(
     Raises:
         ConfigurationError: a file cannot be read, or has a syntax error.
     """
-    _, resolved, _, problems = _resolved(_files(paths).properties, environ)
+    _, resolved, _, _, problems = _resolved(_files(paths).properties, environ)
     return resolved, tuple(Problem(*problem) for problem in problems)
 
 
@@ -77,7 +78,7 @@ def read_written_properties(paths: Paths, environ: Mapping[str, str] = os.enviro
     Raises:
         ConfigurationError: a file cannot be read, or has a syntax error.
     """
-    written, _, _, _ = _resolved(_files(paths).properties, environ)
+    written, _, _, _, _ = _resolved(_files(paths).properties, environ)
     return written
 
 
@@ -117,10 +118,11 @@ def _load(
 def _read(
     properties: Mapping[str, str], environ: Mapping[str, str], not_required: Collection[str]
 ) -> tuple[Configuration, tuple[Problem, ...]]:
-    written, resolved, sources, problems = _resolved(properties, environ)
+    written, resolved, file_values, sources, problems = _resolved(properties, environ)
     problems = [problem for problem in problems if problem[0] not in not_required]
     unresolved = {name for name, _ in problems}  # what else is wrong with their values does not matter
     configuration, more = build(resolved, written, not_required)
+    configuration = replace(configuration, file_values=file_values)
     more = [_as_written(problem, written, resolved) for problem in more if problem.property not in unresolved]
     return configuration, tuple(Problem(_named(name, sources), message) for name, message in [*problems, *more])
 
@@ -136,17 +138,18 @@ def _as_written(problem: Problem, written: Mapping[str, str], resolved: Mapping[
 
 def _resolved(
     properties: Mapping[str, str], environ: Mapping[str, str]
-) -> tuple[dict[str, str], dict[str, str], dict[str, str], list[tuple[str, str]]]:
-    """The texts as written and resolved, the variables that override some of them, and the problems of references."""
+) -> tuple[dict[str, str], dict[str, str], Properties, dict[str, str], list[tuple[str, str]]]:
+    """The texts as written and resolved, those read from files, the variables that override some, and the problems."""
     written = dict(properties)
     sources: dict[str, str] = {}
     for name, (variable, value) in overrides(environ, [*properties, *PROPERTIES]).items():
         written[name] = value
         sources[name] = variable
     resolved, problems = resolve(written, providers(environ))
+    files = {name: resolved[name] for name in written.keys() - RENEWED if names_files(written[name], written)}
     resolved, more = without_stores(resolved, read_bytes)
     problems += more
-    return written, resolved, sources, problems
+    return written, resolved, Properties(files), sources, problems
 
 
 def _named(name: str, sources: Mapping[str, str]) -> str:

@@ -515,7 +515,8 @@ class Configuration:
         canal_gtids: whether the headers of Canal's entries have GTIDs.
         properties: all properties as written, without defaults. They may contain secrets; display
             ``masked_properties`` instead.
-        file_values: the values of the properties that name files only, as read from them, without user and password.
+        file_values: the values of the properties that name files only, as read from them, without user and password;
+            ``load`` sets them.
         fingerprint: differs if any property does, with the values of references. It does not show them.
         sanitizer: decides which properties are secrets.
     """

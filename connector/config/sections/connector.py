@@ -9,7 +9,6 @@ from rowtide.connector.config.catalogue import canal, connect, connection, histo
 from rowtide.connector.config.catalogue.property import Flavor, Property
 from rowtide.connector.config.choices import Acknowledge, TransactionBoundary, Values
 from rowtide.connector.config.errors import Problem
-from rowtide.connector.config.files.config_providers import names_files
 from rowtide.connector.config.model import (
     Configuration,
     GuardrailConfig,
@@ -89,9 +88,7 @@ def build(
         warnings=tuple(reader.warnings),
         sanitizer=sanitizer,
         properties=Properties(texts),
-        file_values=Properties(
-            {name: properties[name] for name in texts.keys() - connection.RENEWED if names_files(texts[name], texts)}
-        ),
+        file_values=Properties(),
         fingerprint=hashlib.sha256(json.dumps(sorted(properties.items())).encode()).hexdigest(),
     )
     _distinct_topics(reader, configuration)

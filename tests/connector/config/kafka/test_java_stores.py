@@ -6,6 +6,7 @@ import pytest
 
 from rowtide.connector.config import ConfigurationError
 from rowtide.connector.config.load import from_properties
+from rowtide.connector.worker.changed_secrets import values_in_files
 from tests.support.configurations import PROPERTIES
 
 STORES = Path(__file__).parents[1] / "files" / "stores"
@@ -32,6 +33,16 @@ def test_the_stores_of_one_client_are_its_own() -> None:
     config = from_properties(PROPERTIES | {f"producer.override.{name}": text for name, text in TRUST.items()})
     assert "ssl.ca.pem" in config.kafka.producer
     assert "ssl.ca.pem" not in config.kafka.consumer
+
+
+def test_the_password_of_a_store_that_becomes_a_setting_may_come_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "secrets.properties"
+    file.write_text("trust=changeit\n")
+    referred = {"ssl.truststore.password": f"${{file:{file}:trust}}"}
+    config = from_properties(PROPERTIES | TRUST | referred)
+    assert "ssl.ca.pem" in config.kafka.producer
+    assert config.file_values == values_in_files(config.properties) == {"ssl.truststore.password": "changeit"}
+    assert "changeit" not in f"{config}"
 
 
 def test_the_content_counts_and_not_the_name() -> None:
