@@ -111,6 +111,8 @@ PROPERTIES = (
 )
 """The properties of a worker that connectors do not have."""
 
+_LEAST_BALANCE_MS = 1000
+"""Loads are sampled once a second."""
 _WORKER = re.compile(connect.WORKER_ONLY.pattern)
 """Properties that mean nothing to connectors."""
 
@@ -188,6 +190,9 @@ def fleet_settings(paths: Paths, environ: Mapping[str, str] = os.environ) -> Fle
         problems.append(Problem(connect.GROUP_ID.name, "is required: it is the same for all workers of a fleet"))
     if own[HEARTBEAT.name] * 3 > own[SESSION.name]:
         problems.append(Problem(HEARTBEAT.name, f"must be at most a third of {SESSION.name}={own[SESSION.name]}"))
+    if 0 < own[BALANCE.name] < _LEAST_BALANCE_MS:
+        message = f"must be 0, or at least {_LEAST_BALANCE_MS} milliseconds: a move is a restart"
+        problems.append(Problem(BALANCE.name, message))
     for label in own[LABELS.name]:
         if re.fullmatch(connect.LABEL, label) is None:
             problems.append(Problem(LABELS.name, f"a label has 1 to 60 letters, digits, _ and -, not {label!r}"))

@@ -82,6 +82,12 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     )
 
 
+def test_an_interval_of_the_balance_that_is_meant_in_seconds(tmp_path: Path) -> None:
+    assert problems(tmp_path, rowtide_fleet_balance_interval_ms="300") == ["rowtide.fleet.balance.interval.ms"]
+    assert settings(tmp_path, rowtide_fleet_balance_interval_ms="1000").balance_s == 1
+    assert settings(tmp_path, rowtide_fleet_balance_interval_ms="0").balance_s == 0
+
+
 def test_labels_have_topics_of_their_own(tmp_path: Path) -> None:
     found = settings(tmp_path, rowtide_worker_labels="ssd, zone-eu", rowtide_fleet_partitions="8")
     assert found.labels == ("ssd", "zone-eu")
