@@ -40,7 +40,7 @@ class BinlogEnd:
         self._runways = RunwayQuery(config)
         self._runway: Runway | None = None
         self._queried_at: float | None = None
-        self._refused = False
+        self._refused = self._closed = False
         self._answered = threading.Event()
         self._answered.set()
 
@@ -84,10 +84,10 @@ class BinlogEnd:
         except (DatabaseUnreachableError, pymysql.MySQLError, OSError) as error:
             self._files = []
             self._refused = isinstance(error, DatabaseUnreachableError) and not error.retriable
-            self.close()
+            self._disconnect()
         finally:
-            if not stays:
-                self.close()
+            if not stays or self._closed:
+                self._disconnect()
             self._queried_at = self._clock()
             self._answered.set()
 
@@ -98,7 +98,11 @@ class BinlogEnd:
         return None
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, for good; a query that runs closes it when it ends."""
+        self._closed = True
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             session.close()

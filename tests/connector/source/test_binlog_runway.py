@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -262,6 +263,24 @@ def test_a_connector_that_does_not_read_keeps_no_connection(
             assert found is not None
             clock[0] += 13
         assert (connections.made, connections.open) == (made, 0)
+
+
+def test_a_query_that_ends_later_leaves_no_connection(
+    end: BinlogEnd, connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as that of a connector which has moved to another worker."""
+    answers = threading.Event()
+
+    def session(*given: object, **more: object) -> Any:
+        answers.wait()
+        return connections(*given, **more)
+
+    monkeypatch.setattr(binlog_end, "Session", session)
+    assert end.look(("b.2", 100), NEWEST, 0) == (None, None)
+    end.close()
+    answers.set()
+    assert end.look(("b.2", 100), NEWEST, 10)[0] == 600
+    assert (connections.made, connections.open) == (1, 0)
 
 
 @pytest.mark.parametrize("retriable", [True, False])
