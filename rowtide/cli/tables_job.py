@@ -252,7 +252,15 @@ class _Reader:
     def _pairs(self, option: click.Option, node: Any) -> list[str]:
         if node.id != "mapping":
             raise _Wrong("expected a map, such as {NAME: VALUE}")
-        return [f"{_text(key)}={_text(value)}" for key, value in node.value]
+        pairs: dict[str, str] = {}
+        for key, value in node.value:
+            name = _text(key)
+            if name in pairs:
+                raise _Wrong(f"{name} is there twice: remove one of them")
+            if "=" in name:
+                raise _Wrong(f"{name}: a name cannot contain =")
+            pairs[name] = _text(value)
+        return [f"{name}={text}" for name, text in pairs.items()]
 
     def _one(self, option: click.Option, node: Any) -> Any:
         text = _text(node)

@@ -196,6 +196,8 @@ tables:
         ("- output: /a", "line 1: expected a map of options, such as 'output: /data/tables'"),
         ("output: /a\n  x: [", "line 2: YAML syntax error: mapping values are not allowed here"),
         ("output: !!python/object:os.system /a\nformt: a", "line 2: formt"),
+        (f"{NEEDED}table-property: {{a: 1, a: 2}}", "line 4: table-property: a is there twice: remove one of them"),
+        (f"{NEEDED}spark-conf: {{a=b: 1}}", "line 4: spark-conf: a=b: a name cannot contain ="),
         ("tables: {a: b}", "line 1: tables: expected a list, with '- table: PATTERN' for each element"),
         (f"{NEEDED}tables:\n- table: a\n  include-changes: drop.column", "line 5: drop.column needs rename.column"),
         (f"{NEEDED}include-changes: drop.column", "drop.column needs rename.column"),
