@@ -220,7 +220,10 @@ class ServerComparison:
                     self.result.differences = []
                     return
                 unlike = itertools.islice(fold.unlike(), self._options.most)
-                self.result.differences = [difference_of_copies(*found) for found in unlike]
+                found = [difference_of_copies(*one) for one in unlike]
+                if number and found != self.result.differences:
+                    rounds.append("changing")
+                self.result.differences = found
         if "changing" in rounds:
             self.result.differences = []
             raise Undecided("the table has no key, and changes while it is read: compare it when nothing is written")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -93,6 +94,28 @@ def test_rows_that_never_stay_are_undecided() -> None:
     values = [str(number // 2) for number in range(200)]
     with pytest.raises(Undecided, match="1 rows change faster than they can be read"):
         confirmed(Side(*values), Side("other"), 0)
+
+
+def counted(tmp_path: Path, source: Sequence[str], other: Sequence[str]) -> Result:
+    """Compare tables without a key that have one row, with these values one after the other."""
+    result, replication = Result("d.t"), SimpleNamespace(replicates=True, await_executed=lambda *_: None)
+    sides: list[Any] = [Side(*source), Side(*other)]
+    for side in sides:
+        side.all = partial(_rows, side)
+    ServerComparison(*sides, cast("Any", replication), Options(), result)._counted(tmp_path / "rows")
+    return result
+
+
+def _rows(side: Side) -> Iterator[Row]:
+    yield from side.of_keys([("i1",)]).values()
+
+
+def test_a_row_without_a_key_that_goes_back_and_forth_is_undecided(tmp_path: Path) -> None:
+    with pytest.raises(Undecided, match="changes while it is read"):
+        counted(tmp_path, ["a", "a", "b", "b", "a", "a"], ["b", "a", "b"])
+    (tmp_path / "same").mkdir()
+    found = counted(tmp_path / "same", "a", "b")
+    assert [one.kind for one in found.differences] == ["lost", "extra"]
 
 
 def table(*columns: str, key: Sequence[str] = (), names: Sequence[str] = ()) -> Any:
