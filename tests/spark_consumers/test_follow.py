@@ -109,7 +109,7 @@ def test_tables_follow_old_and_new_topics(spark: Any, kafka: Any, rows_of: Calla
 
 @pytest.mark.parametrize(
     ("table_format", "kills"),
-    [("delta", 1), *(pytest.param(*case, marks=pytest.mark.nightly) for case in [("delta", 20), ("iceberg", 20)])],
+    [pytest.param(*case, marks=pytest.mark.nightly) for case in [("delta", 1), ("delta", 20), ("iceberg", 20)]],
 )
 def test_a_killed_run_neither_loses_nor_repeats_a_record(
     kafka: Any, rows_of: Callable[..., Any], tmp_path: Path, table_format: str, kills: int

@@ -349,6 +349,7 @@ def test_a_connector_with_a_longer_prefix_is_left_out(spark, frame_of, tmp_path)
     assert not (tmp_path / "eu").exists()
 
 
+@pytest.mark.nightly
 def test_special_names_of_columns(run, rows_of, tmp_path) -> None:
     names = ["{rows}", "{value}", "{snapshot}", "a`b", "it's"]
     columns = [ID, *({"type": "string", "optional": True, "field": name} for name in names)]
@@ -432,6 +433,7 @@ def test_changes_that_existing_rows_lack_are_noted_by_the_run_that_meets_them(ru
     assert run(topic.records)["p.d.t"].notes == []
 
 
+@pytest.mark.nightly
 def test_a_key_column_that_older_rows_have_no_value_in_stops_the_table(run, rows_of, tmp_path) -> None:
     number = {**ID, "field": "number"}
     topics = [Topic(f"p.d.{name}", [ID, TEXT], ["id"]) for name in ("renamed", "emptied", "empty")]

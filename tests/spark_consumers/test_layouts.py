@@ -132,6 +132,7 @@ def test_every_change_of_a_table_with_a_key_is_a_row_once(run, rows_of, tmp_path
     ]  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_another_layout_of_a_table_that_exists_is_refused(run, rows_of, tmp_path) -> None:
     topics = [Topic(f"p.d.{name}", [ID, TEXT], key=["id"]) for name in ("rows", "append", "soft", "history")]
     layouts = list(zip(topics, Layout, strict=True))

@@ -100,7 +100,7 @@ def data_files(path: Path) -> set[Path]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("rows_change", [False, True])
+@pytest.mark.parametrize("rows_change", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_a_merge_is_repeated_after_an_optimisation_but_not_after_changed_rows(
     spark, rows_of, tmp_path, rows_change
 ) -> None:

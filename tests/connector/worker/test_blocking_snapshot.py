@@ -55,10 +55,10 @@ def test_a_killed_worker_begins_again(table: Refilled) -> None:
             eventually(lambda: worker.health()["position"]["stored"]["pos"] >= read, "the signal is stored")
             worker.kill()
         for _ in range(KILLS - 1):
-            with Worker(table.config).wait_for_log("begins again") as worker:
+            with Worker(table.config).wait_for_log("starts over") as worker:
                 table.chunk_read(worker)
                 worker.kill()
-        with Worker(table.config).wait_for_log("begins again") as worker:
+        with Worker(table.config).wait_for_log("starts over") as worker:
             worker.wait_for_log("is complete; the stream continues")
             worker.stop()
     with Worker(table.config).streaming() as worker:
@@ -66,7 +66,7 @@ def test_a_killed_worker_begins_again(table: Refilled) -> None:
         log = worker.stop()
     table.check_rows()
     assert table.reads() >= ROWS // 2, "rows that the load has deleted are missing"
-    assert "begins again" not in log, "the signal is done once"
+    assert "starts over" not in log, "the signal is done once"
 
 
 @pytest.mark.parametrize("flavor", [pytest.param("mysql", marks=pytest.mark.nightly), "mariadb"])

@@ -60,6 +60,7 @@ def test_a_key_without_value_is_outside_every_range(run, rows_of, tmp_path) -> N
     same_rows(rows_of(str(tmp_path / "p.d.t")), [{"id": number, "text": "new"} for number in (1, None, 2)])
 
 
+@pytest.mark.nightly
 def test_rows_of_a_table_with_deletion_vectors(run, spark, rows_of, tmp_path) -> None:
     keyed, bag = Topic("p.d.keyed", [ID, TEXT], ["Id"]), Topic("p.d.bag", [ID, TEXT])
     for topic in (keyed, bag):
