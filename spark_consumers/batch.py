@@ -20,6 +20,7 @@ from rowtide.spark_consumers.errors import (
     KeyWithoutValuesError,
     LayoutError,
     NotAnEnvelopeError,
+    PlacingColumnError,
     SettingsError,
     UnorderedError,
 )
@@ -77,7 +78,7 @@ from rowtide.spark_consumers.rows.multiset import (
 )
 from rowtide.spark_consumers.rows.one_pass import OnePass
 from rowtide.spark_consumers.rows.policy import changes_of, dropped, required, without_ignored
-from rowtide.spark_consumers.rows.renames import NO_RENAMES, proven_names, renamed, table_renames
+from rowtide.spark_consumers.rows.renames import NO_RENAMES, Renames, proven_names, renamed, table_renames
 from rowtide.spark_consumers.settings import (
     CHANGE_COLUMNS,
     CURRENT,
@@ -524,10 +525,15 @@ class TableBatch:
         gone = dropped(structures, newest_names, key_names) if names is not None or self.partitions == 1 else set()
         layout = [*self.settings.partition_by, *self.settings.cluster_by]
         going = gone if names is not None and policy.applies(ChangeKind.DROP_COLUMN) else set()
-        going -= {one.column.lower() for one in layout}  # which a table cannot lose
-        renames = renames.without([column for column, _ in before or ()], going)
-        if renames and batch.commit(RENAMES).is_applied(self.table.newest_commit(self.path, batch.app_id)):
-            renames = NO_RENAMES
+        going = going - {one.column.lower() for one in layout}  # which a table cannot lose
+        is_renamed = bool(renames or going) and batch.commit(RENAMES).is_applied(
+            self.table.newest_commit(self.path, batch.app_id)
+        )
+        renames = NO_RENAMES if is_renamed else renames
+        if before is not None and (going or renames.dropped):
+            going = self._without_placing(going, renames)
+        if not is_renamed:
+            renames = renames.without([column for column, _ in before or ()], going)
         evolution = evolve(
             name,
             before,
@@ -550,6 +556,17 @@ class TableBatch:
         if is_history:  # what has ended is not changed any more
             evolution = with_fills_where(evolution, CURRENT)
         return BatchSchemas(evolution, keys, values, last, newest, names, metadata, soft=is_soft, history=is_history)
+
+    def _without_placing(self, going: Collection[str], renames: Renames) -> set[str]:
+        """Return the columns to drop, in lower case, without those by which the table is partitioned or clustered.
+
+        Raises:
+            PlacingColumnError: another column has got the name of one of them.
+        """
+        placing = self.table.placing_columns(self.path)
+        if lost := {*placing} & {*renames.dropped}:
+            raise PlacingColumnError(str(self.outcome.name), min(lost))
+        return {*going} - {(renames.new_name(name) or name).lower() for name in placing}
 
     def _refuse_taken(
         self, metadata: Sequence[MetadataField], keys: Iterable[KeyVersion], values: Iterable[ValueVersion]

@@ -69,6 +69,27 @@ class DependentColumnError(StateError):
         )
 
 
+class EmptyPartitionError(StateError):
+    """A row has an empty text in a column by which a table of Delta Lake is partitioned."""
+
+    def __init__(self, table: str, column: str) -> None:
+        super().__init__(
+            f"table {table}: a row has an empty text in column {column}, by which the table is partitioned, and Delta "
+            f"Lake makes a null of it. The table lacks the batch: use --cluster-by or --format iceberg instead, and "
+            f"build the table again with --restart {table}"
+        )
+
+
+class PlacingColumnError(StateError):
+    """A column by which the table is partitioned, clustered or sorted was dropped, and another one has its name."""
+
+    def __init__(self, table: str, column: str) -> None:
+        super().__init__(
+            f"table {table} is partitioned, clustered or sorted by {column}, which MySQL has dropped, and another "
+            f"column has this name now. The table is as it was: build it again with --restart {table}"
+        )
+
+
 class UnsupportedRenameError(StateError):
     """The Delta Lake of the session has other classes than the open one, such as that of a vendor."""
 

@@ -19,7 +19,13 @@ from pyspark.sql import SparkSession
 
 from rowtide.spark_consumers.batch import TableBatch
 from rowtide.spark_consumers.columns.unavailable import unavailable_value
-from rowtide.spark_consumers.errors import SettingsError, StateError, TablesError, UnavailableValueError
+from rowtide.spark_consumers.errors import (
+    EmptyPartitionError,
+    SettingsError,
+    StateError,
+    TablesError,
+    UnavailableValueError,
+)
 from rowtide.spark_consumers.formats import FORMATS, TableFormat
 from rowtide.spark_consumers.jvm.driver import text_with_causes
 from rowtide.spark_consumers.jvm.files import HadoopFiles
@@ -44,7 +50,7 @@ from rowtide.spark_consumers.messages.earlier import Earlier, level
 from rowtide.spark_consumers.messages.records import connector_prefix
 from rowtide.spark_consumers.messages.registered import RegisteredSource, undecodable
 from rowtide.spark_consumers.outcome import Outcome
-from rowtide.spark_consumers.partitioning import require_supported
+from rowtide.spark_consumers.partitioning import empty_text_column, require_supported
 from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import Batch, StateStore, StoredState
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
@@ -251,6 +257,8 @@ class TableJob:
             lacking, damaged = unavailable_value(text), undecodable(text, self.name.topic)
             if damaged is not None:
                 outcome.error = str(damaged)
+            elif (column := empty_text_column(text)) is not None:
+                outcome.error = str(EmptyPartitionError(str(self.name), column))
             elif lacking is None:
                 outcome.error = f"table {self.name}: {first_lines(error)}"
             else:

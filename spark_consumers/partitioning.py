@@ -1,12 +1,15 @@
 """How new tables are partitioned and clustered: by columns, and in Iceberg by transforms of columns."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rowtide.spark_consumers.columns.spark_types import quote
+from rowtide.spark_consumers.columns.spark_types import literal, quote
 from rowtide.spark_consumers.errors import SettingsError
 
+_EMPTY = "rowtide: an empty text in column"
+_FOUND = re.compile(rf'{_EMPTY} ("(?:[^"\\]|\\.)*")')
 _TIMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 _NUMBERED = ("bucket", "truncate")
 _NAME = r"`(?P<quoted>[^`]+)`|(?P<plain>\w+)"
@@ -88,3 +91,15 @@ def require_columns(table: str, given: Sequence[Expression], columns: Sequence[s
                 f"table {table} has no column {one.column}, which --partition-by or --cluster-by names; there are "
                 f"{', '.join(columns)}. --job gives single tables their own"
             )
+
+
+def without_empty_text(column: str) -> str:
+    """Return SQL of a text that ends the query if it is empty."""
+    name = quote(column)
+    return f"IF({name} = '', raise_error({literal(f'{_EMPTY} {json.dumps(column)}')}), {name})"
+
+
+def empty_text_column(text: str) -> str | None:
+    """Return the column whose empty text ended a query, from its error; ``None`` if it ended for another reason."""
+    found = _FOUND.search(text)
+    return None if found is None else str(json.loads(found[1]))

@@ -1,6 +1,6 @@
 """The interface of a table format."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,6 +53,9 @@ class TableFormat(Protocol):
 
     def columns(self, path: str) -> Columns | None:
         """Return the table's columns, ``None`` if there is no table."""
+
+    def placing_columns(self, path: str) -> Collection[str]:
+        """Return the columns by which an existing table is partitioned, clustered or sorted: it cannot lose them."""
 
     def read(self, path: str) -> DataFrame:
         """Return the table's rows."""

@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,6 +11,8 @@ from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, Row
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import StringType
 
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import (
@@ -33,6 +35,7 @@ from rowtide.spark_consumers.jvm.driver import activate, java_class, java_sessio
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import configured
 from rowtide.spark_consumers.kafka.naming import join
+from rowtide.spark_consumers.partitioning import require_columns, without_empty_text
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.rows.history import ENDS, Ends
 from rowtide.spark_consumers.rows.renames import Renames
@@ -75,6 +78,11 @@ class DeltaFormat(DirectoryFormat):
         if not self.exists(path):
             return None
         return tuple((field.name, field.dataType.simpleString()) for field in self.read(path).schema.fields)
+
+    def placing_columns(self, path: str) -> Collection[str]:
+        """Return the columns by which the table is partitioned or clustered."""
+        detail = self._detail(path)
+        return [*detail["partitionColumns"], *detail["clusteringColumns"]]
 
     def read(self, path: str) -> DataFrame:
         """Return the table's rows."""
@@ -145,14 +153,16 @@ class DeltaFormat(DirectoryFormat):
 
     def create(self, path: str, columns: Columns, rows: DataFrame, commit: Commit) -> RowCounts:
         """Create the table by its first commit, so that Delta has no log to read before it."""
-        writer = rows.write.options(**_features(columns), **self.settings.table_properties)
-        found = self._append(path, writer.partitionBy(*(one.column for one in self.settings.partition_by)), commit)
+        partitions = [one.column for one in self.settings.partition_by]
+        written = _without_empty_texts(rows, partitions).write
+        writer = written.options(**_features(columns), **self.settings.table_properties)
+        found = self._append(path, writer.partitionBy(*partitions), commit)
         self._cluster(path)
         return found
 
     def upsert(self, path: str, rows: DataFrame, keys: Sequence[str], *, replace: bool, commit: Commit) -> RowCounts:
         """Merge by key."""
-        cached = rows.persist()  # a merge reads its source twice
+        cached = self._checked(path, rows).persist()  # a merge reads its source twice
         try:
             ranges = key_ranges(cached, keys) if not replace and self.size(path) >= LARGE_TABLE else []
             with configured(self.spark, _CACHED_SOURCE):
@@ -163,6 +173,7 @@ class DeltaFormat(DirectoryFormat):
 
     def add_versions(self, path: str, rows: DataFrame, keys: Sequence[str], ends: Ends, commit: Commit) -> RowCounts:
         """Merge by key. The rows come from the table, too, so Delta copies them before it merges."""
+        rows = self._checked(path, rows)
         large = not ends.of_others and self.size(path) >= LARGE_TABLE
         ranges = key_ranges(rows.where(ENDS), keys) if large else []
         return self._merge(path, versions(table_sql(path), rows, keys, ranges, ends), rows, False, commit)
@@ -174,10 +185,19 @@ class DeltaFormat(DirectoryFormat):
 
         The rows may come from the table itself, so Delta copies them before it merges.
         """
+        added = self._checked(path, added)
         if removed is None and not replace:
             return self._append(path, added.write, commit)
         statement, rows = replacement(table_sql(path), None if replace else removed, added)
         return self._merge(path, statement, rows, replace, commit)
+
+    def _checked(self, path: str, rows: DataFrame) -> DataFrame:
+        """Return rows for an existing table that end their query if a column of its partitions has an empty text."""
+        logs = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog")
+        if isinstance(logs, JavaPackage):  # of a vendor
+            return _without_empty_texts(rows, self._detail(path)["partitionColumns"])
+        table = logs.forTable(java_session(self.spark), path).unsafeVolatileSnapshot()
+        return _without_empty_texts(rows, self._partitions(table.metadata()))
 
     def _merge(self, path: str, statement: str, rows: DataFrame, replace: bool, commit: Commit) -> RowCounts:
         if replace:
@@ -214,6 +234,7 @@ class DeltaFormat(DirectoryFormat):
             return
         detail = self._detail(path)
         if not detail["partitionColumns"] and not detail["clusteringColumns"]:
+            require_columns(path, self.settings.cluster_by, self.read(path).columns)
             columns = ", ".join(map(str, self.settings.cluster_by))
             self.spark.sql(f"ALTER TABLE {table_sql(path)} CLUSTER BY ({columns})")
 
@@ -336,6 +357,17 @@ def _commit_info(actions: str) -> Mapping[str, Any]:
             info: Mapping[str, Any] = json.loads(line)["commitInfo"]
             return info
     return {}
+
+
+def _without_empty_texts(rows: DataFrame, partitions: Sequence[str]) -> DataFrame:
+    """Return rows that end their query if a column of partitions has an empty text, of which Delta Lake makes a null.
+
+    The format of its log has no empty text: https://github.com/delta-io/delta/blob/master/PROTOCOL.md, "Partition Value
+    Serialization".
+    """
+    wanted = {name.lower() for name in partitions}
+    texts = [one.name for one in rows.schema.fields if one.name.lower() in wanted and one.dataType == StringType()]
+    return rows.withColumns({name: F.expr(without_empty_text(name)) for name in texts}) if texts else rows
 
 
 def table_sql(path: str) -> str:

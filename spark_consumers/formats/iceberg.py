@@ -41,6 +41,7 @@ from rowtide.spark_consumers.jvm.driver import java_class, java_session
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import configured
 from rowtide.spark_consumers.kafka.naming import TableName, join
+from rowtide.spark_consumers.partitioning import require_columns
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.rows.history import ENDS, Ends
 from rowtide.spark_consumers.rows.renames import Renames
@@ -153,6 +154,13 @@ class IcebergFormat:
         if not self.exists(path):
             return None
         return tuple((field.name, field.dataType.simpleString()) for field in self.read(path).schema.fields)
+
+    def placing_columns(self, path: str) -> Collection[str]:
+        """Return the columns by which the table is, or was, partitioned, and those by which it is sorted."""
+        metadata = self._metadata(path)
+        fields = [*metadata.sortOrder().fields(), *(one for spec in metadata.specs() for one in spec.fields())]
+        names = [metadata.schema().findColumnName(one.sourceId()) for one in fields]
+        return [name for name in names if name is not None]
 
     def read(self, path: str) -> DataFrame:
         """Return the table's rows."""
@@ -362,7 +370,9 @@ class IcebergFormat:
         table = self._load(path) if self.settings.cluster_by else None
         if table is None or not table.sortOrder().isUnsorted():
             return
-        terms, order = java_class(self.spark, "org.apache.iceberg.expressions.Expressions"), table.replaceSortOrder()
+        require_columns(path, self.settings.cluster_by, [one.name() for one in table.schema().columns()])
+        terms = java_class(self.spark, "org.apache.iceberg.expressions.Expressions")
+        order = table.replaceSortOrder().caseSensitive(False)
         nulls_first = java_class(self.spark, "org.apache.iceberg.NullOrder").NULLS_FIRST
         for one in self.settings.cluster_by:
             arguments = (one.column,) if one.number is None else (one.column, one.number)

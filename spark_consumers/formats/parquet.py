@@ -5,7 +5,7 @@ Between the two renames of :meth:`ParquetFormat._replace` the table is missing f
 next run completes the replacement. Object stores cannot rename a directory: use Delta Lake there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -37,6 +37,10 @@ class ParquetFormat(DirectoryFormat):
         if not self.exists(path):
             return None
         return tuple((field.name, field.dataType.simpleString()) for field in self.read(path).schema.fields)
+
+    def placing_columns(self, path: str) -> Collection[str]:
+        """Return none: Parquet tables have no partitions."""
+        return ()
 
     def read(self, path: str) -> DataFrame:
         """Return the table's rows."""

@@ -9,7 +9,8 @@ import pytest
 
 from rowtide.spark_consumers.errors import SettingsError
 from rowtide.spark_consumers.partitioning import Expression, expression, require_columns, require_supported
-from rowtide.spark_consumers.settings import TableRule
+from rowtide.spark_consumers.settings import ChangePolicy, TableRule
+from tests.spark_consumers.test_renamed_columns import Structures, columns, row
 from tests.support.kafka.change_topics import Topic
 from tests.support.recordings.recorded_tables import fold, same_rows
 
@@ -97,6 +98,14 @@ def test_new_tables_of_delta_lake_are_partitioned_or_clustered(run, rows_of, spa
     ]
     assert [one["partitionColumns"] for one in found] == [["text"], [], []]
     assert [one["clusteringColumns"] for one in found] == [[], ["text", "id"], []]
+    for topic in topics:
+        topic.change("u", None, {"id": 1, "text": ""}, 20)
+    outcomes = run([record for topic in topics for record in topic.records])
+    assert outcomes[clusters.name].error is outcomes[others.name].error is None
+    text = "table p.d.parts: a row has an empty text in column text, by which the table is partitioned"
+    assert str(outcomes[parts.name].error).startswith(text), "Delta Lake makes a null of it"
+    same_rows(rows_of(str(tmp_path / parts.name)), fold(parts.records[:-1]))
+    same_rows(rows_of(str(tmp_path / clusters.name)), fold(clusters.records))
 
 
 @pytest.mark.spark
@@ -110,7 +119,7 @@ def test_new_tables_of_iceberg_are_partitioned_and_sorted(run, rows_of, spark, t
     options: dict[str, Any] = {
         "format": "iceberg",
         "partition_by": [expression(text) for text in ("months(day)", "bucket(4, id)", "truncate(1, text)")],
-        "cluster_by": [expression("text"), expression("bucket(2, id)")],
+        "cluster_by": [expression("TEXT"), expression("bucket(2, id)")],
     }
     for more in (range(7), range(7, 20), range(20, 25)):
         changed(topic, more)
@@ -128,3 +137,29 @@ def test_new_tables_of_iceberg_are_partitioned_and_sorted(run, rows_of, spark, t
     other = Topic("p.d.other", [ID], key=["id"])
     other.change("c", None, {"id": 1}, 1)
     assert "has no column nowhere" in str(run(other.records, **lacking)["p.d.other"].error)
+    assert run(other.records, format="iceberg")["p.d.other"].error is None
+    other.change("u", None, {"id": 1}, 2)
+    lacking = {**options, "cluster_by": [expression("nowhere")]}
+    assert "has no column nowhere" in str(run(other.records, **lacking)["p.d.other"].error)
+
+
+@pytest.mark.spark
+@pytest.mark.nightly
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_a_column_of_partitions_stays_whatever_a_later_run_is_told(run, rows_of, tmp_path, table_format) -> None:
+    topic, history = Topic("p.d.t", columns("abc"), ["id"]), Structures("abc")
+    policy = ChangePolicy(include=("column",))
+    options: dict[str, Any] = {"format": table_format, "structures": history, "changes": policy}
+    topic.change("c", None, row(1, a="x", b="y", c="z"), 1)
+    assert run(topic.records, **options, partition_by=[expression("a")])["p.d.t"].error is None
+    topic.columns, history.texts = columns("c"), ("abc", "--c")
+    topic.change("c", None, row(2, c="n"), 2)
+    outcome = run(topic.records, **options)["p.d.t"]
+    assert (outcome.error, outcome.dropped) == (None, ("b",))
+    found = [row(1, a="x", c="z"), row(2, a=None, c="n")]
+    same_rows(rows_of(str(tmp_path / "p.d.t"), table_format), found)
+    topic.columns, history.texts = columns("a"), ("abc", "--c", "--a")  # c has the name of a
+    topic.change("c", None, row(3, a="m"), 3)
+    error = str(run(topic.records, **options)["p.d.t"].error)
+    assert error.startswith("table p.d.t is partitioned, clustered or sorted by a, which MySQL has dropped"), error
+    same_rows(rows_of(str(tmp_path / "p.d.t"), table_format), found)
