@@ -1,8 +1,10 @@
 """Whether a topic has, or may have had, a newer record with the same key as one of a dead letter; pure."""
 
 import hashlib
+import json
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -135,11 +137,18 @@ class Seen(NamedTuple):
 
 
 def _schema(key: bytes, headers: Headers) -> bytes:
-    """Return what tells the schema of a key: an id before it or in a header, or a schema in JSON; empty without one."""
+    """Return what tells the schema of a key.
+
+    It is an id before it or in a header, a schema in JSON, or the names of the fields in JSON; empty without any.
+    """
     if key.startswith(b"\0"):
         return key[:_ID_SIZE]
-    if key.startswith(b'{"schema":'):
-        return key.partition(b',"payload":')[0]
+    schema, found, _ = key.partition(b',"payload":')
+    if found and schema.startswith(b'{"schema":'):
+        return schema
+    if key.startswith(b"{"):
+        with suppress(ValueError):
+            return json.dumps(list(json.loads(key))).encode()
     return dict(headers).get(SCHEMA_ID_HEADERS["key"]) or b""
 
 

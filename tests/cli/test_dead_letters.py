@@ -112,12 +112,13 @@ def test_dead_letters_are_shown_and_replayed_once(topics: Topics, letters: Any) 
     config, name, send = letters
     assert f"there is no topic {name}" in run(config).output
     topics.admin.ensure(name, TopicSettings(1, 1))
-    topic = topics.new()
-    (large, first), (small, second) = too_large(topic, b"k", VALUE), too_large(topic, b"o", b"old")
+    topic, k, o = topics.new(), b'{"id":1}', b'{"id":2}'
+    (large, first), (small, second) = too_large(topic, k, VALUE), too_large(topic, o, b"old")
     odd, third = rejected(topic)
     send(*parts(large, 100), small, odd)
-    send((b"o", b"new", ()), topic=topic)
-    assert f"{first}  {topic}  before b.000001:4  250 bytes\n  key     k\n  stage   KAFKA_PRODUCE" in run(config).output
+    send((o, b"new", ()), topic=topic)
+    shown = run(config).output
+    assert f"{first}  {topic}  before b.000001:4  250 bytes\n  key     {k.decode()}\n  stage   KAFKA_PRODUCE" in shown
     assert run(config, "--value", first).stdout_bytes == VALUE
     assert [json.loads(line)["id"] for line in run(config, "--json").output.splitlines()] == [first, second, third]
 
@@ -127,7 +128,7 @@ def test_dead_letters_are_shown_and_replayed_once(topics: Topics, letters: Any) 
     assert f"{second}  not replayed: topic {topic} has a record with the same key" in result.output
     assert f"{third}  replayed to {topic}" in result.output
     seen = [(one.key, one.value, one.headers) for one in topics.read(topic)]
-    assert seen == [(b"o", b"new", ()), (b"k", VALUE, ()), (b'{"id":7}', b'{"id":7}', ())]
+    assert seen == [(o, b"new", ()), (k, VALUE, ()), (b'{"id":7}', b'{"id":7}', ())]
 
     assert f"dead letter {first} was replayed before" in run(config, "--replay", first).output
     assert run(config, "--replay", "all", "--overwrite").output == f"{second}  replayed to {topic}\n"

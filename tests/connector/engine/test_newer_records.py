@@ -54,16 +54,22 @@ def test_the_newest_record_of_the_key_counts(records: list[tuple[bytes | None, i
 
 
 @pytest.mark.parametrize(
-    ("own", "other"),
+    ("own", "same", "other"),
     [
-        (b"\0\0\0\0\1\2", b"\0\0\0\0\2\2"),
-        (b'{"schema":{"type":"int32"},"payload":1}', b'{"schema":{"type":"int64"},"payload":1}'),
+        (b"\0\0\0\0\1\2", b"\0\0\0\0\1\3", b"\0\0\0\0\2\2"),
+        (
+            b'{"schema":{"type":"int32"},"payload":1}',
+            b'{"schema":{"type":"int32"},"payload":2}',
+            b'{"schema":{"type":"int64"},"payload":1}',
+        ),
+        (b'{"id":1}', b'{"id":2}', b'{"id":1,"part":7}'),
+        (b'{"schema":"a","table":1}', b'{"schema":"b","table":1}', b'{"schema":"a"}'),
     ],
 )
-def test_the_same_row_has_another_key_if_its_schema_has_changed(own: bytes, other: bytes) -> None:
+def test_the_same_row_has_another_key_if_its_schema_has_changed(own: bytes, same: bytes, other: bytes) -> None:
     assert compared((other, TIME - 1), key=own) == OLDER
     assert compared((other, TIME), key=own) == UNKNOWN
-    assert compared((own[:-1] + b"9", TIME + 6), key=own) == OLDER, "another key with the same schema"
+    assert compared((same, TIME + 6), key=own) == OLDER, "another key with the same schema"
 
 
 def test_the_id_of_a_keys_schema_can_be_in_a_header() -> None:
