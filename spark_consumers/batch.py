@@ -218,12 +218,12 @@ class TableBatch:
             return None
         schemas = self._evolve(keys, values, {}, batch)
         evolution = schemas.evolution
-        self._require_layout(Layout.ROWS, evolution, batch)
         creates = evolution.before is None
         changes_table = not creates and (evolution.added or evolution.widened or evolution.fills)
         names = [name for key in schemas.keys.values() for name in key.names]
         if not names or changes_table or (batch.truncation is not None and self.partitions > 1):
             return None
+        batch = self._with_layout(Layout.ROWS, evolution, batch)
         step = _Step(self, Segment(tuple(names)), schemas, batch.commit(1), creates=creates, replaces=False)
         one_pass = OnePass(raw, known, schemas, self.partitions, self.settings.unavailable_placeholder)
         try:
@@ -314,7 +314,7 @@ class TableBatch:
         seen: Mapping[int, tuple[int, ...]] = {}
         structured = records if preceding is None else preceding.unionAll(records)
         schemas = self._schemas(structured, groups, batch, is_log=is_log)
-        self._require_layout(Layout.APPEND if is_log else self.settings.layout, schemas.evolution, batch)
+        batch = self._with_layout(Layout.APPEND if is_log else self.settings.layout, schemas.evolution, batch)
         streamed = {"c", "u", "d", "t"} if keeps_all else {"c", "u", "d"}
         if any((keeps_all or group.key_id == (None, None)) and group.op in streamed for group in groups):
             seen = record_hashes(records, batch.offsets, log=keeps_all)
@@ -369,18 +369,26 @@ class TableBatch:
         counts = self.table.replace_rows(self.path, None, marked.select(*columns), replace=True, commit=commit)
         return RowCounts(deleted=counts.inserted)
 
-    def _require_layout(self, wanted: Layout, evolution: Evolution, batch: Batch) -> None:
+    def _with_layout(self, wanted: Layout, evolution: Evolution, batch: Batch) -> Batch:
         """Require that the rows of a table that exists are what this run would write.
+
+        Returns:
+            The batch with what the rows of a new table will be. It is stored before the table has any: after a crash,
+            another run may want others.
 
         Raises:
             LayoutError: they are not.
         """
         if evolution.before is None:
-            return
+            if evolution.after:
+                batch = replace(batch, layout=wanted)
+                self.amend(batch)
+            return batch
         is_log = batch.layout is None and set(CHANGE_COLUMNS) <= set(evolution.before)
         stored = batch.layout or (Layout.APPEND if is_log else Layout.ROWS)
         if stored != wanted:
             raise LayoutError(str(self.outcome.name), stored, wanted)
+        return batch
 
     def _require_keys(self, schemas: BatchSchemas, groups: Sequence[RecordGroup], batch: Batch) -> None:
         """Require that existing rows have values in the columns of the key."""

@@ -203,6 +203,34 @@ def test_a_crash_after_any_step_repeats_no_version(keep, run, monkeypatch, table
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("table_format", ["delta", "iceberg", "parquet"])
+def test_a_crash_after_a_column_was_added_leaves_no_default_in_ended_versions(
+    keep, run, monkeypatch, table_format
+) -> None:
+    from rowtide.spark_consumers.batch import _Step
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    topic, options = Topic("p.d.t", [ID, TEXT], key=["id"]), {"format": table_format}
+    for number in (1, 2):
+        topic.change("c", None, row(number, "a"), 10 * number)
+    keep(topic, **options)
+    topic.change("u", row(1, "a"), row(1, "b"), 30)
+    topic.columns = [ID, TEXT, NOTE]
+    topic.change("c", None, {**row(3, "c"), "note": "mine"}, 40)
+    with monkeypatch.context() as patched:
+        patched.setattr(_Step, "apply", fail)
+        with pytest.raises(ZeroDivisionError):
+            run(topic.records, layout=Layout.HISTORY, **options)
+    names = ("id", "text", "note")
+    assert keep(topic, None, names, **options) == expected(topic, *names) == [
+        (1, "a", None, at(10), at(30)), (1, "b", "none", at(30), None), (2, "a", "none", at(20), None),
+        (3, "c", "mine", at(40), None),
+    ]  # fmt: skip
+
+
+@pytest.mark.nightly
 def test_what_has_no_order_stops_the_table(run, keep) -> None:
     topic, options = Topic("p.d.t", [ID, TEXT], key=["id"]), {"layout": Layout.HISTORY}
     topic.change("c", None, row(1, "a"), 10)

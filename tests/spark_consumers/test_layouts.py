@@ -167,3 +167,29 @@ def test_tables_without_a_key_have_no_marks_and_no_mixture(run, tmp_path) -> Non
     mixed.change("c", None, {"id": 2}, 20)
     error = str(run(mixed.records, keyless=Keyless.APPEND)["p.d.mixed"].error)
     assert "only a part of its records has a key" in error
+
+
+@pytest.mark.nightly
+def test_another_layout_is_refused_also_after_a_crash_of_the_first_batch(run, rows_of, tmp_path, monkeypatch) -> None:
+    """Fields of the metadata may have the columns of ``--append``, so that columns do not tell."""
+    from rowtide.spark_consumers.state import StateStore
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    fields = metadata_fields(("op", "ts_ms", "file", "pos", "row"))
+    for layout, other in ((Layout.HISTORY, Layout.ROWS), (Layout.SOFT_DELETE, Layout.ROWS), (Layout.ROWS, None)):
+        topic = Topic(f"p.d.{layout}", [ID, TEXT], key=["id"])
+        topic.change("c", None, row(1, "a"), 10)
+        with monkeypatch.context() as patched:
+            patched.setattr(StateStore, "finish", fail)
+            with pytest.raises(ZeroDivisionError):
+                run(topic.records, layout=layout, metadata=fields)
+        if other is not None:
+            error = run(topic.records, layout=other, metadata=fields)[topic.name].error
+            assert f"was built with --{layout}, and this run is without" in str(error)
+        topic.change("u", row(1, "a"), row(1, "b"), 20)
+        assert run(topic.records, layout=layout, metadata=fields)[topic.name].error is None
+        found = {"a": False, "b": True} if layout is Layout.HISTORY else {"b": None}
+        rows = rows_of(str(tmp_path / topic.name))
+        assert {one["text"]: one.get("__current") for one in rows} == found
