@@ -65,7 +65,7 @@ class SnapshotTable:
     @property
     def selected(self) -> list[str]:
         """The expressions that select the columns."""
-        return [selected(column, exact=self._settings.canonical_values) for column in self.columns]
+        return [selected(column, exact=self._settings.canonical) for column in self.columns]
 
     def query(self, where: str) -> str:
         """Return the query for the rows that fulfil a condition, as SQL."""
@@ -74,7 +74,7 @@ class SnapshotTable:
     @property
     def prepared(self) -> bool:
         """Whether only a prepared statement returns exact values: the query is not rowtide's own."""
-        return self._custom_query and self._settings.canonical_values and any(map(is_rounded, self.columns))
+        return self._custom_query and self._settings.canonical and any(map(is_rounded, self.columns))
 
     @property
     def schemas(self) -> Schemas:

@@ -93,7 +93,7 @@ def verified(
     settings, chosen_converter = pipeline_settings(config, run_id()), config.converters.value
     without_types = isinstance(chosen_converter, JsonConverterConfig) and not chosen_converter.schemas_enable
     protobuf = isinstance(chosen_converter, ProtobufConverterConfig)
-    if (without_types or protobuf) and not settings.canonical_values:
+    if (without_types or protobuf) and not settings.canonical:
         form = "in Protobuf" if protobuf else "without value.converter.schemas.enable=true"
         raise Undecided(
             "with rowtide.values=debezium, a snapshot and the stream spell some values in two ways, "
@@ -190,7 +190,7 @@ class _Verifier:
                 self._progress,
                 options,
                 partial(_column_changes, config, table),
-                exact=settings.canonical_values,
+                exact=settings.canonical,
                 two_forms=not settings.exact_values,
                 repair=self._repair,
                 resume=self._resume,
@@ -207,7 +207,7 @@ class _Verifier:
                 try:
                     _refuse_untyped(config)
                     verification.source = self._source
-                    exact = settings.canonical_values or bool(structure.key_columns)
+                    exact = settings.canonical or bool(structure.key_columns)
                     with self._turn:
                         TableComparison(
                             found[-1],

@@ -115,12 +115,12 @@ class ValuesConfig:
 
     Attributes:
         exact: whether values are exact (``rowtide.values``); otherwise they are as Debezium writes them.
-        canonical: whether a snapshot and the stream write each value in one form, as they do if values are exact.
+        canonical: whether a snapshot and the stream write each value in one form, even if values are not exact.
         unavailable_placeholder: as configured, including ``hex:``.
     """
 
     exact: bool
-    canonical: bool
+    canonical: bool = given(values.CANONICAL)
     decimal: DecimalHandling = given(values.DECIMAL_HANDLING)
     bigint_unsigned: BigintUnsignedHandling = given(values.BIGINT_UNSIGNED_HANDLING)
     time_precision: TimePrecision = given(values.TIME_PRECISION)

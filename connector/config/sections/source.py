@@ -171,7 +171,6 @@ def values_config(reader: PropertyReader) -> ValuesConfig:
     return ValuesConfig(
         **reader.declared(ValuesConfig),
         exact=reader.exact,
-        canonical=reader.exact or reader[values.CANONICAL],
         column_rules=_rules(reader),
         propagate_columns=ColumnSelector(reader[values.COLUMN_PROPAGATE]),
         propagate_types=TypeSelector(reader[values.DATATYPE_PROPAGATE]),

@@ -72,7 +72,7 @@ class Codecs:
         end = row_end(table)
         current = None if end is None else CurrentRows(columns, end)
         minimal = settings.rules.values.minimal_row_images
-        style = binary.SERVER if settings.canonical_values else binary.STREAM
+        style = binary.SERVER if settings.canonical else binary.STREAM
 
         def messages() -> TableCodec:
             return TableCodec(
@@ -127,7 +127,7 @@ class Codecs:
         absent = absent_value(column, record, settings)
         return Column(
             column_layout(mapped.type, mapped.metadata),
-            column_decoding(column, record, mapped, exact=settings.canonical_values),
+            column_decoding(column, record, mapped, exact=settings.canonical),
             mapped.nullable,
             column_output(record, records, settings),
             absent_text=record.text(absent, form),

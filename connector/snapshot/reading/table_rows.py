@@ -146,7 +146,7 @@ class TableRows:
         """Return the key by which a later start reads a table on; ``None`` if it cannot."""
         if self._has_query(structure.id):
             return None
-        return resumable_key(structure, exact=self._settings.canonical_values)
+        return resumable_key(structure, exact=self._settings.canonical)
 
     def _table(
         self, listed: ListedTable, structure: Table | None, *, parallel: bool, resumable: bool

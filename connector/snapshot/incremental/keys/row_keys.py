@@ -38,8 +38,8 @@ class RowKeys:
         self, table: Table, columns: Sequence[Column], settings: PipelineSettings, topics: TopicOwners
     ) -> None:
         names = tuple(column.name for column in columns)
-        self.selected = [selected(column, exact=settings.canonical_values) for column in columns]
-        self.exact = settings.canonical_values or all(column.data_type != "float" for column in columns)
+        self.selected = [selected(column, exact=settings.canonical) for column in columns]
+        self.exact = settings.canonical or all(column.data_type != "float" for column in columns)
         self._table = table
         self._names = names
         rules = RecordRules(values=settings.rules.values, columns=_NO_COLUMNS)

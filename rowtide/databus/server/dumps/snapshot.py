@@ -65,7 +65,7 @@ class SnapshotSource:
         settings = pipeline_settings(config, "dump", changes=True)
         snapshot = DumpSnapshot(
             config.database,
-            replace(settings, exact_values=True, canonical_values=True),  # as in the stream
+            replace(settings, exact_values=True),  # as in the stream
             replace(config.snapshot, resumable=False),
             Decision(structure=True, rows=True, position=None, stream=True),
             time.time_ns,

@@ -143,7 +143,6 @@ def written(case: Case, folder: Path, kind: str) -> Rows:
         table_events=True,
         skipped_operations=frozenset(),
         exact_values=True,
-        canonical_values=True,
     )
     store: TableStore = DuckDbStore(DuckDbOffsets(folder / "tables", "tables", "p"))
     if kind == "delta":
