@@ -136,7 +136,7 @@ def stored_table(
             raise StateError(f"{path} does not belong to the offsets in {state}: {_GIVEN}")
         _require_plan(path, batch, commit)
         if commit.batch > batch.number:
-            raise StateError(f"a run of rowtide tables has started to write {path}: run rowtide tables again")
+            raise _started(path)
 
         def is_replaced() -> bool:
             now = Commit.from_json(files.read(join(path, COMMIT_FILE)))
@@ -147,6 +147,10 @@ def stored_table(
         f"{path} has files, but neither those of Delta Lake nor those of Parquet by rowtide tables. Tables of Iceberg "
         "need --format iceberg"
     )
+
+
+def _started(path: str) -> StateError:
+    return StateError(f"a run of rowtide tables has started to write {path}: run rowtide tables again")
 
 
 def _require_both(path: str, state: str, *, exists: bool, is_new: bool) -> None:
@@ -170,10 +174,11 @@ def _iceberg_table(tables: IcebergFormat, path: str, store: StateStore, state: s
             raise StateError(f"{path} does not belong to the offsets in {state}: {_GIVEN}")
         _require_plan(path, batch, rows.commit)
         if rows.commit.batch <= batch.number:
-            return StoredTable(path, batch, rows.snapshot, rows.others, rows.read)
-        if left:
-            time.sleep(_PAUSE_S)
-    raise StateError(f"a run of rowtide tables has started to write {path}: run rowtide tables again")
+            break
+        if not left:
+            raise _started(path)
+        time.sleep(_PAUSE_S)
+    return StoredTable(path, batch, rows.snapshot, rows.others, lambda: rows.frame)
 
 
 def _delta_version(files: HadoopFiles, path: str, batch: Batch) -> tuple[int, tuple[str, ...]]:
@@ -202,17 +207,13 @@ def _delta_version(files: HadoopFiles, path: str, batch: Batch) -> tuple[int, tu
     raise StateError(
         f"the last {SEARCHED_COMMITS} commits of {path} have none of rowtide tables for the stored offsets: the table "
         "was re-created by another writer, or its log was truncated. Run rowtide tables when the topic has new "
-        "records, "
-        "or build it with --restart"
+        "records, or build it with --restart"
     )
 
 
 def _require_plan(path: str, batch: Batch, commit: Commit) -> None:
     if commit.batch == batch.number and commit.plan_id != batch.plan_id:
-        raise StateError(
-            f"{path} was written by a run with other stored offsets (batch {batch.number}): give the --state that it "
-            "was built with, or build it with rowtide tables --restart"
-        )
+        raise StateError(f"{path} was written by a run with other stored offsets (batch {batch.number}): {_GIVEN}")
 
 
 def _readable(name: str, kind: str) -> str:

@@ -101,7 +101,6 @@ def pipeline_settings(
         log_notifications=config.topics.log_notifications,
         transforms=transforms,
         exact_values=config.values.exact or form is not None or keeps_tables,
-        canonical_values=config.values.canonical,
         changes=changes,
         table_events=keeps_tables,
         derive_cascades=config.capture.cascaded_changes is CascadedChanges.DERIVE and form is None,

@@ -62,17 +62,18 @@ class StreamState:
 
     def restore(self, saved: SavedState) -> None:
         """Return to an earlier state, because what was made since is dropped."""
-        self.progress.return_to(saved.point)
+        self._return_to(saved)
         self.xa.state = saved.xa
-        if self.monitor is not None and saved.counts is not None:
-            self.monitor.return_to(saved.counts)
 
     def offset_before(self, saved: SavedState) -> SourceOffset:
         """Drop the counts since an earlier state, and return its resume position without regard to XA transactions."""
         now = self.progress.resume_point()
-        self.progress.return_to(saved.point)
-        if self.monitor is not None and saved.counts is not None:
-            self.monitor.return_to(saved.counts)  # no record has what was counted since
+        self._return_to(saved)  # no record has what was counted since
         offset = self.plain_offset()
         self.progress.return_to(now)
         return offset
+
+    def _return_to(self, saved: SavedState) -> None:
+        self.progress.return_to(saved.point)
+        if self.monitor is not None and saved.counts is not None:
+            self.monitor.return_to(saved.counts)

@@ -131,7 +131,6 @@ class PipelineSettings:
         transforms: ``transforms`` and the converters, if there is a transform or a converter other than
             ``JsonConverter``; then ``keys`` and ``values`` are :data:`LOSSLESS`.
         exact_values: whether values and their marks are exact; otherwise they are as Debezium writes them.
-        canonical_values: ``rowtide.canonical.values``: they are in the form of exact values in snapshot and stream.
         changes: rows become :class:`~rowtide.connector.records.change.Change` objects instead of messages.
         table_events: what happens to tables as a whole becomes
             :class:`~rowtide.connector.records.table_events.TableEvent` objects, for sinks that keep tables.
@@ -168,7 +167,6 @@ class PipelineSettings:
     on_notification: Callable[[Mapping[str, Any]], None] | None = None
     transforms: Transforms | None = None
     exact_values: bool = True
-    canonical_values: bool = False
     changes: bool = False
     table_events: bool = False
     derive_cascades: bool = False
@@ -181,4 +179,4 @@ class PipelineSettings:
         Otherwise, both are as Debezium writes them: snapshots have six digits, and the stream spells JSON in its own
         way.
         """
-        return self.exact_values or self.canonical_values
+        return self.exact_values or self.rules.values.canonical

@@ -102,11 +102,9 @@ class ServerTable:
         return {key: row for key, row in rows if key in wanted}
 
     def _of(self, blocks: Iterable[Rows]) -> Iterator[tuple[Key, Row]]:
-        for rows in blocks:
-            for topic, key, value, headers in self.source.records(self.table, rows):
-                change = self._decoder.decode(topic, key, value, headers)
-                if change is not None and (row := self.texts.row(change, change.after)) is not None:
-                    yield self.texts.key(change), row
+        for _, change in self.source.changes(self.table, blocks, self._decoder):
+            if (row := self.texts.row(change, change.after)) is not None:
+                yield self.texts.key(change), row
 
 
 class ServerComparison:

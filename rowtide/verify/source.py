@@ -2,11 +2,12 @@
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.records.change import Change
 from rowtide.connector.records.codecs.builder import table_schema
 from rowtide.connector.records.lossy_conversions import may_name_another_row
 from rowtide.connector.records.offset import SourceOffset
@@ -22,6 +23,7 @@ from rowtide.connector.snapshot.structure.current_table import current_table
 from rowtide.connector.snapshot.view.committed_position import committed_position
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.session import Session
+from rowtide.decoder.decoder import Decoder
 from rowtide.schema_history.model import Column, Table, TableId
 from rowtide.verify.errors import Undecided
 from rowtide.verify.pace import Pace
@@ -221,6 +223,14 @@ class Source:
         for piece in batch.destinations():
             for key, value, headers in piece.messages:
                 yield SentRecord(piece.topic, key, value, headers)
+
+    def changes(self, table: SourceTable, blocks: Iterable[Rows], decoder: Decoder) -> Iterator[tuple[str, Change]]:
+        """Yield the changes of the records that the connector would send for rows, each with its topic."""
+        for rows in blocks:
+            for topic, key, value, headers in self.records(table, rows):
+                change = decoder.decode(topic, key, value, headers)
+                if change is not None:
+                    yield topic, change
 
 
 def without_counter(statement: str) -> str:

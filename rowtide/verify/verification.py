@@ -686,15 +686,11 @@ class TableVerification:
 
     def _rows(self, blocks: Iterable[Sequence[tuple[object, ...]]]) -> Iterator[tuple[Key, Row]]:
         """Yield the keys and rows of the source, as the records of the connector would have them."""
-        for rows in blocks:
-            for topic, key, value, headers in self.source.records(self._table, rows):
-                change = self._decoder.decode(topic, key, value, headers)
-                if change is None:
-                    continue
-                self._topics[topic] = None
-                row = self._texts.row(change, change.after)
-                assert row is not None
-                yield self._texts.key(change), row
+        for topic, change in self.source.changes(self._table, blocks, self._decoder):
+            self._topics[topic] = None
+            row = self._texts.row(change, change.after)
+            assert row is not None
+            yield self._texts.key(change), row
 
 
 def _is_equal_within(fold: CountedFold, within: list[list[tuple[Row, int]]]) -> bool:

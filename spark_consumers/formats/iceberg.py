@@ -86,10 +86,6 @@ class CurrentRows:
     others: tuple[str, ...]
     frame: DataFrame
 
-    def read(self) -> DataFrame:
-        """Return the rows."""
-        return self.frame
-
 
 @dataclass(frozen=True, slots=True)
 class IcebergFormat:

@@ -8,7 +8,7 @@ These records are no versions: those that a connector writes again after a crash
 earlier one, and those of snapshots that read a row again as it is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -111,7 +111,6 @@ class Emptying:
 
 def emptyings(records: DataFrame) -> list[Emptying]:
     """Return the TRUNCATEs of a batch, oldest first, each once."""
-    fields = {"ts_ms": "bigint", "file": "string", "pos": "bigint", "row": "int"}
     source = "from_json(get_json_object(value, '$.source'), 'ts_ms bigint, file string, pos bigint, row int') AS s"
     rows = (
         records.where("op = 't'")
@@ -121,7 +120,7 @@ def emptyings(records: DataFrame) -> list[Emptying]:
     )
     found: dict[int, Emptying] = {}
     for row in sorted(rows, key=lambda row: int(row["offset"])):
-        found.setdefault(row["hash"], Emptying(row["offset"], *(row[name] for name in fields)))
+        found.setdefault(row["hash"], Emptying(row["offset"], row["ts_ms"], row["file"], row["pos"], row["row"]))
     return list(found.values())
 
 
@@ -137,10 +136,8 @@ def without_expected_tombstones(
     """
     if not any(group.tombstone for group in groups):
         return records, groups
-    firsts: dict[int, int] = {}
-    for group in groups:
-        firsts[group.partition] = min(group.first, firsts.get(group.partition, group.first))
-    is_first = " OR ".join(f"(partition = {partition} AND offset = {offset})" for partition, offset in firsts.items())
+    firsts = _first_offsets(groups).items()
+    is_first = " OR ".join(f"(partition = {partition} AND offset = {offset})" for partition, offset in firsts)
     of_key = "(PARTITION BY partition, key ORDER BY offset)"
     follows = f"lag(offset) OVER {of_key} IS NOT NULL AND coalesce(lag(op) OVER {of_key}, 'd') = 'd'"
     lone = (
@@ -171,10 +168,11 @@ class Structures:
         """Find them in the groups of a batch."""
         found = []
         for version in values:
-            first: dict[int, int] = {}
-            for group in groups:
-                if group.value_version == version.id and not group.tombstone and group.op != "t":
-                    first[group.partition] = min(group.first, first.get(group.partition, group.first))
+            first = _first_offsets(
+                group
+                for group in groups
+                if group.value_version == version.id and not group.tombstone and group.op != "t"
+            )
             if version.offsets is not None:  # of a topic with one partition
                 first = dict.fromkeys(first, min(low for low, _ in version.offsets))
             found.append(first)
@@ -342,6 +340,14 @@ class Versions:
             f"IF({_lag('offset')} IS NULL, earlier, {_lag(CONTENT)}) AS before",
             "min(partition) OVER (PARTITION BY key) <> max(partition) OVER (PARTITION BY key) AS is_moved",
         )
+
+
+def _first_offsets(groups: Iterable[RecordGroup]) -> dict[int, int]:
+    """Return the first offset of groups in each partition."""
+    first: dict[int, int] = {}
+    for group in groups:
+        first[group.partition] = min(group.first, first.get(group.partition, group.first))
+    return first
 
 
 def _place(struct: str, *, begin: bool) -> dict[str, str]:

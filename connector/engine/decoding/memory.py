@@ -41,12 +41,12 @@ class SharedMemory:
         self._view = memoryview(self._map)
 
     def input(self, slot: int) -> memoryview:
-        """Return the room for events in a slot."""
+        """Return the space for events in a slot."""
         begin = slot * _SLOT_BYTES
         return self._view[begin : begin + INPUT_BYTES]
 
     def output(self, slot: int) -> memoryview:
-        """Return the room for outputs in a slot."""
+        """Return the space for outputs in a slot."""
         begin = slot * _SLOT_BYTES + INPUT_BYTES
         return self._view[begin : begin + OUTPUT_BYTES]
 

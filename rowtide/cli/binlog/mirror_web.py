@@ -43,7 +43,7 @@ class _Server(ThreadingHTTPServer):
             raise
 
     def verify_request(self, request: socket.socket, _address: object) -> bool:  # type: ignore[override]
-        """Return whether there is room for a connection."""
+        """Return whether another connection is allowed."""
         if len(self._open) >= _MOST_CONNECTIONS:
             return False
         self._open[request] = time.monotonic()
