@@ -1,5 +1,6 @@
 """Counters of the delivery, for metrics and log lines. Pure: the caller passes the time."""
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,20 @@ _SAMPLE_S = 0.5
 _MAX_TOPICS = 1000
 OTHER_TOPICS = "(other)"
 """Stands for all topics but the first thousand; no topic can have this name."""
+AGES_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 21600.0)
+"""The upper bounds of the classes of ``Ages``."""
+
+
+class Ages(NamedTuple):
+    """How old changes were when the sink had acknowledged their records.
+
+    Attributes:
+        counts: records by class: one for each bound of ``AGES_S``, and one for older changes.
+        sum_s: the sum of all ages, in seconds.
+    """
+
+    counts: tuple[int, ...] = (0,) * (len(AGES_S) + 1)
+    sum_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +51,7 @@ class DeliveryCounters:
         stuck_s: seconds since the last acknowledgement, or since there was nothing to deliver; many seconds mean that
             the sink does not respond.
         problem: why delivery is retried: the last error since the last stored offset; ``None`` if there was none.
+        ages: of the changes, when their records were acknowledged.
     """
 
     messages: int = 0
@@ -53,6 +69,7 @@ class DeliveryCounters:
     delivered: bool = False
     stuck_s: float = 0.0
     problem: str | None = None
+    ages: Ages = field(default_factory=Ages)
 
 
 class Rate:
@@ -106,6 +123,8 @@ class Totals:
         self._stored = _Stored()
         self._rollbacks = 0
         self._topics: dict[str, tuple[int, int]] = {}
+        self._ages = list(Ages().counts)
+        self._ages_s = 0.0
         self._progress_at = now
         self._delivered = False
 
@@ -119,8 +138,8 @@ class Totals:
         self._progress_at = now
         self._delivered |= delivered
 
-    def sent(self, batches: Sequence[Batch], now: float) -> None:
-        """Count batches that were passed to the sink."""
+    def sent(self, batches: Sequence[Batch], now: float) -> tuple[int, int]:
+        """Count batches that were passed to the sink; returns the number of their messages, and their bytes."""
         old = self._sent
         messages, size, topics = old.messages, old.bytes, self._topics
         for batch in batches:
@@ -132,6 +151,12 @@ class Totals:
             topics[topic] = (before[0] + number, before[1] + batch.size)
         self._rate.add(now, messages, size)
         self._sent = _Sent(messages, size, old.batches + len(batches), batches[-1].ts_ms or old.sent_ts_ms)
+        return messages - old.messages, size - old.bytes
+
+    def acknowledged(self, records: int, age_s: float) -> None:
+        """Count records that the sink has acknowledged, whose changes are at most this old."""
+        self._ages[bisect_left(AGES_S, age_s)] += records
+        self._ages_s += records * age_s
 
     def committed(self, offset: SourceOffset, ts_ms: int, seconds: float) -> None:
         """Count a stored offset."""
@@ -155,4 +180,5 @@ class Totals:
             bytes_per_second=size,
             delivered=self._delivered,
             stuck_s=now - self._progress_at,
+            ages=Ages(tuple(self._ages), self._ages_s),
         )

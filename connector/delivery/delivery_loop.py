@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE
 from rowtide.connector.delivery.counters import DeliveryCounters, Totals
@@ -76,6 +77,28 @@ class CommitPolicy:
         return in_transaction and self.by_poll and (unread == 0 or age_s >= _LONGEST_POLL_S)
 
 
+class Sent(NamedTuple):
+    """Records that were given to the sink together.
+
+    Attributes:
+        until: the number of messages sent since the start of delivery, with these.
+        records: their number.
+        size: bytes of their keys and values.
+        topics: the topics that they are for.
+        offset: the resume position after them.
+        ts_ms: when the source made the first of their changes (milliseconds since the epoch); 0 if unknown.
+        taken_s: when delivery took them from the event store, in seconds since the epoch.
+    """
+
+    until: int
+    records: int
+    size: int
+    topics: Collection[str]
+    offset: SourceOffset
+    ts_ms: int
+    taken_s: float
+
+
 class Delivery:
     """Moves batches from the store to the sink until the store is closed and empty, or an error ends it.
 
@@ -88,7 +111,9 @@ class Delivery:
             ``ClaimCheckUnavailable``.
         on_failure: called in the delivery thread when an error has ended delivery; ``failure`` is set.
         on_delivered: called in the delivery thread with the sequence up to which Kafka has all batches.
+        on_acknowledged: called in the delivery thread with records that are acknowledged, and the time.
         clock: returns seconds of a monotonic clock.
+        wall_clock: returns seconds since the epoch.
         name: the connector's name, for the name of the thread.
     """
 
@@ -102,7 +127,9 @@ class Delivery:
         fitting: Callable[[Sequence[Batch]], Sequence[Batch]] = lambda batches: batches,
         on_failure: Callable[[BaseException], None] = lambda _failure: None,
         on_delivered: Callable[[int], None] | None = None,
+        on_acknowledged: Callable[[Sent, float], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
         name: str = "rowtide",
     ) -> None:
         self._store = store
@@ -112,7 +139,9 @@ class Delivery:
         self._fitting = fitting
         self._on_failure = on_failure
         self._on_delivered = on_delivered
+        self._on_acknowledged = on_acknowledged
         self._clock = clock
+        self._wall_clock = wall_clock
         self._sink_reports = sink.call_when_due(store.wake) and on_delivered is None
         self._wait_s = _UNACKNOWLEDGED_WAIT_S if on_delivered is None else _AWAITED_WAIT_S
         self._quiet_wait_s = max(_IDLE_WAIT_S, min(_QUIET_WAIT_S, policy.interval_s / 10))
@@ -125,6 +154,7 @@ class Delivery:
         self._sequence = INIT_SEQUENCE
         # Without transactions: sequence, and the number of messages sent by then.
         self._unacknowledged: deque[tuple[int, int]] = deque()
+        self._sent: deque[Sent] = deque()  # what the sink has not acknowledged
         self._messages_sent = self._messages_acked = 0
         self._in_snapshot = False
         self._in_transaction = False
@@ -243,9 +273,22 @@ class Delivery:
         self._messages_acked = acked
         while self._unacknowledged and self._unacknowledged[0][1] <= acked:
             self._store.ack(self._unacknowledged.popleft()[0])
+        self._acknowledged(acked)
         if self._on_delivered is not None and not self._in_transaction and acked == self._messages_sent:
             self._on_delivered(self._sequence)
         return moved
+
+    def _acknowledged(self, acked: int) -> None:
+        """Count the records among the first ``acked`` messages, by the ages of their changes."""
+        if not self._sent or self._sent[0].until > acked:
+            return
+        now = self._wall_clock()
+        while self._sent and self._sent[0].until <= acked:
+            sent = self._sent.popleft()
+            if sent.ts_ms:
+                self._totals.acknowledged(sent.records, max(0.0, now - sent.ts_ms / 1000))
+            if self._on_acknowledged is not None:
+                self._on_acknowledged(sent, now)
 
     def _step(self) -> None:
         try:
@@ -272,14 +315,19 @@ class Delivery:
     def _send(self, taken: Taken[Batch]) -> None:
         batches: Sequence[Batch] = [piece for batch in taken.batches if batch.events for piece in batch.destinations()]
         if batches:
-            new = [topic for topic in dict.fromkeys(batch.topic for batch in batches) if topic not in self._known]
+            taken_s = self._wall_clock()
+            topics = dict.fromkeys(batch.topic for batch in batches)
+            new = [topic for topic in topics if topic not in self._known]
             if new:
                 self._ensure(new)
             batches = self._fitted(batches)
             self._in_transaction = self._sink.transactional
             self._send_all(batches)
-            self._totals.sent(batches, self._clock())
-            self._messages_sent += sum(batch.events for batch in batches)
+            records, size = self._totals.sent(batches, self._clock())
+            self._messages_sent += records
+            ts_ms = next((batch.ts_ms for batch in batches if batch.ts_ms), 0)
+            offset = taken.batches[-1].offset
+            self._sent.append(Sent(self._messages_sent, records, size, topics, offset, ts_ms, taken_s))
         if self._pending is None:
             self._pending_since = self._clock()
         self._sequence = taken.sequence
@@ -368,6 +416,7 @@ class Delivery:
             return
         self._store.ack(self._sequence)
         self._unacknowledged.clear()
+        self._acknowledged(self._messages_sent)
         if self._on_delivered is not None:
             self._on_delivered(self._sequence)
         self._totals.committed(self._pending, self._pending_ts_ms, self._clock() - start)
@@ -379,6 +428,7 @@ class Delivery:
     def _roll_back(self, failure: TransactionAborted) -> None:
         self._problem = str(failure)
         self._sink.rollback()
+        self._sent.clear()
         back = self._store.rollback()
         self._pending = self._rollback_offset
         self._in_transaction = False

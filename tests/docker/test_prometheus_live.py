@@ -27,6 +27,19 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.servers, pytest.mark.nightly]
 
+DEBEZIUM = [
+    f'debezium_metrics_{name}{{plugin="mysql",name=~".+",context=~"{context}"}}'
+    for context, names in {
+        "(binlog|streaming)": "Connected MilliSecondsSinceLastEvent TotalNumberOfEventsSeen",
+        "streaming": "MilliSecondsBehindSource BinlogPosition IsGtidModeEnabled NumberOfCommittedTransactions "
+        "NumberOfDisconnects QueueTotalCapacity QueueRemainingCapacity",
+        "snapshot": "TotalTableCount RemainingTableCount SnapshotRunning SnapshotAborted SnapshotCompleted "
+        "TotalNumberOfEventsSeen RowsScanned",
+    }.items()
+    for name in names.split()
+]
+"""Queries of the boards in Debezium's examples: ``monitoring/debezium-grafana``."""
+
 
 class Prometheus:
     """A running Prometheus."""
@@ -58,10 +71,14 @@ class Prometheus:
 def scraping(folder: Path, workers: list[Worker]) -> Iterator[Prometheus]:
     """Run Prometheus, which scrapes workers each second."""
     targets = [f"127.0.0.1:{worker.port}" for worker in workers]
+    jobs = {"rowtide": "/metrics", "debezium": "/metrics/debezium"}
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(ALERTS)],
-        "scrape_configs": [{"job_name": "rowtide", "static_configs": [{"targets": targets}]}],
+        "scrape_configs": [
+            {"job_name": job, "metrics_path": path, "static_configs": [{"targets": targets}]}
+            for job, path in jobs.items()
+        ],
     }
     file, port = folder / "prometheus.yaml", free_port()
     file.write_text(yaml.safe_dump(config))
@@ -100,6 +117,8 @@ def test_alerts_and_board_have_data(tmp_path: Path, kafka: Kafka, mysql_db: Data
                 for target in panel["targets"]:
                     expression = target["expr"].replace("$connector", ".*").replace("$__rate_interval", "1m")
                     assert prometheus.query(expression), (panel["title"], expression)
+            for expression in DEBEZIUM:
+                assert len(prometheus.query(expression)) == len(configs), expression
             rules = [rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]]
             assert len(rules) == ALERTS.read_text().count("- alert:")
             assert {rule["health"] for rule in rules} <= {"ok", "unknown"}

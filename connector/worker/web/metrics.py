@@ -7,10 +7,12 @@ after a thousand tables or topics the others are counted together.
 import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
 from rowtide._version import __version__
+from rowtide.connector.delivery.counters import AGES_S, Ages
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.worker.status import STATES, Status
 from rowtide.schema_history.position.binlog_position import file_number
@@ -32,15 +34,17 @@ class Metric(NamedTuple):
 
     Attributes:
         name: the name without the prefix ``rowtide_``.
-        kind: ``counter`` or ``gauge``.
+        kind: ``counter``, ``gauge`` or ``histogram``.
         help: the description, with the unit.
         samples: the samples; a metric without any is not rendered.
+        ages: the values of a histogram, which has no samples.
     """
 
     name: str
     kind: str
     help: str
-    samples: Iterable[Sample]
+    samples: Iterable[Sample] = ()
+    ages: Ages | None = None
 
 
 def render(statuses: Sequence[Status]) -> str:
@@ -64,10 +68,20 @@ def rendered(prefix: str, sources: Iterable[tuple[Mapping[str, str], Iterable[Me
         for metric in given:
             name = f"{prefix}{metric.name}"
             samples = [f"{name}{_labels({**common, **labels})} {_number(value)}" for labels, value in metric.samples]
+            if metric.ages is not None:
+                samples = list(_histogram(name, common, metric.ages))
             if samples:
                 head = [f"# HELP {name} {metric.help}", f"# TYPE {name} {metric.kind}"]
                 found.setdefault(name, head).extend(samples)
     return "".join(f"{line}\n" for lines in found.values() for line in lines)
+
+
+def _histogram(name: str, common: Mapping[str, str], ages: Ages) -> Iterator[str]:
+    bounds = [_number(bound) for bound in AGES_S] + ["+Inf"]
+    for bound, count in zip(bounds, accumulate(ages.counts), strict=True):
+        yield f"{name}_bucket{_labels({**common, 'le': bound})} {count}"
+    yield f"{name}_sum{_labels(common)} {_number(ages.sum_s)}"
+    yield f"{name}_count{_labels(common)} {sum(ages.counts)}"
 
 
 def _labels(labels: Mapping[str, str]) -> str:
@@ -155,6 +169,8 @@ def _delivery(status: Status) -> Iterator[Metric]:
     yield Metric("commit_seconds_total", "counter", "Seconds spent on storing offsets.", one(delivery.commit_s))
     committed = delivery.committed_ts_ms / 1000 or None
     yield Metric("stored_timestamp_seconds", "gauge", "When the last stored change was made.", one(committed))
+    help_ages = "Seconds from a change on the server to the acknowledgement of its record."
+    yield Metric("delivery_seconds", "histogram", help_ages, ages=delivery.ages)
 
 
 def _positions(status: Status) -> Iterator[Metric]:

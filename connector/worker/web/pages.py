@@ -35,8 +35,9 @@ def pages(sources: Collection[Source]) -> list[web.RouteDef]:
     async def page_metrics(_request: web.Request) -> web.Response:
         return _text(metrics.render(await statuses()) + process_metrics.render())
 
-    async def page_jmx_metrics(_request: web.Request) -> web.Response:
-        return _text(jmx_metrics.render(await statuses()))
+    async def page_jmx_metrics(request: web.Request) -> web.Response:
+        lowercase = request.query.get("lowercase", "").lower() == "true"
+        return _text(jmx_metrics.render(await statuses(), lowercase=lowercase))
 
     async def page_live(_request: web.Request) -> web.Response:
         return await answered(lambda now: not now or any(one.state != "FAILED" for one in now))

@@ -231,6 +231,40 @@ def test_without_transactions_the_store_keeps_unacknowledged_batches() -> None:
     assert sink.offsets == []
 
 
+@pytest.mark.parametrize("transactional", [False, True])
+def test_the_age_of_a_change_ends_when_its_record_is_acknowledged(transactional: bool) -> None:
+    now = [2.0]
+    acknowledged: list[tuple[int, str, int, float]] = []
+    sink, store = Away(transactional), EventStore()
+    delivery = Delivery(
+        store,
+        sink,
+        SELDOM,
+        wall_clock=lambda: now[0],
+        on_acknowledged=lambda sent, at: acknowledged.append((sent.records, *sent.topics, sent.offset.pos, at)),
+    )
+    sink.unanswered = 3
+    store.put([batch(0, 2), batch(1, 3)])  # made at 1 s
+    delivery._step()
+    assert acknowledged == []
+    now[0], sink.unanswered = 4.0, 0
+    if transactional:
+        delivery._commit(None)
+    else:
+        delivery._acknowledge()
+    assert acknowledged == [(5, "shop.a", 1, 4.0)]
+    ages = delivery.counters().ages
+    assert (sum(ages.counts), ages.sum_s) == (5, 15.0)
+
+
+def test_records_of_a_transaction_that_is_sent_again_have_one_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowtide.connector.delivery.delivery_loop._FIRST_RETRY_S", 0.001)
+    sink = InMemorySink(True, failures=[None, TransactionAborted("again"), None, None, None])
+    delivery = delivered(sink, [batch(n) for n in range(3)], CommitPolicy(by_poll=True))
+    assert delivery.failure is None
+    assert sum(delivery.counters().ages.counts) == 3
+
+
 def test_an_unresponsive_kafka_is_detected_without_transactions_too() -> None:
     now = [0.0]
 

@@ -35,21 +35,24 @@ def parsed(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
     found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     lines = text.splitlines()
     assert text.endswith("\n")
+    suffixes: tuple[str, ...]
     while lines:
         word, name, *_ = lines.pop(0).removeprefix("# ").split(" ", 2)
         assert word == "HELP"
         assert name not in found, f"{name} comes in two groups"
         kind = lines.pop(0).removeprefix(f"# TYPE {name} ")
-        assert kind in {"counter", "gauge"}
+        suffixes = ("_bucket", "_sum", "_count") if kind == "histogram" else ("",)
+        assert kind in {"counter", "gauge", "histogram"}
         assert name.endswith("_total") == (kind == "counter")
         samples = found[name] = {}
         while lines and not lines[0].startswith("#"):
             match = _LINE.fullmatch(lines.pop(0))
             assert match is not None
-            assert match["name"] == name
+            assert match["name"] in {f"{name}{suffix}" for suffix in suffixes}
             labels = _LABEL.findall(match["labels"])
             assert ",".join(f'{key}="{value}"' for key, value in labels) == match["labels"]
-            key = tuple((key, value) for key, value in labels if key != "connector")
+            kept = [(key, value) for key, value in labels if key != "connector"]
+            key = (*kept, *([("suffix", match["name"].removeprefix(name))] if kind == "histogram" else []))
             assert key not in samples
             samples[key] = float(match["value"])
         assert samples
@@ -110,6 +113,18 @@ def test_every_number_has_its_metric() -> None:
     assert value("state", state="RUNNING") == 1
     assert sum(found["rowtide_state"].values()) == 1
     assert len(found["rowtide_state"]) == len(STATES)
+
+
+def test_ages_are_a_histogram_of_records() -> None:
+    totals = Totals(0.0)
+    for records, age_s in ((3, 0.02), (2, 0.025), (5, 0.3), (1, 90_000.0)):
+        totals.acknowledged(records, age_s)
+    found = parsed(render(status(delivery=totals.snapshot(1.0), tags={})))["rowtide_delivery_seconds"]
+    counts = {dict(labels)["le"]: value for labels, value in found.items() if labels[0][0] == "le"}
+    assert [counts[bound] for bound in ("0.01", "0.025", "0.25", "0.5", "21600", "+Inf")] == [0, 5, 5, 10, 10, 11]
+    assert list(counts.values()) == sorted(counts.values())
+    assert found[(("suffix", "_count"),)] == 11
+    assert found[(("suffix", "_sum"),)] == pytest.approx(90_001.61)
 
 
 def test_metrics_of_many_topics_and_tables_are_bounded() -> None:
@@ -175,6 +190,7 @@ def test_the_names_of_the_jmx_exporter() -> None:
         "NumberOfCommittedTransactions": 4,
         "NumberOfDisconnects": 1,
         "BinlogPosition": 2000,
+        "IsGtidModeEnabled": 1,
         "TotalNumberOfEventsSeen": 10,
         "QueueTotalCapacity": 8192,
         "QueueRemainingCapacity": 8187,
@@ -183,11 +199,15 @@ def test_the_names_of_the_jmx_exporter() -> None:
     }
     assert {name: value for (name, labels), value in values.items() if labels == snapshot} == {
         "SnapshotRunning": 0,
+        "SnapshotAborted": 0,
         "SnapshotCompleted": 0,
         "TotalTableCount": 2,
         "RemainingTableCount": 1,
+        "TotalNumberOfEventsSeen": 13,
     }
     assert values["RowsScanned", (*snapshot, ("table", "db.b"))] == 3
+    aborted = jmx_metrics.render([status(state="FAILED", snapshot={"db.b": TableProgress(3)})], lowercase=True)
+    assert 'debezium_metrics_snapshotaborted{plugin="mysql",name="shop",context="snapshot"} 1' in aborted
     unknown = jmx_metrics.render([status(reader=ReaderStatus())])
     assert 'debezium_metrics_MilliSecondsBehindSource{plugin="mysql",name="shop",context="streaming"} -1' in unknown
 
