@@ -27,8 +27,8 @@ LAYERS = {
     "rowtide.canal": "service metrics cluster instance configuration mq server replay entries",
     "rowtide.cluster": "candidate fence session",
     "rowtide.connector": (
-        "fleet worker engine check snapshot delivery signals pipeline source records rows protocol schema_registry "
-        "config kafka_producer errors"
+        "fleet worker engine telemetry check snapshot delivery signals pipeline source records rows protocol "
+        "schema_registry config kafka_producer errors"
     ),
     "rowtide.databus": "server client zookeeper discovery sql events tables errors",
     "rowtide.decoder": "faust topics decoder readers errors",

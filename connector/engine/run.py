@@ -54,6 +54,7 @@ from rowtide.connector.source.connection.kill import kill_queries
 from rowtide.connector.source.connection.open_connections import OpenConnections
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.mirror.streams import stream_factory, xa_packets
+from rowtide.connector.telemetry import Tracing, tracing
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.compacting_history import CompactingHistory
 from rowtide.schema_history.compaction.history_reader import StoredHistory
@@ -127,6 +128,7 @@ class ConnectorRun:
         self._drained_by: float | None = None
         self._given_up = False
         self._done = threading.Event()
+        self._tracing = Tracing()
         self._behind = config.history.compact_interval  # a snapshot's records are in no summary
 
     @property
@@ -202,6 +204,7 @@ class ConnectorRun:
             failure = self._taken_over or delivery.failure or failure  # a failed delivery ends reading: it is the cause
         elif delivery is None and components is not None and components.sink is not None:
             components.sink.close()
+        self._tracing.flush()
         if self._guard is not None and self._taken_over is None and not self._stop.is_set():
             failure = (self._guard.explain() if isinstance(failure, DeliveryError) else self._guard.failure) or failure
         if self._settings.transforms is not None:
@@ -246,6 +249,7 @@ class ConnectorRun:
         for note in decision.notes:
             log.info("%s", note)
         if components.sink is not None:
+            self._tracing = tracing(self._config)
             self.delivery = Delivery(
                 components.store,
                 components.sink,
@@ -254,6 +258,7 @@ class ConnectorRun:
                 fitting=components.fitting,
                 on_failure=self._delivery_failed,
                 on_delivered=None if components.acknowledgements is None else components.acknowledgements.delivered,
+                on_acknowledged=self._tracing.acknowledged,
                 name=self._config.name,
             )
             self.delivery.start()

@@ -25,6 +25,7 @@ from rowtide.connector.fleet.settings import FleetSettings
 from rowtide.connector.kafka_producer.connection.settings import ConnectionSettings
 from rowtide.connector.worker.memory_release import MemoryRelease
 from rowtide.connector.worker.process import Worker
+from rowtide.connector.worker.reports.otel_metrics import OtelMetrics
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.reports.systemd import SystemdNotifier
 from rowtide.connector.worker.standalone_app import App
@@ -98,7 +99,7 @@ def create_app(
     fleet = app.connectors = Fleet(settings, worker_id)
     app.reporter = Reporter(list)
     app.systemd = SystemdNotifier(list)
-    app.services += [fleet, app.reporter, app.systemd, MemoryRelease()]
+    app.services += [fleet, app.reporter, app.systemd, MemoryRelease(), OtelMetrics(fleet.services.values)]
     topic = app.topic(
         *partitions,
         partitions=partitions[settings.fleet_topic],

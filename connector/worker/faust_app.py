@@ -21,6 +21,7 @@ from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.memory_release import MemoryRelease
 from rowtide.connector.worker.process import Worker
 from rowtide.connector.worker.reload import ConfigurationFiles, read_each
+from rowtide.connector.worker.reports.otel_metrics import OtelMetrics
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.reports.systemd import SystemdNotifier
 from rowtide.connector.worker.standalone_app import App
@@ -59,7 +60,7 @@ def create_app(
     services = app.connectors.services.values()
     app.reporter = Reporter(lambda: [service.status for service in services])
     app.systemd = SystemdNotifier(lambda: [service.status_at_once for service in services])
-    app.services += [app.connectors, app.reporter, app.systemd, MemoryRelease()]
+    app.services += [app.connectors, app.reporter, app.systemd, MemoryRelease(), OtelMetrics(lambda: services)]
     return app
 
 

@@ -131,6 +131,13 @@ MEMORY_TABLES = Property(
     Status.WITHOUT_EFFECT,
     _MEMORY,
 )
+OPENTELEMETRY = Property(
+    "rowtide.opentelemetry.enabled",
+    boolean(),
+    False,
+    "Send traces and metrics to an OpenTelemetry collector; the variables `OTEL_*` of the environment say where and "
+    "how. Needs the extra `otel`.",
+)
 _OL = "openlineage.integration."
 LINEAGE = Property(
     f"{_OL}enabled", boolean(), False, "Report lineage to OpenLineage.", Status.NOT_YET, _LINEAGE, ignorable=True

@@ -79,6 +79,7 @@ __all__ = [
     "SnapshotConfig",
     "SnapshotFlags",
     "StreamingConfig",
+    "TelemetryConfig",
     "TopicsConfig",
     "ValuesConfig",
 ]
@@ -506,6 +507,13 @@ class GuardrailConfig:
     action: LimitAction = given(running.GUARDRAIL_ACTION)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryConfig:
+    """What is sent to systems that watch the connector."""
+
+    opentelemetry: bool = given(running.OPENTELEMETRY)
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """The complete configuration.
@@ -541,6 +549,7 @@ class Configuration:
     column_converters: tuple[Plugin, ...]
     post_processors: tuple[Plugin, ...]
     guardrail: GuardrailConfig
+    telemetry: TelemetryConfig
     metric_tags: Mapping[str, str]
     canal_gtids: bool
     databus: DatabusConfig

@@ -14,6 +14,7 @@ from rowtide.connector.config.model import (
     GuardrailConfig,
     HeartbeatConfig,
     Properties,
+    TelemetryConfig,
 )
 from rowtide.connector.config.secret import Sanitizer
 from rowtide.connector.config.sections.converters import converters_config
@@ -82,6 +83,7 @@ def build(
         column_converters=_classes(reader, values.CONVERTERS),
         post_processors=_classes(reader, values.POST_PROCESSORS),
         guardrail=GuardrailConfig(**reader.declared(GuardrailConfig)),
+        telemetry=TelemetryConfig(**reader.declared(TelemetryConfig)),
         metric_tags=_metric_tags(reader),
         canal_gtids=reader[canal.GTIDS],
         databus=databus_config(reader),

@@ -6,13 +6,14 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.kafka.topic_tools import Seen, Topics
+from tests.support.network.http_receiver import Receiver, receiver
 from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
 
 if TYPE_CHECKING:
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.servers
 
 Configured = Callable[..., WorkerConfig]
+
+
+@pytest.fixture
+def collector() -> Iterator[Receiver]:
+    """Receives telemetry in OTLP."""
+    with receiver() as server:
+        yield server
 
 
 def changes(seen: Sequence[Seen]) -> list[tuple[str, int | None]]:
@@ -43,13 +51,15 @@ def faust_environment(config: WorkerConfig) -> dict[str, str]:
 
 @pytest.mark.parametrize("exactly_once", [True, False])
 def test_snapshot_stream_stop_and_resume(
-    mysql_db: Database, topics: Topics, configured: Configured, *, exactly_once: bool
+    mysql_db: Database, topics: Topics, configured: Configured, collector: Receiver, *, exactly_once: bool
 ) -> None:
-    config = configured(exactly_once=exactly_once)
+    config = configured(exactly_once=exactly_once, rowtide_opentelemetry_enabled="true")
+    otel = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_METRIC_EXPORT_INTERVAL": "500"}
+    environment = {**os.environ, **otel}
     topic = config.topic(f"{mysql_db.name}.t")
     before = set(topics.admin._admin.list_topics(timeout=10).topics)
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))", "INSERT INTO t VALUES (1,'a'),(2,'b')")
-    with Worker(config).streaming() as worker:
+    with Worker(config, environment=environment).streaming() as worker:
         mysql_db.execute("INSERT INTO t VALUES (3,'c')", "UPDATE t SET v='x' WHERE id=1", "DELETE FROM t WHERE id=2")
         eventually(has(topics, topic, 6), "all changes")
         health = worker.health()
@@ -61,7 +71,11 @@ def test_snapshot_stream_stop_and_resume(
         assert code == 200
         assert f'rowtide_records_total{{connector="{config.name}",topic="{topic}"}} 6' in metrics
         assert worker.get("/tables/")[0] == 404, "Faust's own pages are off"
+        eventually(lambda: "rowtide.records" in collector.metrics(), "metrics in OTLP")
         log = worker.stop()
+    whole = [span for span in collector.spans() if span.name == "rowtide change"]
+    traced = sum(one.value.int_value for span in whole for one in span.attributes if one.key.endswith("message_count"))
+    assert traced == len(topics.read(topic)) + len(topics.read(config.name)), "each record is in one trace"
     assert "stopped in" in log
     assert f"at http://127.0.0.1:{worker.port}/health" in log
     said = [line.split(" ", 1)[1] for line in log.splitlines() if line.startswith("20")]
