@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address
 
 from rowtide.envelope.types.column_type import Bind, Kind
 from rowtide.envelope.types.temporal_values import DAYS_BY_PACKED_DATE, MICROS_PER_DAY, InvalidDate
@@ -74,6 +74,9 @@ class ColumnLayout:
 _FIXED_SIZES = {TINY: 1, SHORT: 2, INT24: 3, LONG: 4, LONGLONG: 8, FLOAT: 4, DOUBLE: 8, YEAR: 1, DATE: 3, NEWDATE: 3,
                 OLD_TIMESTAMP: 4, OLD_TIME: 3, OLD_DATETIME: 8}  # fmt: skip
 _TEMPORAL_SIZES = {TIMESTAMP2: 4, DATETIME2: 5, TIME2: 3}
+_MAPPED = 0xFFFF
+_RUNS = [slice(start, end) for start in range(8) for end in range(start + 1, 9)]
+"""The runs of groups of an INET6."""
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
@@ -367,10 +370,20 @@ def inet4_text(stored: bytes) -> str:
 
 
 def inet6_text(stored: bytes) -> str:
-    """MariaDB's INET6 from its sixteen bytes, as the server prints it. Raises ``ValueError`` if there are more."""
-    address = IPv6Address(_padded(stored, 16, "an INET6"))
-    mapped = address.ipv4_mapped
-    return f"::ffff:{mapped}" if mapped is not None else str(address)
+    """MariaDB's INET6 from its sixteen bytes, as the server prints it. Raises ``ValueError`` if there are more.
+
+    It omits the first of the longest runs of zeros, also one of a single group, and has the dots of IPv4 after ``::``
+    and ``::ffff:`` (``Inet6::to_string``).
+    """
+    stored = _padded(stored, 16, "an INET6")
+    groups = struct.unpack(">8H", stored)
+    omitted = max(_RUNS, key=lambda run: 0 if any(groups[run]) else run.stop - run.start)
+    texts = [f"{group:x}" for group in groups]
+    if omitted == slice(0, 6) or (omitted == slice(0, 5) and groups[5] == _MAPPED):
+        texts[6:] = [str(IPv4Address(stored[12:]))]
+    if any(groups[omitted]):
+        return ":".join(texts)
+    return f"{':'.join(texts[: omitted.start])}::{':'.join(texts[omitted.stop :])}"
 
 
 def _padded(stored: bytes, size: int, what: str) -> bytes:

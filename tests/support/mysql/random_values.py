@@ -12,6 +12,7 @@ LOOSE = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'"
 """Lets the server store what it makes of any value: zero dates, and numbers and texts that it cuts."""
 
 _ZERO_DATES = 0.1
+_ZERO_GROUPS = 0.3
 
 Literal = Callable[[random.Random], str]
 
@@ -187,7 +188,8 @@ def _inet4(chance: random.Random) -> str:
 
 
 def _inet6(chance: random.Random) -> str:
-    return chance.choice(("'::'", "'::ffff:1.2.3.4'", f"INET6_NTOA({_hex(chance.randbytes(16))})"))
+    groups = b"".join(bytes(2) if chance.random() < _ZERO_GROUPS else chance.randbytes(2) for _ in range(8))
+    return chance.choice(("'::'", "'::ffff:1.2.3.4'", "'::1.2.3.4'", f"INET6_NTOA({_hex(groups)})"))
 
 
 _COLUMNS: dict[str, Literal] = {
