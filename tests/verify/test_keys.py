@@ -43,6 +43,15 @@ def source_table(kind: str, properties: Mapping[str, str]) -> SourceTable:
         ("BIGINT UNSIGNED", DEBEZIUM, "i1", "(`k` = 1)"),
         ("BIGINT UNSIGNED", DEBEZIUM, "i-1", "(`k` IN (-1, 18446744073709551615))"),
         ("BIGINT UNSIGNED", {"rowtide.values": "exact"}, "i18446744073709551615", "(`k` = 18446744073709551615)"),
+        (
+            "BIGINT UNSIGNED",
+            {"bigint.unsigned.handling.mode": "precise"},
+            "d18446744073709551615",
+            "(`k` = 18446744073709551615)",
+        ),
+        ("BIGINT UNSIGNED", {"bigint.unsigned.handling.mode": "string"}, "s7", "(`k` = 7)"),
+        ("DECIMAL(20,2)", {"decimal.handling.mode": "string"}, "s-7.50", "(`k` = -7.50)"),
+        ("DECIMAL(20,2)", {"decimal.handling.mode": "string"}, "s1 OR 1", None),
     ],
 )
 def test_rows_are_looked_up_only_by_keys_that_are_those_of_the_server(

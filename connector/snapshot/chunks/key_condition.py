@@ -14,6 +14,7 @@ _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "yea
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
 _BYTES = frozenset({"varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _FIRST_ADJUSTED, _CENTURY, _LAST_ADJUSTED, _YEARS = 1970, 2000, 2069, 100
+_DIGITS = re.compile(r"-?[0-9.]+")
 _LENGTH = re.compile(r"\((\d+)\)")
 
 
@@ -74,8 +75,8 @@ def _literal(column: Column, text: str) -> str | None:
     match tag:
         case "i" | "b" if kind in _INTEGERS:
             return value
-        case "i" | "d" if kind == "decimal":
-            return str(Decimal(value))
+        case "i" | "d" | "s" if kind in ("decimal", "bigint"):  # also with the modes precise and string
+            return _number(value)
         case "s" if kind in _TEXTS and column.charset not in (None, "binary"):
             if not ambiguous_characters(column.charset).isdisjoint(value):
                 return None
@@ -93,6 +94,13 @@ def _literal(column: Column, text: str) -> str | None:
         case "h" if kind == "time":
             return f"'{clock_text(int(value))}'"
     return None
+
+
+def _number(text: str) -> str | None:
+    try:
+        return format(Decimal(text), "f") if _DIGITS.fullmatch(text) else None
+    except ArithmeticError:
+        return None
 
 
 def clock_text(micros: int) -> str:
