@@ -8,6 +8,12 @@ from collections.abc import Callable
 log = logging.getLogger(__name__)
 
 _TICK_S = 0.2
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""The monotonic clock of Linux stops while the machine is suspended; that since the boot does not, clock_gettime(2)."""
+
+
+def _now() -> float:
+    return time.clock_gettime(_CLOCK)
 
 
 class Lease:
@@ -16,12 +22,10 @@ class Lease:
     Args:
         limit_s: seconds after which the group may have given them to another process: less than the session.
         on_lapse: called in the thread, before anything else can have taken long, with the seconds that have passed.
-        clock: seconds of a monotonic clock.
+        clock: seconds of a clock that is never set back.
     """
 
-    def __init__(
-        self, limit_s: float, on_lapse: Callable[[float], None], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, limit_s: float, on_lapse: Callable[[float], None], clock: Callable[[], float] = _now) -> None:
         self._limit_s = limit_s
         self._on_lapse = on_lapse
         self._clock = clock

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
+
 from rowtide.connector.worker.lease import Lease
 
 
@@ -26,3 +30,14 @@ def test_what_the_lapse_takes_is_no_other_one() -> None:
         now[0] += step
         lease.tick()
     assert lapses == [7.0]
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="only Linux has a clock that stops during a suspend")
+def test_a_suspended_machine_did_not_run(monkeypatch) -> None:
+    boot, lapses = [100.0], list[float]()
+    clocks = {time.CLOCK_BOOTTIME: lambda: boot[0], time.CLOCK_MONOTONIC: lambda: 100.0}
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: clocks[clock]())
+    lease = Lease(5.0, lapses.append)
+    boot[0] += 60
+    lease.tick()
+    assert lapses == [60.0]
