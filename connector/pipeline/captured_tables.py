@@ -18,7 +18,7 @@ from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.records.batch import Batch, HistoryEntry, MoreOutputs, Steps
 from rowtide.connector.records.codecs.builder import Codec, Codecs
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
-from rowtide.connector.records.offset import RowsPosition, SourceOffset
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.topic_conflicts import TopicOwners
 from rowtide.envelope.source import SourceTemplate
@@ -193,7 +193,7 @@ class CapturedTables:
             self._report_helper(name)
             self._ignored.put(name, True)
             return NOT_CAPTURED
-        position = RowsPosition(progress.file, progress.pos, progress.timestamp or 0)
+        position = progress.source_position()
         entries: Sequence[HistoryEntry] = ()
         try:
             table, entries = self._structures.checked(structure, position, offset)

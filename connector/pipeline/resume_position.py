@@ -9,6 +9,7 @@ on, TABLE_MAP and ROWS_QUERY included.
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from rowtide.connector.protocol.events.classes import Gtid, Query, TableMap
@@ -22,10 +23,20 @@ from rowtide.topics.filters import Selection
 
 log = logging.getLogger(__name__)
 
-ResumePoint = tuple[
-    str, int, str | None, int, int, bool, SourceOffset | None, SourceOffset | None, Mapping[str, Any] | None
-]
-"""The state from which :class:`Progress` makes the resume position."""
+_RESUME_FIELDS = (
+    "_restart_file",
+    "_restart_pos",
+    "_restart_gtids",
+    "_events_done",
+    "_rows_done",
+    "in_transaction",
+    "_skip",
+    "_within",
+    "carried",
+)
+ResumePoint = tuple[Any, ...]
+"""The state from which :class:`Progress` makes the resume position: the values of ``_RESUME_FIELDS``."""
+_resume_values = attrgetter(*_RESUME_FIELDS)
 
 
 class Progress:
@@ -92,13 +103,15 @@ class Progress:
         """Note that the stream begins at the file and position of the start, although that has GTIDs."""
         self._settled = True
 
-    def source_position(self, ts_us: int, now: int) -> SourcePosition:
-        """Return the position of the current event, for records.
+    def source_position(self, ts_us: int | None = None, now: int = 0) -> SourcePosition:
+        """Return the position of the current event.
 
         Args:
-            ts_us: when the source made the change, µs since the epoch.
+            ts_us: when the source made the change, µs since the epoch; by default when its statement began.
             now: when it is processed, ns since the epoch.
         """
+        if ts_us is None:
+            ts_us = (self.timestamp or 0) * 1_000_000
         ordinal = 0 if self._placed else self._events_done
         return SourcePosition(
             self.file, self.pos, self.gtid, self.server_id, self.thread, self.query, ts_us, now, None, ordinal
@@ -366,28 +379,9 @@ class Progress:
 
     def resume_point(self) -> ResumePoint:
         """Return the state for :meth:`return_to`."""
-        return (
-            self._restart_file,
-            self._restart_pos,
-            self._restart_gtids,
-            self._events_done,
-            self._rows_done,
-            self.in_transaction,
-            self._skip,
-            self._within,
-            self.carried,
-        )
+        point: ResumePoint = _resume_values(self)
+        return point
 
     def return_to(self, point: ResumePoint) -> None:
         """Resume from an earlier point, because an event after it could not be handled to its end."""
-        (
-            self._restart_file,
-            self._restart_pos,
-            self._restart_gtids,
-            self._events_done,
-            self._rows_done,
-            self.in_transaction,
-            self._skip,
-            self._within,
-            self.carried,
-        ) = point
+        vars(self).update(zip(_RESUME_FIELDS, point, strict=True))

@@ -35,12 +35,12 @@ class SourcePosition(NamedTuple):
 
     file: str
     pos: int
-    gtid: str | None
-    server_id: int
-    thread: int | None
-    query: str | None
-    ts_us: int
-    read_ns: int
+    gtid: str | None = None
+    server_id: int = 0
+    thread: int | None = None
+    query: str | None = None
+    ts_us: int = 0
+    read_ns: int = 0
     snapshot: str | None = None
     ordinal: int = 0
     derived: str | None = None

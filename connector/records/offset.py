@@ -28,21 +28,6 @@ The stored offset is then that of an initial snapshot, so that Debezium, which c
 
 
 @dataclass(frozen=True, slots=True)
-class RowsPosition:
-    """The position of rows in the binlog.
-
-    Attributes:
-        file: binlog file.
-        pos: start of their event, or of an event before it.
-        timestamp: when their statement began, in seconds since the epoch.
-    """
-
-    file: str
-    pos: int
-    timestamp: int
-
-
-@dataclass(frozen=True, slots=True)
 class PreparedXa:
     """A prepared XA transaction, which a later statement commits or rolls back.
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Literal, Protocol, TypeVar
 
-from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.batch import Batch, Schemas
+from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.codecs.builder import absent_value, column_output, table_schema
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -134,22 +134,6 @@ class SnapshotTable:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamEvent:
-    """An event of the stream, for ``source`` of rows that a snapshot on demand reads."""
-
-    file: str
-    pos: int
-    server_id: int
-    gtid: str | None
-    thread: int | None
-
-    @classmethod
-    def of(cls, progress: Progress) -> "StreamEvent":
-        """Return the current event."""
-        return cls(progress.file, progress.pos, progress.server_id, progress.gtid, progress.thread)
-
-
-@dataclass(frozen=True, slots=True)
 class ReadTime:
     """When rows were read, and at which position.
 
@@ -163,12 +147,12 @@ class ReadTime:
     micros: int
     offset: SourceOffset
     clock: Callable[[], int]
-    event: StreamEvent | None = None
+    event: SourcePosition | None = None
 
     @property
-    def place(self) -> StreamEvent:
+    def place(self) -> SourcePosition:
         """What ``source`` has of the place in the binlog."""
-        return self.event or StreamEvent(self.offset.file, self.offset.pos, 0, None, None)
+        return self.event or SourcePosition(self.offset.file, self.offset.pos)
 
 
 @dataclass(frozen=True, slots=True)

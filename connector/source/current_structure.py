@@ -16,7 +16,8 @@ from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import ConnectorError, StructureUncertain
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import HEADER, ROWS_TYPES, EventType
-from rowtide.connector.records.offset import RowsPosition, SourceOffset
+from rowtide.connector.records.change import SourcePosition
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_end import bytes_behind
 from rowtide.connector.source.binlog_stream import StreamBroken, stream_beside
@@ -50,7 +51,7 @@ class CurrentStructure:
         self._config = config
         self._mariadb = mariadb
 
-    def statement(self, table: TableId, since: RowsPosition) -> str:
+    def statement(self, table: TableId, since: SourcePosition) -> str:
         """Return the text of SHOW CREATE TABLE, if the table had that structure at an earlier position, too.
 
         Args:
@@ -103,7 +104,7 @@ class CurrentStructure:
             log.warning("it cannot be looked up whether %s is a view: %s", name, _reason(error))
             return None
 
-    def _refuse_if_changed(self, table: TableId, since: RowsPosition, end: SourceOffset, server: Server) -> None:
+    def _refuse_if_changed(self, table: TableId, since: SourcePosition, end: SourceOffset, server: Server) -> None:
         """Read every statement between the rows and the end of the binlog."""
         stream = stream_beside(self._config, SourceOffset(since.file, since.pos), mariadb=self._mariadb)
         reader = StatementReader(EventDecoder(since.file))
@@ -126,12 +127,12 @@ class CurrentStructure:
                     raise StructureUncertain("the binlog after these rows takes too long to read")
 
 
-def _refuse_if_altered(session: Session, table: TableId, since: RowsPosition) -> None:
+def _refuse_if_altered(session: Session, table: TableId, since: SourcePosition) -> None:
     names = f"TABLE_SCHEMA = {session.literal(table.database)} AND TABLE_NAME = {session.literal(table.table)}"
     rows = session.query(f"SELECT UNIX_TIMESTAMP(CREATE_TIME) FROM information_schema.TABLES WHERE {names}")
     if not rows or rows[0][0] is None:
         raise StructureUncertain("the server does not report when it was last altered")
-    if int(rows[0][0]) > since.timestamp:
+    if int(rows[0][0]) > since.ts_us // 1_000_000:
         raise StructureUncertain(
             "it was altered after these rows were written, by a statement that is not in the binlog"
         )

@@ -25,7 +25,7 @@ from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import HEADER_LENGTH, HEARTBEATS
 from rowtide.connector.protocol.replication.commands import NON_BLOCK
 from rowtide.connector.protocol.statements import is_begin, is_end, is_xa
-from rowtide.connector.records.offset import RowsPosition, SourceOffset
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.connector.source.current_structure import CurrentStructure
@@ -477,8 +477,7 @@ class BinLogStreamReader:
 
     def _known(self, structure: TableStructure) -> tuple[Any, Any]:
         assert self._structures is not None
-        progress = self._progress
-        return self._structures.rows(structure, RowsPosition(progress.file, progress.pos, progress.timestamp or 0))
+        return self._structures.rows(structure, self._progress.source_position())
 
     def _selects(self, structure: TableStructure) -> bool:
         """Return whether the events of a table are wanted.

@@ -9,8 +9,9 @@ from rowtide.connector.pipeline.structures.lookup import CurrentStructures, Stru
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.statements import query_event
+from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
-from rowtide.connector.records.offset import RowsPosition, SourceOffset
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.mysql_replication.rows import EventRows
 from rowtide.schema_history.catalog.tables import Tables
@@ -56,7 +57,7 @@ class TableStructures:
                     if may_change(statement, table, server):
                         self._tables.remove(table)
 
-    def rows(self, structure: TableStructure, position: RowsPosition) -> tuple[Table, EventRows]:
+    def rows(self, structure: TableStructure, position: SourcePosition) -> tuple[Table, EventRows]:
         """Return a table's structure, and what decodes its rows.
 
         Args:

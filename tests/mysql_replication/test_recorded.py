@@ -17,7 +17,8 @@ from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES, EventHeader, EventType
-from rowtide.connector.records.offset import RowsPosition, SourceOffset
+from rowtide.connector.records.change import SourcePosition
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.mysql_replication import reader as reader_module
 from rowtide.mysql_replication.events import EventPacket
@@ -191,7 +192,7 @@ def test_a_table_without_a_structure_is_an_error_with_its_place() -> None:
     structure = TableStructure("shop", "orders", (MappedColumn(ColumnType.LONG, 0, nullable=False),))
     structures = recorded_reader(Case("transactions"))._structures
     with pytest.raises(UnknownTable, match=r"rows of table shop.orders,.* schema_history .*\(at binlog\.000001:4\)"):
-        structures.rows(structure, RowsPosition("binlog.000001", 4, 0))
+        structures.rows(structure, SourcePosition("binlog.000001", 4))
 
 
 def test_an_incident_is_an_error_with_its_place() -> None:

@@ -19,7 +19,8 @@ from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import StructureUncertain
 from rowtide.connector.protocol.binlog_file import binlog_packets
-from rowtide.connector.records.offset import RowsPosition, SourceOffset
+from rowtide.connector.records.change import SourcePosition
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.mysql_replication import BinLogStreamReader
 from rowtide.mysql_replication.events import Connection, EventFactory, EventPacket
 from rowtide.mysql_replication.structures import TableStructures
@@ -34,7 +35,7 @@ _CLASSES = frozenset({TableMapEvent, WriteRowsEvent, UpdateRowsEvent, DeleteRows
 
 
 class _NoServer:
-    def statement(self, table: TableId, _since: RowsPosition) -> str:
+    def statement(self, table: TableId, _since: SourcePosition) -> str:
         raise StructureUncertain(f"there is no server to ask about {table}")
 
     def is_view(self, name: TableId) -> bool:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.errors import StructureUncertain
-from rowtide.connector.records.offset import RowsPosition, SourceOffset
+from rowtide.connector.records.change import SourcePosition
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.server_queries import end_of_binlog, now_micros
 from rowtide.connector.source.session import Session
@@ -58,7 +59,7 @@ def later_structures(config: Configuration, tables: Iterable[TableId]) -> list[L
             return found
         with Session(config.database, mariadb=mariadb) as session:
             position = end_of_binlog(session)
-            since = RowsPosition(position.file, position.pos, now_micros(session) // 1_000_000)
+            since = SourcePosition(position.file, position.pos, ts_us=now_micros(session))
         for table in tuple(reasons):
             try:
                 found.append(LaterStructure(table, current.statement(table, since), position))

@@ -16,8 +16,9 @@ from rowtide.connector.pipeline.structures.comparison import contradictions, str
 from rowtide.connector.pipeline.structures.repair import Repair, repair_from_statement, repair_from_table_map
 from rowtide.connector.protocol.events.table_structure import ColumnType, TableStructure
 from rowtide.connector.records.batch import HistoryEntry
+from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
-from rowtide.connector.records.offset import RowsPosition, SourceOffset
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -44,7 +45,7 @@ _WRONG_WAY_OUT = (
 class CurrentStructures(Protocol):
     """Looks up current structures on the server."""
 
-    def statement(self, table: TableId, since: RowsPosition) -> str:
+    def statement(self, table: TableId, since: SourcePosition) -> str:
         """Return the text of SHOW CREATE TABLE, if the table already had that structure at the position.
 
         Raises:
@@ -88,7 +89,7 @@ class Structures:
         self._failed_lookups: RecentlyUsed[TableStructure, tuple[int, str]] = RecentlyUsed(_FAILED_LOOKUPS)
 
     def checked(
-        self, structure: TableStructure, position: RowsPosition, offset: Callable[[], SourceOffset]
+        self, structure: TableStructure, position: SourcePosition, offset: Callable[[], SourceOffset]
     ) -> tuple[Table, list[HistoryEntry]]:
         """Return the table, and the history entries of its repair, which must be written before the rows.
 
@@ -135,12 +136,14 @@ class Structures:
         )  # fmt: skip
         return table, []
 
-    def _from_table_map(self, structure: TableStructure, table: Table | None, _position: RowsPosition) -> Repair | None:
+    def _from_table_map(
+        self, structure: TableStructure, table: Table | None, _position: SourcePosition
+    ) -> Repair | None:
         if not structure.full:
             return None
         return _fitting(structure, repair_from_table_map(structure, table, self._tables.server))
 
-    def _from_server(self, structure: TableStructure, table: Table | None, position: RowsPosition) -> Repair | None:
+    def _from_server(self, structure: TableStructure, table: Table | None, position: SourcePosition) -> Repair | None:
         if self._current is None:
             return None
         now = self._clock()

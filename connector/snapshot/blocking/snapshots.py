@@ -20,7 +20,6 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.signals.snapshot_requests import SnapshotRequest, StopRequest
 from rowtide.connector.snapshot.blocking.state import BlockingRequest, BlockingState
 from rowtide.connector.snapshot.blocking.table_reader import SnapshotRefused, TableReader
-from rowtide.connector.snapshot.records import StreamEvent
 from rowtide.connector.snapshot.view.opening import OpenSnapshot
 from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, has_passed, is_same, stream_position
 from rowtide.connector.source.connection import DatabaseUnreachableError
@@ -175,7 +174,7 @@ class BlockingSnapshots:
     ) -> Iterator[Output]:
         """Read the rows. Signals that arrive while they are read are carried out, and may end the snapshot."""
         assert self._captured is not None
-        progress, event = pipeline.progress, StreamEvent.of(pipeline.progress)
+        progress, event = pipeline.progress, pipeline.progress.source_position()
         log.info("the stream is paused for the blocking snapshot of %s", _names(opened))
         outputs = self._reader.outputs(opened, request, at, event, self._captured, self._notifications)
         complete = False

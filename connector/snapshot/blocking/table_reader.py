@@ -10,13 +10,13 @@ from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.records.batch import HistoryEntry, Output
+from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.blocking.state import BlockingRequest
 from rowtide.connector.snapshot.changes import snapshot_table
 from rowtide.connector.snapshot.reading.table_rows import TableRows
-from rowtide.connector.snapshot.records import StreamEvent
 from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.connector.snapshot.structure import plan
 from rowtide.connector.snapshot.structure.plan import Statement
@@ -124,7 +124,7 @@ class TableReader:
         opened: OpenSnapshot,
         request: BlockingRequest,
         at: SourceOffset,
-        event: StreamEvent,
+        event: SourcePosition,
         captured: CapturedTables,
         notifications: Notifications,
     ) -> Generator[Output, None, None]:

@@ -28,7 +28,6 @@ from rowtide.connector.snapshot.incremental.reports import SETTLED, Reports, Sca
 from rowtide.connector.snapshot.incremental.scan import Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.scan_start import NoUsableKey, new_scan
 from rowtide.connector.snapshot.incremental.state import TableToRead
-from rowtide.connector.snapshot.records import StreamEvent
 from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.connector.snapshot.view.stream_order import is_comparable, stream_position
 from rowtide.schema_history.catalog.tables import Tables
@@ -323,7 +322,7 @@ class IncrementalSnapshots:
         first = replace(carried.first, lower=upper or carried.first.lower, rows=rows)
         yield from self._reports.progress(carried.current, scan.key.columns, upper, carried.here(at))
         assert self.progress is not None
-        event = self._windows.take(read.window) or StreamEvent.of(self.progress)
+        event = self._windows.take(read.window) or self.progress.source_position()
         before = carried.here(at)
         carried.change_first(first)
         yield from row_batches(scan.table, kept, event, before, carried.here(at), self._clock, gone)
@@ -409,4 +408,4 @@ class IncrementalSnapshots:
     def window(self, window_id: str, kind: Window) -> None:
         """Keep the position of the last row of a window, for ``source`` of its chunk's rows."""
         if kind != "open" and self._scan is not None and self.progress is not None:
-            self._windows.add(window_id, StreamEvent.of(self.progress))
+            self._windows.add(window_id, self.progress.source_position())

@@ -9,6 +9,7 @@ from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.model import SnapshotConfig
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Output
+from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -28,7 +29,6 @@ from rowtide.connector.snapshot.records import (
     ParallelRecordStream,
     ReadTime,
     RecordStream,
-    StreamEvent,
     StructureMessages,
 )
 from rowtide.connector.snapshot.status import SnapshotProgress
@@ -71,7 +71,7 @@ class TableRows:
         progress: SnapshotProgress | None,
         clock: Callable[[], int],
         form: TableForm,
-        event: StreamEvent | None = None,
+        event: SourcePosition | None = None,
     ) -> None:
         self._settings = settings
         self._config = config

@@ -43,7 +43,7 @@ from rowtide.connector.protocol.header import EventType as BinlogEventType
 from rowtide.connector.protocol.statements import is_begin, is_end, query_event
 from rowtide.connector.records.batch import HistoryEntry
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
-from rowtide.connector.records.offset import RowsPosition, SourceOffset
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.ddl.parser import parse
@@ -389,7 +389,7 @@ class EntryPipeline:
         found = self._rows.get(structure)
         if found is not None and found.table is table:
             return found
-        position = RowsPosition(progress.file, progress.pos, progress.timestamp or 0)
+        position = progress.source_position()
         try:
             table, history = self._structures.checked(structure, position, self.offset)
             self._out += history

@@ -21,8 +21,9 @@ from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.events.table_structure import TableStructure
 from rowtide.connector.protocol.header import EventType
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.codecs.builder import Codec, Codecs
-from rowtide.connector.records.offset import RowsPosition, SourceOffset
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
@@ -95,7 +96,7 @@ def test_rows_that_do_not_fit_the_structure_are_left_out(
 class OnServer:
     """The structure of the table ``func`` on the server."""
 
-    def statement(self, _table: TableId, _since: RowsPosition) -> str:
+    def statement(self, _table: TableId, _since: SourcePosition) -> str:
         return "CREATE TABLE `func` (`a` int NOT NULL, `b` int DEFAULT NULL)"
 
     def is_view(self, _name: TableId) -> bool:

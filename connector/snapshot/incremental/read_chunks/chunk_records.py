@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.text_protocol_rows import Rows
-from rowtide.connector.snapshot.records import ReadTime, SnapshotTable, StreamEvent
+from rowtide.connector.snapshot.records import ReadTime, SnapshotTable
 
 _BATCH_ROWS = 2048
 _MAX_WINDOWS = 100
@@ -16,12 +17,12 @@ class ClosedWindows:
     """The last rows of windows in the signal table that the stream has passed, by the window's id."""
 
     def __init__(self) -> None:
-        self._events: dict[str, StreamEvent] = {}
+        self._events: dict[str, SourcePosition] = {}
 
     def __len__(self) -> int:
         return len(self._events)
 
-    def add(self, row_id: str, event: StreamEvent) -> None:
+    def add(self, row_id: str, event: SourcePosition) -> None:
         """Keep the last row of a window; the oldest one gives way.
 
         Args:
@@ -32,7 +33,7 @@ class ClosedWindows:
         if len(self._events) > _MAX_WINDOWS:
             del self._events[next(iter(self._events))]
 
-    def take(self, window: str | None) -> StreamEvent | None:
+    def take(self, window: str | None) -> SourcePosition | None:
         """Return the last row of a window, which is no longer needed; ``None`` if it has not come."""
         return self._events.pop(window or "", None)
 
@@ -44,7 +45,7 @@ class ClosedWindows:
 def row_batches(
     table: SnapshotTable,
     blocks: Sequence[Rows],
-    event: StreamEvent,
+    event: SourcePosition,
     before: SourceOffset,
     behind: SourceOffset,
     clock: Callable[[], int],

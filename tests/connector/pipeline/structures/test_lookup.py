@@ -12,7 +12,8 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import ColumnCountMismatch, ConnectorError, SchemaError, StructureUncertain, UnknownTable
 from rowtide.connector.pipeline.structures.lookup import Structures
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
-from rowtide.connector.records.offset import RowsPosition, SourceOffset
+from rowtide.connector.records.change import SourcePosition
+from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.recovery.recover import recover
@@ -21,7 +22,7 @@ from rowtide.schema_history.store.history_record import parse_record
 from tests.support.configurations import PROPERTIES
 
 SERVER = Server(Flavor.MYSQL, "8.4.3")
-PLACE = RowsPosition("binlog.000007", 400, 1_700_000_000)
+PLACE = SourcePosition("binlog.000007", 400, ts_us=1_700_000_000_000_000)
 ROWS = TableStructure(
     "d", "t", (MappedColumn(ColumnType.LONG, 0, nullable=False), MappedColumn(ColumnType.VARCHAR, 20, nullable=True))
 )
@@ -36,9 +37,9 @@ class Now:
 
     def __init__(self, *answers: str | Exception) -> None:
         self.answers = list(answers)
-        self.asked: list[tuple[TableId, RowsPosition]] = []
+        self.asked: list[tuple[TableId, SourcePosition]] = []
 
-    def statement(self, table: TableId, since: RowsPosition) -> str:
+    def statement(self, table: TableId, since: SourcePosition) -> str:
         self.asked.append((table, since))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):

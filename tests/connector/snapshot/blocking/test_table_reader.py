@@ -9,11 +9,11 @@ from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
+from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.blocking.state import BlockingRequest
 from rowtide.connector.snapshot.blocking.table_reader import TableReader
-from rowtide.connector.snapshot.records import StreamEvent
 from rowtide.connector.snapshot.structure.plan import table_statements
 from rowtide.connector.snapshot.view.consistent_view import View
 from rowtide.connector.snapshot.view.opening import OpenSnapshot
@@ -35,7 +35,7 @@ def outputs(hidden: set[tuple[str, str]]) -> list[Output]:
         OpenSnapshot(View(AT, ()), cast("Any", ()), table_statements(created), []),
         BlockingRequest("s", ("d.*",)),
         AT,
-        StreamEvent("b.000001", 300, 1, None, None),
+        SourcePosition("b.000001", 300, server_id=1),
         CapturedTables(settings, tables, lambda: 1, None, hidden),
         Notifications(settings, lambda: 1),
     )

@@ -12,6 +12,7 @@ import pytest
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.records.batch import Batch, Output
+from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.records.settings import PipelineSettings
@@ -22,7 +23,6 @@ from rowtide.connector.snapshot.incremental.reading.chunk_reader import Found, R
 from rowtide.connector.snapshot.incremental.scan import Block, Chunk, Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
 from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
-from rowtide.connector.snapshot.records import StreamEvent
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.envelope.table import RecordRules
 from rowtide.schema_history.catalog.tables import Tables
@@ -212,9 +212,9 @@ def test_nothing_is_read_before_it_is_known_to_which_server_the_position_belongs
 def test_windows_of_others_are_not_kept_for_ever() -> None:
     windows = ClosedWindows()
     for number in range(10_000):
-        windows.add(f"{number}-open", StreamEvent("b.000001", number, 1, None, None))
+        windows.add(f"{number}-open", SourcePosition("b.000001", number, server_id=1))
     assert len(windows) == 100
-    assert windows.take("9999") == StreamEvent("b.000001", 9999, 1, None, None)
+    assert windows.take("9999") == SourcePosition("b.000001", 9999, server_id=1)
     assert windows.take("9999") is windows.take("1") is None
 
 
