@@ -1,10 +1,10 @@
-"""The version of rowtide: a module without imports of rowtide, so that every package may read it."""
+"""The version of rowtide: a module without imports of rowtide, so that every package can import it."""
 
 __version__ = "0.1.0"
 
 
 def commit() -> str | None:
-    """Return the short commit that is installed; ``None`` if neither Git nor pip know it."""
+    """Return the short commit that is installed; ``None`` if neither Git nor pip knows it."""
     import json  # noqa: PLC0415 - only for rowtide --version
     import subprocess  # noqa: PLC0415
     from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415

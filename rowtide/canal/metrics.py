@@ -89,7 +89,7 @@ def _of_delivery(state: InstanceState, now_ms: int) -> Iterator[Metric]:
 
 
 def _delay(ts_ms: int, now_ms: int) -> int | None:
-    """Milliseconds since a change; none before the first one."""
+    """Return the milliseconds since a change; none before the first one."""
     return max(0, now_ms - ts_ms) if ts_ms else None
 
 
@@ -106,7 +106,7 @@ class MetricsServer(TcpServer):
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request."""
-        # It may be no request, or the client does not read the answer.
+        # The bytes may not be a request, or the client may not read the answer.
         with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             async with asyncio.timeout(_REQUEST_S):
                 await reader.readuntil(b"\r\n\r\n")

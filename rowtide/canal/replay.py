@@ -32,9 +32,9 @@ def entries(
     Args:
         folder: where the files are; in the order of their numbers.
         settings: what to do with rows and statements that cannot be handled.
-        start: from where on entries are wanted; ``None`` for all.
+        start: the position from which entries are returned; ``None`` for all.
         gtids: ``canal.instance.gtidon``.
-        clock: for the times in the schema history.
+        clock: the clock for times in the schema history.
 
     Raises:
         ConnectorError: an event cannot be handled.

@@ -1,4 +1,4 @@
-"""``rowtide canal``: the instances of a folder of Canal's, and the TCP server for their clients."""
+"""``rowtide canal``: the instances of a Canal configuration folder, and the TCP server for their clients."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ def _context(files: TlsFiles | None) -> ssl.SSLContext | None:
     """Return the TLS context of the server.
 
     Raises:
-        ConfigurationError: a file is not what it should be.
+        ConfigurationError: a file is invalid.
     """
     if files is None:
         return None
@@ -78,7 +78,7 @@ def _instance(settings: InstanceSettings, storage: Storage, flush_s: float) -> B
 
 
 class _Served(Mapping[str, Destination]):
-    """The destinations that clients can use: those that this server is certain to run.
+    """The destinations that clients can use, which are those that this server certainly runs.
 
     Args:
         runs: whether it runs a destination.
@@ -104,7 +104,7 @@ class _Served(Mapping[str, Destination]):
         self._all[name] = destination
 
     def remove(self, name: str) -> None:
-        """Serve a destination no longer, if it was served."""
+        """Stop serving a destination, if it was served."""
         self._all.pop(name, None)
 
 
@@ -142,7 +142,7 @@ class CanalService:
         """Serve until ``stop`` is set.
 
         Args:
-            stop: ends the service; what clients have acknowledged is written.
+            stop: ends the service; acknowledged positions are written first.
             listening: called when the instances are started, with the address for clients; ``None`` in the Kafka mode.
 
         Raises:
@@ -193,10 +193,10 @@ class CanalService:
             log.error("no metrics: cannot listen at canal.metrics.pull.port: %s", error)  # noqa: TRY400
 
     async def _own_host(self) -> str:
-        """Return where clients that find this server in ZooKeeper reach it; ``""`` without a cluster.
+        """Return the address that this server announces to clients in ZooKeeper; ``""`` without a cluster.
 
         Raises:
-            ConfigurationError: it cannot be found out.
+            ConfigurationError: it cannot be determined.
         """
         cluster = self._config.server.cluster
         if cluster is None:
@@ -266,9 +266,9 @@ class CanalService:
                 log.error("%s cannot be scanned; retrying later: %s", self._folder, error)  # noqa: TRY400
 
     async def _scan(self) -> None:
-        """Start the instances that have appeared, restart those that have changed, stop those that have vanished.
+        """Start new instances, restart changed ones, and stop those that were removed.
 
-        In a cluster, also those that this server begins or ceases to run.
+        In a cluster, also start and stop those that this server begins or ceases to run.
         """
         self._note_restart()
         found, writing = await self._settled()
@@ -314,7 +314,7 @@ class CanalService:
             from rowtide.canal.cluster.storage import ZooKeeperStorage  # noqa: PLC0415 - needs kazoo
 
             storage, self._terms[name] = ZooKeeperStorage(nodes), nodes.term
-        # In a thread: it reads the positions, and clients would wait for ZooKeeper.
+        # In a thread, because it reads the positions, and clients would otherwise wait for ZooKeeper.
         instance = await asyncio.to_thread(_instance, settings, storage, server.flush_s)
         if isinstance(instance, Instance):
             self._destinations.add(name, instance.destination)
@@ -348,7 +348,7 @@ class CanalService:
         return True
 
     def _note_restart(self) -> None:
-        """Log, once, which properties have changed that only a start reads."""
+        """Log once which changed properties need a restart."""
         try:
             now = server_properties(self._folder, self._environ)
         except (ConfigurationError, OSError):
@@ -360,7 +360,7 @@ class CanalService:
         self._restart_for = changed
 
     async def _settled(self) -> tuple[set[str], set[str]]:
-        """Return the destinations of the folder, and those whose files are being written: the next scan reads these."""
+        """Return the destinations of the folder, and those whose files are still being written, for the next scan."""
         before = self._all_files()
         if before == self._files:
             return set(before), set()
@@ -373,7 +373,7 @@ class CanalService:
         return {name: self._files_of(name) for name in destinations(self._folder)}
 
     def _files_of(self, name: str) -> _Version:
-        """Changes whenever a file does that the settings of an instance come from."""
+        """Return a value that changes with any file from which the settings of an instance are read."""
         version: list[int] = []
         for path in (self._folder / SERVER_FILE, self._folder / name / INSTANCE_FILE):
             with contextlib.suppress(OSError):  # whoever reads it reports it
@@ -382,5 +382,5 @@ class CanalService:
         return tuple(version)
 
     def _version(self, name: str, nodes: "Nodes | None") -> _Version:
-        """Changes whenever the files do, and with the term of this server."""
+        """Return a value that changes with the files, and with the term of this server."""
         return (*([] if nodes is None else [nodes.term]), *self._files_of(name))

@@ -103,7 +103,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Look up the command of a call. The error for an unknown name suggests the nearest one."""
+        """Look up a command. The error for an unknown name suggests the nearest one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -113,7 +113,7 @@ class LazyGroup(click.Group):
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command, and report in one line what is missing: a package, or memory, open files, or disk space."""
+        """Run a command, and report a lack of a package, memory, open files, or disk space in one line."""
         end_at_sigterm()
         try:
             return super().invoke(ctx)
@@ -142,9 +142,9 @@ class LazyGroup(click.Group):
 
 
 def end_at_sigterm() -> None:
-    """Let SIGTERM end the first process of a container, too, where the kernel ignores signals without a handler.
+    """Install a SIGTERM handler, because the kernel ignores signals without one in the first process of a container.
 
-    A command that stops in order replaces the handler when it has something to stop.
+    A command that shuts down gracefully replaces the handler while it runs.
     """
     if os.getpid() == 1:
         signal.signal(signal.SIGTERM, lambda number, _frame: os._exit(128 + number))

@@ -15,11 +15,11 @@ log = logging.getLogger(__name__)
 
 
 class Cluster:
-    """This server's part in a cluster. ``poll`` and ``release`` come from any thread.
+    """This server's part in a cluster. ``poll`` and ``release`` may be called from any thread.
 
     Args:
-        session: with ZooKeeper.
-        address: of this server, as its clients reach it.
+        session: the session with ZooKeeper.
+        address: the address at which clients reach this server.
         clock: in seconds.
     """
 
@@ -33,18 +33,18 @@ class Cluster:
         self._away = False
 
     def nodes(self, destination: str) -> Nodes | None:
-        """Return the nodes of a destination that this server runs, for its present term.
+        """Return the nodes of a destination during the current term of this server.
 
-        ``None`` if it does not run it.
+        ``None`` if this server does not run the destination.
         """
         candidate = self._candidates.get(destination)
         return None if candidate is None else candidate.nodes
 
     def poll(self, destinations: Collection[str]) -> None:
-        """Look at all destinations, begin terms, and prolong those that go on. To be called about once a second.
+        """Check all destinations: begin new terms and extend current ones. Call this about once a second.
 
         Args:
-            destinations: those that this server can run.
+            destinations: the destinations that this server can run.
         """
         with self._polling:
             try:

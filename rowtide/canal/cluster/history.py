@@ -1,7 +1,7 @@
 """The schema history of a destination in ZooKeeper, where every server that takes over finds it.
 
-Records are kept in parts: the lines of a node, compressed. ``history`` has the number of parts that count; those of a
-snapshot count when it is complete.
+Records are stored in parts, each of which is a node with compressed lines. ``history`` has the number of parts that
+count; those of a snapshot count when it is complete.
 """
 
 import zlib
@@ -45,7 +45,7 @@ class ZooKeeperHistory(SchemaHistoryStore):
 
     @contextmanager
     def buffered(self) -> Iterator[None]:
-        """Write records at the end of the block; none if it fails."""
+        """Write records at the end of the block, and none if the block fails."""
         self._left = []
         try:
             yield
@@ -131,17 +131,17 @@ class ZooKeeperHistory(SchemaHistoryStore):
 
 
 def forget(nodes: Nodes) -> None:
-    """Let no record count any more.
+    """Invalidate all records.
 
     Raises:
-        ZooKeeperError: no answer.
+        ZooKeeperError: ZooKeeper does not answer.
     """
     if nodes.get(nodes.paths.history) is not None:
         nodes.change([put(nodes.paths.history, b"0", exists=True)])
 
 
 def _parts(texts: list[str]) -> list[list[str]]:
-    """Return the records in parts; one that is larger has its own part."""
+    """Divide the records into parts. A record that is larger than a part has its own."""
     parts: list[list[str]] = [[]]
     size = 0
     for text in texts:

@@ -1,6 +1,7 @@
-"""The nodes of a destination during a term: one server runs it, and only that one changes them.
+"""The nodes of a destination during a term: only the server that runs the destination changes them.
 
-Canal does not change ``rowtide``, whose version is that of the term, and creates ``running`` without changing it.
+Canal does not change the node ``rowtide``, whose version is the number of the term. It creates ``running``, and does
+not change it.
 """
 
 from typing import Self
@@ -34,17 +35,17 @@ class Nodes(FencedNodes):
             session: with ZooKeeper.
             destination: its name.
             address: of this server.
-            running: whether ``running`` is there already, as that of this session.
+            running: whether this session has already created ``running``.
 
         Raises:
             RefusedError: another server runs it.
-            ZooKeeperError: no answer.
+            ZooKeeperError: ZooKeeper does not answer.
         """
         term = begin_term(session, contest(destination), address, running_text(address), running=running)
         return cls(session, destination, term)
 
 
 def contest(destination: str) -> Contest:
-    """Return what servers compete for: to run a destination."""
+    """Return the contest of the servers that can run a destination."""
     paths = Paths(destination)
     return Contest(f"destination {destination}", paths.running, paths.term)

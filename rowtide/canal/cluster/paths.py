@@ -7,7 +7,7 @@
                                /running                     the one that runs it
                                /parse                       where reading resumes without positions of clients
                                /CLIENT/filter
-                               /CLIENT/cursor               what the client has acknowledged last
+                               /CLIENT/cursor               the last position that the client acknowledged
                                /rowtide                     rowtide's own: its version is the number of terms
                                /rowtide/positions
                                /rowtide/history/NUMBER

@@ -19,7 +19,7 @@ from rowtide.schema_history.store.history_store import SchemaHistoryStore
 
 
 class ZooKeeperStorage:
-    """The storage of an instance during a term of this server. Not thread-safe, but for ``history``.
+    """The storage of an instance during a term of this server. Not thread-safe, except for ``history``.
 
     Args:
         nodes: of the destination.
@@ -38,13 +38,13 @@ class ZooKeeperStorage:
         return self._stored(found)
 
     def save(self, stored: StoredClients) -> None:
-        """Store all that has changed, or nothing."""
+        """Store all changes, or none of them."""
         known = self._known
         if known is None:
             known = {path: node.content for path, node in self._read().items()}
         self._known = None
         wanted = self._wanted(stored)
-        # Canal's marks and the client's own node are below that of a client that has unsubscribed.
+        # The node of a client that has unsubscribed still has Canal's marks, and the client's own node, below it.
         gone = [path for path in known if path not in wanted and self._is_client(path)]
         changes: list[Change] = [removal(below) for path in gone for below in self._nodes.tree(path)]
         for path, content in wanted.items():
@@ -58,11 +58,11 @@ class ZooKeeperStorage:
         return ZooKeeperHistory(self._nodes)
 
     def forget_history(self) -> None:
-        """Let no record count any more."""
+        """Invalidate all records."""
         forget(self._nodes)
 
     def _read(self) -> dict[str, Found]:
-        """Return the nodes that are there."""
+        """Return the existing nodes."""
         paths = self._nodes.paths
         wanted = [paths.positions, paths.parse]
         for client_id in self._client_ids():

@@ -64,13 +64,13 @@ _KERBEROS_FILES = ("kafka.kerberos.", "canal.mq.kafka.kerberos.")
 
 
 def of_kafka(name: str) -> bool:
-    """Return whether a property of the server is one of the Kafka mode."""
+    """Return whether a property of the server belongs to the Kafka mode."""
     old = name in _OLD_NAMES or name in _OLD_LEFT_OUT or name.startswith(_KERBEROS_FILES)
     return old or name in OF_SERVER or name.startswith(_PREFIX)
 
 
 def left_out(properties: Mapping[str, str]) -> list[str]:
-    """Notes on the properties that have no effect."""
+    """Return notes on the properties that have no effect."""
     reasons = {**{_PREFIX + name: reason for name, reason in _LEFT_OUT.items()}, **_OLD_LEFT_OUT}
     return [f"{name} has no effect: {reason}" for name, reason in reasons.items() if properties.get(name)]
 
@@ -112,7 +112,7 @@ def kafka_settings(
             instance.problem(_RULES[rule], str(error))
     producer, consumer, admin = (_client(server, properties, kind) for kind in ClientKind)
     exactly_once = server.flag("canal.mq.exactlyOnce")
-    # Two servers of Canal may have destinations of one name in one Kafka, most often "example".
+    # Two Canal servers may use the same Kafka for destinations with the same name, most often "example".
     transactional_id = f"rowtide-canal-{name}-{instance.text('canal.instance.master.address')}"
     try:
         made = transactional_settings(producer, transactional_id) if exactly_once else idempotent_settings(producer)

@@ -40,7 +40,7 @@ _SSL_MODES = {"DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY
 
 
 def read_folder(folder: Path, environ: Mapping[str, str] = os.environ) -> CanalConfiguration:
-    """Read a folder of Canal's (``conf``).
+    """Read Canal's configuration folder (``conf``).
 
     Args:
         folder: with ``canal.properties`` and a folder for each destination.
@@ -87,7 +87,7 @@ def read_instance(
         folder: as for :func:`read_folder`.
         name: of the destination.
         environ: the environment, for placeholders.
-        kafka: the mode of the server, which does not change while it runs.
+        kafka: whether the server is in Kafka mode, which does not change while it runs.
 
     Raises:
         ConfigurationError: with all problems.
@@ -106,7 +106,7 @@ def server_properties(folder: Path, environ: Mapping[str, str] = os.environ) -> 
 
 
 def destinations(folder: Path, required: tuple[str, ...] = ()) -> list[str]:
-    """Return the names of the destinations in a folder, and those that have to be there."""
+    """Return the names of the destinations in a folder, and of those that must be there."""
     found = {path.parent.name for path in folder.glob(f"*/{INSTANCE_FILE}")} - _NO_INSTANCES
     return sorted(found | set(required))
 
@@ -264,9 +264,9 @@ def _start(reader: PropertyReader) -> StartPosition:
 
 
 def _server_id(name: str, host: str, port: int) -> int:
-    """Return an id that stays the same, and hardly collides with those of other instances.
+    """Return an id that stays the same, and is unlikely to collide with those of other instances.
 
-    Canal derives one likewise.
+    Canal derives it in a similar way.
     """
     return zlib.crc32(f"{name} {host}:{port}".encode()) % 0x7FFF_0000 + 0x1_0000
 

@@ -1,4 +1,4 @@
-"""What rowtide makes of Canal's configuration: the settings of the server and of its instances."""
+"""The settings of the server and of its instances, read from Canal's configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class TlsFiles:
     Attributes:
         certificate: of the server, with the chain (``canal.tls.certificate``).
         key: its private key; ``None`` if the same file has it (``canal.tls.key``).
-        client_ca: the authorities whose clients are admitted; ``None`` to ask for no certificate
+        client_ca: the certificate authorities of clients that are admitted; ``None`` to require no certificate
             (``canal.tls.clientCa``).
     """
 
@@ -36,8 +36,8 @@ class ClusterSettings:
     """A cluster of servers.
 
     Attributes:
-        servers: those of ZooKeeper (``canal.zkServers``).
-        host: the address at which clients reach this server; ``""`` for that in the network of ZooKeeper
+        servers: the ZooKeeper servers (``canal.zkServers``).
+        host: the address at which clients reach this server; ``""`` for its address in the network of ZooKeeper
             (``canal.register.ip``, ``canal.ip``).
     """
 
@@ -82,7 +82,7 @@ class StartPosition:
 
     Attributes:
         file: binlog file; ``""`` for the current end of the binlog, or by time.
-        pos: position in it.
+        pos: the position in the file.
         ts_ms: the time of the first transaction that is wanted, in milliseconds since the epoch; 0 for none.
         gtid: the executed GTID set; ``""`` for none.
     """
@@ -101,9 +101,9 @@ class KafkaSettings:
         routes: the topics and partitions.
         form: of messages.
         producer_kind: which producer sends them (``canal.mq.producer``).
-        producer: librdkafka's settings of the producer, those that the delivery requires included.
-        consumer: the same of a consumer.
-        admin: the same of an admin client.
+        producer: librdkafka's settings of the producer, including those that the delivery requires.
+        consumer: the settings of a consumer.
+        admin: the settings of an admin client.
         offsets_topic: the topic of resume positions, with ``exactly_once``.
         exactly_once: whether messages and resume positions are written in one transaction.
     """
@@ -140,7 +140,7 @@ class InstanceSettings:
         buffer_size: how many entries are kept for clients.
         isolate_ddl: whether DDL has its own batch.
         executable_ddl: whether it is written so that other sessions can execute it (``canal.instance.ddl.executable``).
-        skip_broken_tables: leave out rows that do not fit the structure of their table, with a warning.
+        skip_broken_tables: skip rows that do not fit the structure of their table, with a warning.
         snapshot: whether it begins with a snapshot of all rows (``canal.instance.snapshot=initial``).
         kafka: where entries go in the Kafka mode; ``None`` for clients over TCP.
     """
@@ -169,7 +169,7 @@ class InstanceSettings:
 
 @dataclass(frozen=True, slots=True)
 class CanalConfiguration:
-    """A folder of Canal's.
+    """The contents of Canal's configuration folder.
 
     Attributes:
         server: the settings of the server.

@@ -1,4 +1,4 @@
-"""Canal's properties: what rowtide makes of each.
+"""Canal's properties, and how rowtide handles each of them.
 
 Names and defaults are those of Canal 1.1.8 (``canal.properties``, ``instance.properties``).
 """
@@ -103,7 +103,7 @@ REFUSED: Mapping[str, str] = {
 def problems_and_notes(
     properties: Mapping[str, str], known: Mapping[str, str], place: str, *, kafka: bool
 ) -> tuple[list[Problem], list[str]]:
-    """Return what is wrong with the names of properties, and which of them have no effect.
+    """Return the problems with the names of properties, and notes on properties that have no effect.
 
     Args:
         properties: the properties of a file; empty ones count as absent.
@@ -135,7 +135,7 @@ def _match(patterns: Mapping[str, str], name: str) -> str | None:
 
 
 def idle_by_mode(properties: Mapping[str, str], *, kafka: bool, cluster: bool) -> list[str]:
-    """Notes on the properties of ``canal.properties`` that only have an effect in another mode.
+    """Return notes on the properties of ``canal.properties`` that have an effect only in another mode.
 
     Args:
         properties: the properties of the file; empty ones count as absent.

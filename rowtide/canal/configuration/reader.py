@@ -18,15 +18,15 @@ T = TypeVar("T")
 
 
 class PropertyReader:
-    """Reads values of properties, and collects what is wrong.
+    """Reads values of properties, and collects the problems.
 
     Args:
         place: the file, for messages.
         values: the properties; empty ones count as absent.
-        defaults: those of all properties.
+        defaults: the defaults of all properties.
 
     Attributes:
-        problems: what is wrong.
+        problems: the problems found so far.
     """
 
     def __init__(self, place: str, values: Mapping[str, str], defaults: Mapping[str, str]) -> None:
@@ -35,7 +35,7 @@ class PropertyReader:
         self.problems: list[Problem] = []
 
     def problem(self, name: str, message: str) -> None:
-        """Report what is wrong with a property."""
+        """Report a problem with a property."""
         self.problems.append(Problem(f"{self._place}: {name}", message))
 
     def text(self, name: str) -> str:
@@ -43,14 +43,14 @@ class PropertyReader:
         return self._values[name].strip()
 
     def required(self, name: str) -> str:
-        """Return a value; reports if there is none."""
+        """Return a value, or report that it is missing."""
         value = self.text(name)
         if not value:
             self.problem(name, "is required")
         return value
 
     def parsed(self, name: str, parse: Callable[[str], T], otherwise: T) -> T:
-        """Return a value that ``parse`` understands; reports its ``ValueError``."""
+        """Return a value parsed by ``parse``, or report its ``ValueError``."""
         try:
             return parse(self.text(name))
         except (ValueError, InvalidPatternError) as error:
@@ -68,7 +68,7 @@ class PropertyReader:
         return self.parsed(name, parse, otherwise) if self.text(name) else otherwise
 
     def flag(self, name: str) -> bool:
-        """``true`` or ``false``."""
+        """Return whether a value is ``true`` or ``false``."""
 
         def parse(text: str) -> bool:
             if text.lower() not in ("true", "false"):

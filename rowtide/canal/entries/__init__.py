@@ -1,4 +1,4 @@
-"""Canal's entries and FlatMessages, made of the binlog and the schema history. Pure.
+"""Canal's entries and FlatMessages, built from the binlog and the schema history. Pure.
 
 ========================  ====================================================================
 ``sink``, ``filters``     which entries reach the clients

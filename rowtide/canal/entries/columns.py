@@ -151,7 +151,7 @@ def _described(index: int, column: model.Column, kind: Kind, binlog_type: int, *
 
 
 def _spelled_as_bytes(column: model.Column) -> bool:
-    """Return whether a binary column is spelled so; it may be a CHAR or TEXT with CHARACTER SET binary."""
+    """Return whether a binary column is declared as one, and not as a CHAR or TEXT with CHARACTER SET binary."""
     return any(word in mysql_type(column) for word in ("binary", "blob"))
 
 
@@ -219,7 +219,7 @@ def _json_string(text: str) -> str:
 
 
 def _json_temporal(kind: int, packed: int) -> str:
-    """A DATE is shown with its time of day; the numbers of the two types are alike."""
+    """Show a DATE with a time of day; both types have the same number format."""
     return values.temporal_text(values.DATETIME_TYPE if kind == values.DATE_TYPE else kind, packed, trim=False)
 
 
@@ -278,7 +278,7 @@ def _conversion(column: model.Column, kind: Kind) -> Callable[[Any], str]:
 
 
 def _selected(column: model.Column, kind: Kind) -> Callable[[Any], str]:
-    """Return the function from what a query returns to the text, which is that of the same value in the binlog."""
+    """Return the function from the result of a query to the text that the same value has in the binlog."""
     match kind:
         case "enum":
             return partial(_index_of_label, column.labels)
@@ -321,9 +321,9 @@ def _year(year: int) -> str:
 
 
 def _decimal(scale: int, unscaled: int) -> str:
-    """Return all digits, but for the fraction's last group.
+    """Return all digits except, in some cases, the last group of the fraction.
 
-    Canal leaves it out if it is zero and has fewer than nine.
+    Canal omits that group if it is zero and has fewer than nine digits.
     """
     last = scale % 9
     if not last or unscaled % 10**last:

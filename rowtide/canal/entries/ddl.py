@@ -1,8 +1,8 @@
 """The event type and the table that Canal reads from a statement.
 
 The rules are those of Canal's ``DruidDdlParser``: the first table or action of a statement counts; statements that it
-reads but does not classify make no entry. A statement that its parser cannot read is a QUERY without a table; rowtide
-names the table of those that concern tables.
+reads but does not classify have no entry. A statement that its parser cannot read is a QUERY without a table; rowtide
+names the table if the statement concerns one.
 """
 
 import re
@@ -16,7 +16,7 @@ from rowtide.schema_history.ddl.statements import Body, TableName
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """What Canal reads from a statement; without a table, ``database`` and ``table`` are ``None``."""
+    """The properties that Canal reads from a statement. Without a table, ``database`` and ``table`` are ``None``."""
 
     type: EventType
     database: str | None = None
@@ -52,7 +52,7 @@ _DML = re.compile(
 
 
 def classify(body: Body, sql: str, database: str) -> Classified | None:
-    """Return what a parsed statement does; ``None`` if it makes no entry.
+    """Classify a parsed statement; return ``None`` if it has no entry.
 
     Args:
         body: the statement.
@@ -88,7 +88,7 @@ def classify(body: Body, sql: str, database: str) -> Classified | None:
 
 
 def classify_dml(sql: str, database: str | None) -> Classified | None:
-    """Return what INSERT, UPDATE or DELETE changes; ``None`` for other statements."""
+    """Classify an INSERT, UPDATE or DELETE; return ``None`` for other statements."""
     found = _DML.match(sql)
     if found is None:
         return None

@@ -28,7 +28,7 @@ class EntryType(IntEnum):
 
 
 class EventType(IntEnum):
-    """What an entry reports."""
+    """The kind of change that an entry reports."""
 
     INSERT = 1
     UPDATE = 2
@@ -47,7 +47,7 @@ class EventType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, with what all its values share.
+    """A column of a table, and the properties that all its values share.
 
     Attributes:
         index: its place in the table, from 0.
@@ -58,9 +58,9 @@ class Column:
         wide_type: the same for unsigned integers beyond the signed range.
         widest: the largest integer of ``sql_type``; ``None`` if the column has no wider type.
         mysql_type: the type as the table's definition spells it: ``bigint(20) unsigned``.
-        heads: what is before the length of a value in the message ``Column``: by whether its type is wide, and whether
+        heads: the bytes before the length of a value in the message ``Column``, by whether its type is wide and whether
             it is updated.
-        nulls: the message for NULL, by whether it is updated.
+        nulls: the messages for NULL, by whether it is updated.
         tail: the field after a value.
     """
 
@@ -122,7 +122,7 @@ class RowChange:
         type: INSERT, UPDATE or DELETE.
         table_id: of the event.
         columns: of the table, without those that are omitted (``canal.instance.filter.field``).
-        rows: the images before and after each change; the first is ``None`` of an INSERT, the second of a DELETE.
+        rows: the images before and after each change; the first is ``None`` for an INSERT, the second for a DELETE.
     """
 
     type: EventType
@@ -138,7 +138,7 @@ class RowChange:
     def _row(self, before: Values | None, after: Values | None) -> bytes:
         """Return the message ``RowData``.
 
-        Of an UPDATE, columns that differ count as updated; of an INSERT, all of them.
+        In an UPDATE, the columns that differ count as updated; in an INSERT, all of them do.
         """
         out = [] if before is None else _image(1, self.columns, before, ())
         if after is not None:
@@ -175,7 +175,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class TransactionBegin:
-    """The begin of a transaction: the connection's thread."""
+    """The beginning of a transaction: the connection's thread."""
 
     thread: int
     props: Pairs = ()
@@ -207,7 +207,7 @@ class Header:
 
     Attributes:
         file: binlog file.
-        offset: where its event begins.
+        offset: the position at which its event begins.
         length: bytes of the event.
         server_id: the server that wrote it first.
         seconds: when, in seconds since the epoch.
@@ -259,7 +259,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry: where it comes from, and what it holds."""
+    """One entry: its origin and its content."""
 
     header: Header
     content: Content

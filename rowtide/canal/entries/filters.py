@@ -1,7 +1,7 @@
 r"""Which tables and columns Canal's clients see: ``canal.instance.filter.*`` and the filters of subscriptions.
 
-A filter of tables is a list of regular expressions, divided by commas outside of brackets. Each is matched against the
-whole of ``schema.table``, regardless of case. Canal up to 1.1.8 also divides at commas inside of ``{}``, which destroys
+A filter of tables is a list of regular expressions, separated by commas outside of brackets. Each is matched against
+the whole of ``schema.table``, regardless of case. Canal up to 1.1.8 also splits at commas inside ``{}``, which destroys
 ``a\.\d{1,2}``.
 """
 
@@ -56,7 +56,7 @@ class TablePatterns:
 
 
 class EntryFilter:
-    """Which tables pass: those of the white list, or all if it is empty, but none of the black list.
+    """Selects tables: those of the white list, or all if it is empty, except those of the black list.
 
     Args:
         white: ``canal.instance.filter.regex``, or the filter of a subscription.
@@ -86,7 +86,7 @@ Fields = Mapping[str, frozenset[str]]
 
 
 def parse_fields(text: str) -> Fields:
-    """Parse ``canal.instance.filter.field``: ``database.table:column/column``, divided by commas.
+    """Parse ``canal.instance.filter.field``: ``database.table:column/column``, separated by commas.
 
     Raises:
         ValueError: an item is not of this form; the message has it. Canal ignores such an item.
@@ -102,7 +102,7 @@ def parse_fields(text: str) -> Fields:
 
 @dataclass(frozen=True, slots=True)
 class ColumnFilter:
-    """Which columns of a table pass: those that are listed, or, of a table without a list, those not on the black one.
+    """Selects columns of a table: those on its white list, or, without one, those that are not on its black list.
 
     Attributes:
         white: ``canal.instance.filter.field``.
@@ -113,7 +113,7 @@ class ColumnFilter:
     black: Fields = field(default_factory=dict)
 
     def kept(self, database: str, table: str, columns: Sequence[Column]) -> tuple[Column, ...]:
-        """Return the columns that clients see; their places in the table stay."""
+        """Return the columns that clients see; they keep their places in the table."""
         name = f"{database}.{table}".upper()
         if name in self.white:
             return tuple(column for column in columns if column.name.upper() in self.white[name])

@@ -17,7 +17,7 @@ def flat_message(entry: Entry, batch_id: int, ts: int) -> str | None:
 
     Args:
         entry: the entry.
-        batch_id: ``id``: of the batch that the entry belongs to.
+        batch_id: ``id``, that of the batch that the entry belongs to.
         ts: the time when the message is made, in milliseconds since the epoch.
     """
     found = flat_messages(entry, batch_id, ts, 0)
@@ -29,7 +29,7 @@ def flat_messages(entry: Entry, batch_id: int, ts: int, places: int | Sequence[i
 
     Args:
         entry: the entry.
-        batch_id: ``id``: of the batch that the entry belongs to.
+        batch_id: ``id``, that of the batch that the entry belongs to.
         ts: the time when the messages are made, in milliseconds since the epoch.
         places: the partition of the entry, or one for each of its rows.
     """
@@ -63,7 +63,7 @@ def flat_messages(entry: Entry, batch_id: int, ts: int, places: int | Sequence[i
 
 
 def _part(message: Json, places: Sequence[int], place: int) -> Json:
-    """Return the rows of one partition. What describes the columns is that of all rows."""
+    """Return the rows of one partition. The descriptions of the columns are those of all rows."""
     return {
         name: [row for row, at in zip(message[name], places, strict=True) if at == place]
         for name in ("data", "old")

@@ -6,7 +6,7 @@
                  └─────► statement ──► structure ──► history entry, entry
 
 As in Canal, one event makes one entry, transactions have entries of their own at both ends, and the rows of a
-distributed transaction come when it is prepared. Decoding, structures and their repair are those of the connector.
+distributed transaction are sent when it is prepared. Decoding, structures and their repair are those of the connector.
 """
 
 import logging
@@ -79,11 +79,11 @@ class EntryPipeline:
         tables: every table's structure at the start; the statements of the stream change it.
         start: the start position.
         clock: for the times in the schema history.
-        gtids: whether headers have GTIDs (``canal.instance.gtidon``). Behind a start without GTIDs, as in Canal, they
-            have no executed set, before the next file begins with it.
+        gtids: whether headers have GTIDs (``canal.instance.gtidon``). As in Canal, after a start without GTIDs the
+            headers have no executed set until the next file, which begins with one.
         current: the server, to look up the structure of a table whose rows do not fit the schema history.
         captures: which tables' rows are decoded, by database and name; by default those of ``settings``.
-        columns: which of their columns entries have.
+        columns: which of their columns the entries contain.
         temporary_file: opens a file for a large transaction that may be rolled back; without it, it is held in memory.
         executable_ddl: whether statements are written so that other sessions can execute them.
 
@@ -165,11 +165,11 @@ class EntryPipeline:
         The events of a transaction that may be rolled back are processed with its last event.
 
         After a step, :meth:`offset` is the position after the outputs that were yielded. Iterate to the end before the
-        next event, or do not use the pipeline any further.
+        next event; otherwise, discard the pipeline.
 
         Raises:
             ConnectorError: the event cannot be handled; the message names file and position. :meth:`offset` is then
-                the position after the last step. Do not use the pipeline any further: resume with a new one.
+                the position after the last step. Discard the pipeline, and resume with a new one.
         """
         for event in self._groups.add(packet, self.decoder.format):
             yield from self._receive_settled(event)
@@ -191,7 +191,7 @@ class EntryPipeline:
             yield self._step(event)
 
     def finish(self) -> Iterator[list[Output]]:
-        """Return the outputs that are left after the last event: none."""
+        """Return the remaining outputs after the last event, of which there are none."""
         self._groups.abandon("the events end there")
         return iter(())
 
@@ -378,7 +378,7 @@ class EntryPipeline:
             )
 
     def _rows_of(self, structure: TableStructure) -> EntryRows | None:
-        """Return what turns a table's images into rows.
+        """Return the converter of a table's images to rows.
 
         ``None`` if the table is not captured, or its rows are omitted.
         """

@@ -1,4 +1,4 @@
-"""Writes and reads protobuf fields. In proto2, a field that is set is written, also if it is 0, false or empty.
+"""Writes and reads protobuf fields. In proto2, a field that is set is written, even if it is 0, false or empty.
 
 Wire format: https://protobuf.dev/programming-guides/encoding/
 """
@@ -35,7 +35,7 @@ def integer(field: int, number: int) -> bytes:
 
 
 def tag(field: int) -> bytes:
-    """Return what begins a field of bytes, text or an embedded message; its length follows."""
+    """Return the tag of a field of bytes, text or an embedded message; the length follows it."""
     return varint(field << 3 | _LENGTH)
 
 

@@ -21,7 +21,7 @@ class EntryRows(RowImages[Values]):
     Args:
         table: the structure of the table.
         columns: its columns.
-        described: of them, those that entries have.
+        described: the columns that entries contain.
     """
 
     def __init__(self, table: Table, columns: TableColumns, described: Sequence[DescribedColumn]) -> None:
@@ -37,7 +37,7 @@ class EntryRows(RowImages[Values]):
         return decoder
 
     def changes(self, event: Rows, skip: int) -> list[RowChange]:
-        """Return what an event changes, without its first ``skip`` rows; several only for a system-versioned table.
+        """Return the changes of an event without its first ``skip`` rows: one, or several of a system-versioned table.
 
         Raises:
             ValueError: the images do not match the structure.
@@ -57,7 +57,7 @@ class EntryRows(RowImages[Values]):
     def _current_changes(
         self, event: Rows, images: Sequence[Values], skip: int, current: Sequence[bool]
     ) -> list[RowChange]:
-        """Return what an event changes among the current rows of a system-versioned table."""
+        """Return the changes of an event to the current rows of a system-versioned table."""
         made: list[RowChange] = []
         step = 2 if event.kind is RowsKind.UPDATE else 1
         for place in range(skip, len(images) // step):

@@ -1,7 +1,7 @@
 """Which entries reach the clients: those of tables and kinds that are not filtered out, and few empty transactions.
 
 The rules are those of Canal's ``EntryEventSink`` and ``canal.instance.filter.*``. A transaction without rows or
-statements for the clients is omitted, but for one now and then, so that positions advance.
+statements for the clients is omitted, except for one now and then, so that positions advance.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class EntryKinds:
     Attributes:
         transactions: begins and ends of transactions.
         ddl: statements of DDL.
-        statements: the statements that rows come from.
+        statements: the statements that caused the rows.
         rows: rows.
         inserts: rows of INSERT.
         updates: rows of UPDATE.
@@ -72,7 +72,7 @@ class EntrySink:
         self._empty_ts_ms = 0
 
     def passed(self, entries: list[Entry], offset: SourceOffset) -> list[PassedEntry]:
-        """Return what reaches the clients, in order.
+        """Return the entries that reach the clients, in order.
 
         Args:
             entries: of an event.

@@ -18,7 +18,7 @@ from rowtide.connector.records.offset import SourceOffset
 
 
 class BaseInstance(Outlet, ABC):
-    """One source. It is the outlet of its own :class:`Reading`.
+    """One source. It is itself the outlet of its :class:`Reading`.
 
     Args:
         settings: of the instance.
@@ -27,7 +27,7 @@ class BaseInstance(Outlet, ABC):
         flush_s: how often positions are written, in seconds.
 
     Attributes:
-        sink: what selects the entries.
+        sink: selects the entries.
 
     Raises:
         OffsetError: the positions are damaged, or cannot be read.
@@ -49,7 +49,7 @@ class BaseInstance(Outlet, ABC):
         self._flusher.start()
 
     def stop(self, limit_s: float | None = None) -> bool:
-        """End: nothing more is read, and the positions are written.
+        """Stop reading, and write the positions.
 
         Args:
             limit_s: how long to wait for the end of reading, in seconds; ``None`` to wait without limit.
@@ -65,7 +65,7 @@ class BaseInstance(Outlet, ABC):
 
     @property
     def error(self) -> str | None:
-        """Why it currently does not read, or deliver; ``None`` if it does."""
+        """The reason why it currently does not read or deliver; ``None`` if it does."""
         return self._reading.error
 
     @property
@@ -92,7 +92,7 @@ class BaseInstance(Outlet, ABC):
         return InstanceState(self._name, self.reading, mode, settings.buffer_size, self.status, use, traffic, delivery)
 
     def begins(self, offset: SourceOffset, since_ms: int) -> None:
-        """Store where the instance begins."""
+        """Store the position at which the instance begins."""
         self._positions.begins(offset, since_ms)
 
     @abstractmethod

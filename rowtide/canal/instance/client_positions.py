@@ -1,9 +1,9 @@
 """The positions of a destination's clients, in Canal's form and in rowtide's own.
 
 Canal's form has the place of the last event that a client has acknowledged. The other form has the resume position
-after it (GTIDs, the server's identity), and counts only while Canal's has the same place: a Canal that runs in
-between changes its own form alone. It also has the positions before the last write, which ``meta.dat`` still has after
-a crash in between. If Canal has read further, the schema history lacks the statements that it has read, and is left.
+after it (GTIDs, the server's identity), and counts only while Canal's has the same place: a Canal that runs in between
+changes only its own form. It also has the positions before the last write, which ``meta.dat`` still has after a crash
+in between. If Canal has read further, the schema history lacks the statements that it has read, and is abandoned.
 """
 
 import json
@@ -29,7 +29,7 @@ _Own = dict[str, str | int | None]
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """Where an instance resumes.
+    """The position at which an instance resumes.
 
     Attributes:
         offset: the resume position.
@@ -69,7 +69,7 @@ class ClientPositions:
         self._load()
 
     def begins(self, offset: SourceOffset, since_ms: int = 0) -> None:
-        """Write where the instance begins, for clients that have acknowledged nothing yet.
+        """Write the position at which the instance begins, for clients that have not acknowledged anything yet.
 
         Args:
             offset: the resume position.
@@ -86,7 +86,7 @@ class ClientPositions:
         """Write that an initial snapshot has begun, until something is acknowledged.
 
         Returns:
-            Whether one had begun before.
+            Whether a snapshot had begun before.
 
         Raises:
             OSError: it cannot be stored.
@@ -97,7 +97,9 @@ class ClientPositions:
         return before
 
     def subscribed(self, client_id: int, filter_: str) -> None:
-        """Write that there is a client, and its filter unless that is empty: a restart must not begin after it.
+        """Write the position of a new client, and its filter unless empty.
+
+        A restart must not begin after this position.
 
         As in Canal, a new client has the position of the others, because all of them share one cursor.
 
@@ -131,7 +133,7 @@ class ClientPositions:
         return replace(client, client_id=client_id, filter=filter_)
 
     def unsubscribed(self, client_id: int) -> None:
-        """Forget a client: reading does not go back to its position any more.
+        """Forget a client: reading no longer returns to its position.
 
         If no other client has a position, this one becomes that of the others, and of the next one that subscribes.
         """
@@ -179,7 +181,7 @@ class ClientPositions:
         return _behind(oldest.position)
 
     def moved(self, client_id: int) -> bool:
-        """Return whether a client has a position that rowtide has not written: Canal has run in between."""
+        """Return whether a client has a position that rowtide has not written, because Canal has run in between."""
         with self._lock:
             client = self._clients.get(client_id)
             return client is not None and client.position is not None and client_id not in self._offsets
@@ -207,7 +209,7 @@ class ClientPositions:
                 raise
 
     def _parse(self, clients: list[ClientPosition]) -> tuple[Master, CanalPosition] | None:
-        """Return where reading would resume: no client has anything before it left to acknowledge."""
+        """Return the position at which reading would resume: all clients have acknowledged everything before it."""
         placed = [client for client in clients if client.position is not None]
         if self._begin is not None and len(placed) < max(len(clients), 1):
             begin = self._begin.offset
@@ -242,10 +244,10 @@ class ClientPositions:
             self._begin = _behind(stored.parse[1])
 
     def _leave_history(self, read: Sequence[_Own]) -> None:
-        """Leave a schema history that lacks what Canal has read: a client is at none of the places that were written.
+        """Abandon a schema history that lacks statements read by Canal: a client is at none of the written places.
 
         Args:
-            read: the places that were written; a client that is before one was set back.
+            read: the places that were written; a client before one of them was set back.
         """
         placed = [client for client in self._clients.values() if client.client_id not in self._written]
         if not any(client.position and not _reached(client.position, read) for client in placed):
@@ -262,8 +264,8 @@ class ClientPositions:
 def _behind(position: CanalPosition) -> Resumption:
     """Return where reading resumes after a position in Canal's form.
 
-    With GTIDs, the server omits the transactions of the set; after a fail-over, their positions are of another
-    server. Canal stores negative positions where MariaDB 11.4 leaves them out of events; reading then begins with the
+    With GTIDs, the server omits the transactions of the set; after a fail-over, their positions are those of another
+    server. Canal stores negative positions where MariaDB 11.4 omits them from events; reading then begins with the
     file, and what was acknowledged is sent again.
     """
     if position.pos < _FIRST_POS and not position.gtid:
@@ -279,7 +281,7 @@ def _behind(position: CanalPosition) -> Resumption:
 
 
 def _oldest(clients: list[ClientPosition]) -> ClientPosition:
-    """Return the client whose position comes first; places in files are compared only if they are of one server."""
+    """Return the client whose position comes first. Places in files are compared only within one server."""
 
     def place(client: ClientPosition) -> tuple[int, int]:
         assert client.position is not None
@@ -304,7 +306,7 @@ def _reached(position: CanalPosition, read: Sequence[_Own]) -> bool:
 
 
 def _own_positions(clients: Iterable[ClientPosition], offsets: Mapping[int, SourceOffset]) -> dict[int, _Own]:
-    """By the numbers of clients, their places and resume positions."""
+    """Return the places and resume positions of clients, by their numbers."""
     return {
         client.client_id: {**_place(client.position), "offset": _json(offsets.get(client.client_id))}
         for client in clients
@@ -326,7 +328,7 @@ def _own_text(own: Mapping[int, _Own], before: Mapping[int, _Own], begin: Resump
 def _read_own(
     text: str, clients: Mapping[int, ClientPosition]
 ) -> tuple[Resumption | None, dict[int, _Own], list[_Own]]:
-    """Where the instance begins, what was written of the clients that still have the same place, and of all clients."""
+    """Return the start position, the records of the clients whose place is unchanged, and those of all clients."""
     stored = json.loads(text)
     begin = None
     if stored["begin"] is not None:

@@ -1,4 +1,4 @@
-"""An instance: offers the entries of one server to the clients of a destination. Also for use in Python.
+"""An instance: offers the entries of one server to the clients of a destination. It can also be used in Python.
 
 ::
 
@@ -40,8 +40,8 @@ class Instance(BaseInstance):
         flush_s: how often positions of clients are written, in seconds.
 
     Attributes:
-        destination: what clients can do with it.
-        sink: what selects the entries.
+        destination: the interface for clients.
+        sink: selects the entries.
 
     Raises:
         OffsetError: the positions of clients are damaged, or cannot be read.
@@ -67,7 +67,7 @@ class Instance(BaseInstance):
         self._resumption: Resumption | None = None  # after the last entry in the store
 
     def stop(self, limit_s: float | None = None) -> bool:
-        """End: nothing more is read, and the positions of the clients are written."""
+        """Stop reading, and write the positions of the clients."""
         ended = super().stop(limit_s)
         self._write_positions()
         return ended
@@ -80,7 +80,7 @@ class Instance(BaseInstance):
     # --- as the outlet of reading ------------------------------------------------------------------------------------
 
     def open(self, failed: Callable[[], None]) -> Resumption | None:
-        """Return where reading resumes: after the last entry in the store, or at the positions of the clients."""
+        """Return the resume position: after the last entry in the store, or at the positions of the clients."""
         return self._resumption or self._positions.resumption()
 
     def snapshot_begins(self, stop: threading.Event) -> bool:
@@ -90,7 +90,7 @@ class Instance(BaseInstance):
         return self._positions.snapshot_begins()
 
     def put(self, entries: Sequence[PassedEntry], resumption: Resumption | None) -> None:
-        """Give entries to the clients; waits for room.
+        """Put entries into the store for the clients, and wait for space.
 
         Args:
             entries: the entries.
@@ -111,7 +111,7 @@ class Instance(BaseInstance):
         self._resumption = resumption or self._resumption
 
     def ended(self) -> None:
-        """What is in the store stays there for the clients."""
+        """Do nothing: the entries in the store stay there for the clients."""
 
     def close(self) -> None:
         """Accept no more entries."""
@@ -120,7 +120,7 @@ class Instance(BaseInstance):
     # --- clients -----------------------------------------------------------------------------------------------------
 
     def _subscribed(self, client_id: int, text: str) -> None:
-        """Keep the client; of a filter that is invalid, nothing is kept, as it has no effect."""
+        """Store the client. An invalid filter is not stored, because it has no effect."""
         self._positions.subscribed(client_id, text if self._filtered(text) else "")
 
     def _unsubscribed(self, client_id: int) -> None:

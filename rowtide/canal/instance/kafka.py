@@ -61,7 +61,7 @@ class KafkaInstance(BaseInstance):
         flush_s: how often the position is written, in seconds.
 
     Attributes:
-        sink: what selects the entries.
+        sink: selects the entries.
 
     Raises:
         OffsetError: the position is damaged, or cannot be read.
@@ -70,7 +70,7 @@ class KafkaInstance(BaseInstance):
     def __init__(
         self, settings: InstanceSettings, kafka: KafkaSettings, storage: Storage, flush_s: float = 1.0
     ) -> None:
-        # The ends of transactions are needed for positions; the messages leave them out.
+        # The ends of transactions are needed for positions; the messages omit them.
         super().__init__(settings, replace(settings.kinds, transactions=False), storage, flush_s)
         self._kafka = kafka
         self._router = Router(kafka.routes)
@@ -88,7 +88,7 @@ class KafkaInstance(BaseInstance):
     # --- as the outlet of reading ------------------------------------------------------------------------------------
 
     def open(self, failed: Callable[[], None]) -> Resumption | None:
-        """Begin to deliver, and return where reading resumes.
+        """Begin to deliver, and return the position at which reading resumes.
 
         Args:
             failed: called when delivery has failed.
@@ -163,7 +163,7 @@ class KafkaInstance(BaseInstance):
         return self._positions.snapshot_begins()
 
     def put(self, entries: Sequence[PassedEntry], resumption: Resumption | None) -> None:
-        """Deliver the messages of entries; waits for room.
+        """Deliver the messages of entries, and wait for space.
 
         Raises:
             StoreClosed: delivery has ended.
@@ -174,7 +174,7 @@ class KafkaInstance(BaseInstance):
             self._store.put([batch])
 
     def ended(self) -> None:
-        """Deliver what was read, and end.
+        """Deliver everything that was read, and end.
 
         Raises:
             DeliveryError: delivery had failed.
@@ -192,7 +192,7 @@ class KafkaInstance(BaseInstance):
             raise failure
 
     def close(self) -> None:
-        """Take no more entries."""
+        """Refuse further entries."""
         if self._store is not None:
             self._store.close()
 
@@ -221,7 +221,7 @@ class StoredPositions:
         self._lock = threading.Lock()
 
     def clear(self) -> None:
-        """Forget what was read: reading resumes."""
+        """Forget the entries read so far, because reading resumes."""
         with self._lock:
             self._read.clear()
             self._last = None
@@ -244,7 +244,7 @@ class StoredPositions:
         return None if found is None else found.offset
 
     def save(self, offset: SourceOffset | None) -> None:
-        """Store an offset of an entry that was read; one that was stored before is ignored.
+        """Store the offset of an entry that was read; an offset that is already stored is ignored.
 
         Raises:
             OffsetStoreError: the file cannot be written.
@@ -267,15 +267,15 @@ class StoredPositions:
 
 
 def _is_behind(offset: SourceOffset, other: SourceOffset) -> bool:
-    """Return whether an offset is after another one, or the same.
+    """Return whether an offset is at or after another one.
 
-    That one may come from a time without exactly-once.
+    The other one may have been stored without exactly-once delivery.
     """
     return is_at_or_before(BinlogPosition.from_map(other.to_map()), BinlogPosition.from_map(offset.to_map()))
 
 
 def _in_canals_terms(text: str) -> str:
-    """Return a message of delivery, with the names of Canal's properties."""
+    """Return a message of the delivery with the names of Canal's properties."""
     for name, other in _IN_CANALS_TERMS.items():
         text = text.replace(name, other)
     return text

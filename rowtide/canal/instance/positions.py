@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """The server that positions are of (``LogIdentity``).
+    """The server to which positions belong (``LogIdentity``).
 
     Attributes:
         host: its host.
@@ -30,7 +30,7 @@ class Master:
 
 @dataclass(frozen=True, slots=True)
 class CanalPosition:
-    """A position in the binlog (``EntryPosition``): that of an event, which is done.
+    """A position in the binlog (``EntryPosition``): that of an event that is done.
 
     Attributes:
         file: the binlog file, ``journalName``.
@@ -54,8 +54,8 @@ class ClientPosition:
     Attributes:
         client_id: its number.
         filter: of its subscription.
-        master: the server that its position is of; ``None`` if it has acknowledged nothing yet.
-        position: what it has acknowledged last.
+        master: the server to which its position belongs; ``None`` if it has acknowledged nothing yet.
+        position: the last position that it acknowledged.
     """
 
     client_id: int
@@ -65,7 +65,7 @@ class ClientPosition:
 
 
 class PositionsError(ValueError):
-    """A text is not what Canal writes."""
+    """A text does not have Canal's format."""
 
 
 def cursor_text(master: Master, position: CanalPosition, *, typed: bool) -> str:

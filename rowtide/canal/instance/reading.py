@@ -1,4 +1,4 @@
-"""Reads one server, and hands its entries to an outlet, over lost connections and errors.
+"""Reads one server and passes its entries to an outlet; survives lost connections and errors.
 
 ::
 
@@ -62,10 +62,10 @@ _EXPECTED = (
 
 
 class Outlet(Protocol):
-    """Where the entries of an instance go. All calls but ``close`` come from the reading thread.
+    """Receives the entries of an instance. All methods except ``close`` are called from the reading thread.
 
     Attributes:
-        sink: what selects the entries.
+        sink: selects the entries.
     """
 
     sink: EntrySink
@@ -74,15 +74,15 @@ class Outlet(Protocol):
         """Prepare to take entries.
 
         Args:
-            failed: to be called, from any thread, when no more entries can be taken.
+            failed: called, from any thread, when no more entries can be taken.
 
         Returns:
-            Where reading resumes; ``None`` if nothing was read before.
+            The position at which reading resumes; ``None`` if nothing was read before.
         """
         ...
 
     def begins(self, offset: SourceOffset, since_ms: int) -> None:
-        """Store where the instance begins.
+        """Store the position at which the instance begins.
 
         Args:
             offset: the resume position.
@@ -99,7 +99,7 @@ class Outlet(Protocol):
         ...
 
     def put(self, entries: Sequence[PassedEntry], resumption: Resumption | None) -> None:
-        """Take entries; waits for room.
+        """Take entries, and wait for space.
 
         Args:
             entries: the entries, in order.
@@ -111,15 +111,15 @@ class Outlet(Protocol):
         ...
 
     def ended(self) -> None:
-        """Reading has ended, and may begin again with ``open``.
+        """Called when reading has ended; it may begin again with ``open``.
 
         Raises:
-            Exception: why no more entries could be taken, if that ended it.
+            Exception: the reason why no more entries could be taken, if reading ended for it.
         """
         ...
 
     def close(self) -> None:
-        """Take no more entries: a ``put`` that waits raises ``StoreClosed``. Called from another thread."""
+        """Refuse further entries: a waiting ``put`` raises ``StoreClosed``. Called from another thread."""
         ...
 
 
@@ -147,7 +147,7 @@ class Reading:
         self._thread.start()
 
     def stop(self, limit_s: float | None) -> bool:
-        """Stop, and return whether the thread has ended within the time, in seconds (``None``: it waits)."""
+        """Stop, and return whether the thread has ended within the given seconds (``None``: wait without limit)."""
         self._stop.set()
         if self._reader is not None:
             self._reader.stop()
@@ -163,7 +163,7 @@ class Reading:
 
     @property
     def error(self) -> str | None:
-        """Why it currently does not read; ``None`` if it does."""
+        """The reason why it currently does not read; ``None`` if it does."""
         status = self.status
         return None if status is not None and status.connected else self._error
 
@@ -211,9 +211,9 @@ class Reading:
             self._reader.stop()
 
     def _first(self, source: Source, history: SchemaHistoryStore) -> tuple[Tables, Resumption]:
-        """Return where an instance begins whose clients have no positions yet.
+        """Return the start position of an instance whose clients have no positions yet.
 
-        Until they have any, a restart begins there.
+        A restart begins there until a client has one.
         """
         if self._settings.snapshot:
             return self._snapshot(source, history)
@@ -280,7 +280,7 @@ class EntryReader:
         self._attempts.stop()
 
     def run(self) -> None:
-        """Read until :meth:`stop` is called, or the outlet has ended, which then reports why.
+        """Read until :meth:`stop` is called, or the outlet has ended, which then reports the reason.
 
         Raises:
             ConnectorError: an event cannot be handled, the server refuses the stream, or retries are exhausted.
@@ -346,10 +346,11 @@ class EntryReader:
         self._put(found)
 
     def _wanted(self, batch: EntryBatch) -> list[PassedEntry]:
-        """Return the entries of an event that the clients get, and that they have not acknowledged."""
+        """Return the entries of an event that clients receive and have not acknowledged."""
         entries = self._outlet.sink.passed(batch.entries, batch.offset)
         if self._done is not None:
-            # Only the first event can be done: those of a compressed transaction all have its position.
+            # Only the first event can be done already, because all events of a compressed transaction have the same
+            # position.
             entries = [passed for passed in entries if not _at_or_before(passed.entry.header, self._done)]
             self._done = None
         if self._since_ms and entries:

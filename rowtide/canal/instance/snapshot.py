@@ -1,6 +1,6 @@
-"""The initial snapshot of an instance: the rows of all its tables as entries, by the connector's snapshot.
+"""The initial snapshot of an instance: the connector's snapshot, with the rows of all tables as entries.
 
-The rows are those of one transaction: a begin, INSERT entries as small as those of the binlog, and an end, after which
+The rows form one transaction: a beginning, INSERT entries as small as those of the binlog, and an end, after which
 clients can resume. Each has the property ``snapshot=initial`` in its header.
 """
 
@@ -83,10 +83,10 @@ class EntrySnapshot:
         return replace(self._source.present(self._snapshot.offset), prepared=())
 
     def outputs(self) -> Iterator[Output]:
-        """Yield the schema history, and the entries but for the end, in order.
+        """Yield the schema history, and the entries except for the end, in order.
 
         Raises:
-            SnapshotError, DatabaseUnreachableError: it cannot be taken.
+            SnapshotError, DatabaseUnreachableError: the snapshot cannot be taken.
         """
         begun = False
         for output in self._snapshot.outputs():
@@ -143,7 +143,7 @@ class EntrySnapshot:
 
 @dataclass(frozen=True, slots=True)
 class _PassingTables:
-    """The tables that pass a sink, whenever they were created: nothing else has the rows from before the snapshot."""
+    """The tables that pass a sink, whenever they were created: only the snapshot has the rows from before it."""
 
     sink: EntrySink
 
@@ -164,7 +164,7 @@ class _TableRows:
 
 
 class EntryTable(SnapshotTable):
-    """A table whose rows become those of entries."""
+    """A table whose rows become rows of entries."""
 
     def __init__(self, table: Table, settings: PipelineSettings, *, custom_query: bool = False) -> None:
         super().__init__(table, settings, custom_query=custom_query)

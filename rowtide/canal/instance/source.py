@@ -1,4 +1,4 @@
-"""The server of an instance: its flavor, its structures, and where to begin."""
+"""The server of an instance: its flavor, its structures, and the start position."""
 
 import logging
 import re
@@ -43,12 +43,12 @@ _NEVER_ACKNOWLEDGED = re.compile(r"Table_map|(Write|Update|Delete|Partial)_|Rows
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A server, as an instance reads it.
+    """The server that an instance reads.
 
     Attributes:
         settings: of the instance.
         config: the same as the configuration of a connector.
-        pipeline_settings: made of it.
+        pipeline_settings: made from the configuration.
         mariadb: whether the server is MariaDB.
     """
 
@@ -59,7 +59,7 @@ class Source:
 
     @classmethod
     def connect(cls, settings: InstanceSettings) -> "Source":
-        """Find out what the server is.
+        """Query the flavor and version of the server.
 
         Raises:
             DatabaseUnreachableError: it cannot be reached, or refuses the log-in.
@@ -80,7 +80,7 @@ class Source:
     ) -> tuple[Tables, SourceOffset]:
         """Return the structures of all tables, and the start position: the end of the binlog without ``start``.
 
-        Without a schema history, the structures are those of the present; it then begins with them.
+        Without a schema history, the structures are the current ones, with which the history then begins.
 
         Raises:
             StoreClosed: ``stop`` was set while waiting.
@@ -105,13 +105,13 @@ class Source:
     def present(self, offset: SourceOffset) -> SourceOffset:
         """Return the start position of a stream that begins at the offset of a snapshot.
 
-        A MariaDB without GTIDs has none; it is not that they are unknown.
+        A MariaDB server without GTIDs has an empty set, not an unknown one.
         """
         return replace(offset, snapshot=None, gtids=offset.gtids or ("" if self.mariadb else None))
 
 
 def find_start(source: Source) -> Resumption | None:
-    """Return where an instance begins without positions of clients; ``None`` for the end of the binlog.
+    """Return the start position of an instance without positions of clients; ``None`` for the end of the binlog.
 
     Raises:
         OffsetError: the server cannot stream from ``canal.instance.master.position``, or

@@ -19,8 +19,8 @@ class InstanceState:
         buffer_size: ``canal.instance.memory.buffer.size``.
         status: of the reader; ``None`` before the first one.
         store: the use of the event store; ``None`` before delivery to Kafka begins.
-        traffic: what clients have taken; ``None`` in the Kafka mode.
-        delivery: what was sent to Kafka; ``None`` for clients over TCP.
+        traffic: the entries that clients have taken; ``None`` in the Kafka mode.
+        delivery: the messages sent to Kafka; ``None`` for clients over TCP.
     """
 
     destination: str

@@ -20,7 +20,7 @@ META, OWN, HISTORY = "meta.dat", "rowtide.positions.json", "rowtide.history.dat"
 
 @dataclass(frozen=True, slots=True)
 class StoredClients:
-    """What is stored of the clients.
+    """The stored data of the clients.
 
     Attributes:
         clients: in Canal's form.
@@ -37,15 +37,15 @@ class Storage(Protocol):
     """Stores the positions of the clients of one destination, and its schema history."""
 
     def load(self) -> StoredClients:
-        """Return what is stored.
+        """Return the stored data.
 
         Raises:
-            OffsetError: it is damaged, or cannot be read; the message says what to do.
+            OffsetError: the data is damaged, or cannot be read; the message says what to do.
         """
         ...
 
     def save(self, stored: StoredClients) -> None:
-        """Store the clients; what was stored before is replaced.
+        """Store the clients, and replace the data stored before.
 
         Raises:
             OSError: they cannot be stored.
@@ -57,7 +57,7 @@ class Storage(Protocol):
         ...
 
     def forget_history(self) -> None:
-        """Delete the schema history, if there is one: another one begins with the current structures.
+        """Delete the schema history, if there is one: a new one begins with the current structures.
 
         Raises:
             OSError: it cannot be deleted.
@@ -69,7 +69,7 @@ class FolderStorage:
     """Files in a folder.
 
     Args:
-        folder: of the files; made if it is missing.
+        folder: the folder of the files; created if it is missing.
         destination: its name.
     """
 
@@ -78,7 +78,7 @@ class FolderStorage:
         self._destination = destination
 
     def load(self) -> StoredClients:
-        """Return the clients of ``meta.dat``, and the text of rowtide's own file; that one is not required."""
+        """Return the clients of ``meta.dat``, and the text of rowtide's own file, which is optional."""
         path = self._folder / META
         try:
             clients = read_meta(path.read_text("utf-8"))
@@ -100,7 +100,8 @@ class FolderStorage:
     def save(self, stored: StoredClients) -> None:
         """Replace both files.
 
-        In this order: a crash in between leaves an own position that is not that of ``meta.dat``, and does not count.
+        The order matters: after a crash in between, rowtide's position differs from that of ``meta.dat``, and does not
+        count.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         replace_file(self._folder / OWN, (stored.own or "").encode())

@@ -1,4 +1,4 @@
-"""Makes Kafka messages of Canal's entries: FlatMessages, or packets of entries (``canal.mq.flatMessage``). Pure."""
+"""Makes Kafka messages from Canal's entries: FlatMessages, or packets of entries (``canal.mq.flatMessage``). Pure."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,10 +30,10 @@ class MessageForm:
     """The form of messages.
 
     Attributes:
-        flat: FlatMessages (``canal.mq.flatMessage``), one for each entry and partition; else packets of entries.
+        flat: FlatMessages (``canal.mq.flatMessage``), one for each entry and partition; otherwise, packets of entries.
         transactions: whether packets have the bounds of transactions (``canal.instance.filter.transaction.entry``).
-        batch_size: entries of a batch, which have one ``id`` (``canal.mq.canalBatchSize``); in packets, what ``mode``
-            counts.
+        batch_size: the number of entries in a batch, which share one ``id`` (``canal.mq.canalBatchSize``); in packets,
+            the unit is that of ``mode``.
         mode: what the size of a packet counts.
         isolate_ddl: whether a statement of DDL has its own packet.
     """
@@ -66,7 +66,7 @@ class MessageMaker:
         """Yield the messages of entries, in batches with the resume position after them.
 
         Entries without messages, such as the ends of transactions, only advance the position. The entries of one event
-        are in one batch: a restart resumes after the event.
+        are in one batch: a restart resumes after an event.
         """
         for group in self._groups(entries):
             self._batch_id += 1

@@ -1,6 +1,6 @@
 """The topics and partitions of Canal's messages, as Canal 1.1.7 chooses them (``MQMessageUtils``). Pure.
 
-The rules are lists, divided by ``,`` or ``;``, without blanks around the items, of which the first that matches counts:
+The rules are lists, separated by ``,`` or ``;`` without blanks around the items. The first item that matches counts:
 
 ============================  ==============================  ===================================================
 ``dynamicTopic``              ``TABLES`` or ``TOPIC:TABLES``  the topic is the name that matches, or ``TOPIC``
@@ -31,10 +31,10 @@ class Routes:
     """The properties ``canal.mq.*`` of a destination, and ``canal.mq.database.hash``.
 
     Attributes:
-        topic: of entries without another topic.
-        partition: of all messages without ``partition_hash``.
+        topic: the topic of entries without another topic.
+        partition: the partition of all messages without ``partition_hash``.
         partitions: the number of partitions to hash to.
-        partition_hash: what is hashed.
+        partition_hash: the values to hash.
         dynamic_topic: topics by tables.
         dynamic_partitions: numbers of partitions by topics.
         database_hash: whether the name of the database is hashed with the values of columns.
@@ -51,7 +51,7 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class _Hash:
-    """What is hashed of a table.
+    """The values of a table that are hashed.
 
     Attributes:
         table: its name.
@@ -106,7 +106,7 @@ class Router:
         return self._routes.topic
 
     def partitions(self, topic: str) -> int:
-        """Return how many partitions of a topic are used: those that are hashed to, or up to the only one."""
+        """Return how many partitions of a topic are used: all that are hashed to, or those up to the only one."""
         if not self._hashes:
             return self._routes.partition + 1
         return next((number for matches, number in self._partitions if matches(topic)), self._routes.partitions)
@@ -145,7 +145,7 @@ class Router:
 
 
 def java_hash(text: str) -> int:
-    """``String.hashCode()``, as an unsigned number of 32 bits."""
+    """Return ``String.hashCode()`` as an unsigned number of 32 bits."""
     code = 0
     for unit in memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H"):
         code = (31 * code + unit) & _INT
@@ -185,7 +185,7 @@ def _items(rules: str) -> list[str]:
 
 
 def _matcher(name: str) -> Matcher:
-    """Matches a name regardless of case."""
+    """Return a matcher of names that ignores case."""
     if not _SPECIAL.intersection(name):
         folded = name.lower()
         return lambda text: text.lower() == folded
@@ -194,7 +194,7 @@ def _matcher(name: str) -> Matcher:
 
 
 def _topic_rule(item: str) -> tuple[str, Matcher]:
-    """Return the topic, empty for that of the matching name, and the matcher of tables, or else of databases."""
+    """Return the topic (empty for the matching name) and the matcher of tables or, if there is none, of databases."""
     topic, colon, tables = item.partition(":")
     tables = tables.strip() if colon else item
     matches = _matcher(tables)

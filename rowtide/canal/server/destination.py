@@ -1,10 +1,10 @@
-"""The entries of one instance, in batches for its clients (Canal's ``CanalServerWithEmbedded``), without waiting.
+"""The entries of one instance, in batches for its clients (Canal's ``CanalServerWithEmbedded``). No method waits.
 
 All clients of a destination share one cursor: a batch goes to the client that asks first. Batches are numbered for each
 client, and acknowledged in their order.
 
-Deliberate differences from Canal, none of which a client with its own destination sees: an acknowledgement frees no
-batch of another client that is not acknowledged, and its position counts only when those are acknowledged, too; a
+Deliberate differences from Canal, none of which a client with its own destination sees: an acknowledgement does not
+free an unacknowledged batch of another client, and its position counts only when those are acknowledged, too; a
 rollback takes the batches of all clients back, since the cursor is theirs, too; a rollback of the oldest batch takes
 back those after it.
 """
@@ -38,7 +38,7 @@ class EntryMessage:
 
 @dataclass(slots=True)
 class Passed:
-    """What has passed one of the cursors: put into the store, taken, or acknowledged.
+    """Counts of entries that have passed one of the cursors: put into the store, taken, or acknowledged.
 
     Attributes:
         entries: the number of entries.
@@ -62,12 +62,12 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The traffic of a destination since it began; what is given out again counts again.
+    """The traffic of a destination since its start. Entries that are sent again count again.
 
     Attributes:
-        put: what the store has got.
-        got: what clients have taken.
-        acked: what they have acknowledged.
+        put: entries put into the store.
+        got: entries taken by clients.
+        acked: entries acknowledged by clients.
         subscriptions: the number of clients.
     """
 
@@ -95,7 +95,7 @@ class _Client:
 
 
 class Destination:
-    """What clients can do with an instance. Thread-safe; no method waits.
+    """The interface of an instance for clients. Thread-safe; no method waits.
 
     Args:
         name: of the destination.
@@ -103,7 +103,7 @@ class Destination:
         mode: what fetch sizes count.
         isolate_ddl: whether a statement of DDL has its own batch (``canal.instance.get.ddl.isolation``).
         filtered: called with the filter of a subscription, which replaces ``canal.instance.filter.regex``.
-        acknowledged: called with a client's number and its new position; nothing before it is left to acknowledge.
+        acknowledged: called with a client's number and its new position; everything before it is acknowledged.
         subscribed: called with the client's number and its filter.
         unsubscribed: called with the client's number.
     """
@@ -166,7 +166,7 @@ class Destination:
 
         Args:
             client_id: the client's number.
-            filter_: for all clients of the destination; empty to leave the one that it has.
+            filter_: the filter for all clients of the destination; empty to keep the current one.
 
         Raises:
             ClientIdError: the client's number is not a number of 16 bits.
@@ -179,7 +179,7 @@ class Destination:
             self._clients.setdefault(number, _Client()).subscribed = True
 
     def unsubscribe(self, client_id: str) -> None:
-        """Stop reading. The cursor stays; what the client has not acknowledged is sent again after a rollback.
+        """Stop reading. The cursor stays; entries that the client has not acknowledged are sent again after a rollback.
 
         Raises:
             ClientIdError: the client's number is not a number of 16 bits.
@@ -195,13 +195,13 @@ class Destination:
         self._unsubscribe(number)
 
     def full(self, fetch_size: int) -> bool:
-        """Return whether there are as many entries as a batch can have, or no more will come before some are taken."""
+        """Return whether a batch is full, or no more entries will come before some are taken."""
         wanted = fetch_size or DEFAULT_FETCH_SIZE
         unread = self.store.unread if self._mode.counts_entries else self.store.unread_bytes
         return unread >= wanted * self._mode.unit or self.store.overflows or self.store.closed
 
     def get(self, client_id: str, fetch_size: int) -> EntryMessage:
-        """Return the next batch: whatever is there, up to the fetch size.
+        """Return the next batch: the available entries, up to the fetch size.
 
         Args:
             client_id: the client's number.
@@ -262,7 +262,7 @@ class Destination:
             self.store.ack(free)
 
     def rollback(self, client_id: str, batch_id: int = 0) -> None:
-        """Give out again all that is not acknowledged.
+        """Send all unacknowledged entries again.
 
         Args:
             client_id: the client's number.
@@ -286,9 +286,9 @@ class Destination:
             self._give_out_again()
 
     def take_back(self) -> None:
-        """Give out again what clients had not acknowledged when they unsubscribed, as Canal's instance that restarts.
+        """Resend the entries that clients had not acknowledged when they unsubscribed, as Canal does after a restart.
 
-        If there is such a batch, this is a rollback.
+        If there are such entries, this is a rollback.
         """
         with self._lock:
             if self._left:

@@ -1,6 +1,6 @@
-"""Errors that clients get as answers, with the texts of Canal's server.
+"""Errors that clients receive as answers, with the texts of Canal's server.
 
-Clients print them and compare no more than the code, but people search the web for their texts.
+Clients print the texts and compare only the codes, but people search the web for these texts.
 """
 
 BAD_REQUEST = 400
@@ -22,7 +22,7 @@ class CanalError(Exception):
 
 
 class BatchOrderError(CanalError):
-    """A batch is acknowledged or rolled back that is not the oldest one."""
+    """The batch to acknowledge or roll back is not the oldest one."""
 
     java_class = _META
 

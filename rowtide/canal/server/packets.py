@@ -40,21 +40,21 @@ class PacketType(IntEnum):
 
 
 class FrameError(ValueError):
-    """The bytes of a client are no frames; the connection cannot continue."""
+    """The bytes of a client are not frames; the connection cannot continue."""
 
 
 class FrameMemory:
     """The memory that the unfinished frames of all connections share.
 
     Args:
-        most: in bytes.
+        most: the limit in bytes.
     """
 
     def __init__(self, most: int = 16 << 20) -> None:
         self._left = most
 
     def take(self, count: int) -> None:
-        """Take bytes; a negative number gives them back.
+        """Take bytes; a negative number returns them.
 
         Raises:
             FrameError: there are fewer.
@@ -80,7 +80,7 @@ class FrameReader:
         """Return the frames that are complete with these bytes, without their lengths.
 
         Raises:
-            FrameError: a frame is longer than ``MAX_FRAME``, has a negative length, or finds no memory.
+            FrameError: a frame is longer than ``MAX_FRAME``, has a negative length, or does not fit into the memory.
         """
         self._buffer += data
         at = 0
@@ -99,7 +99,7 @@ class FrameReader:
         self._keep(len(self._buffer))
 
     def close(self) -> None:
-        """Give the memory of an unfinished frame back."""
+        """Return the memory of an unfinished frame."""
         self._keep(0)
 
     def _keep(self, size: int) -> None:
@@ -119,8 +119,8 @@ class Authentication:
     Attributes:
         user: the user.
         password: the token, in hexadecimal digits; see :mod:`rowtide.canal.server.authentication`.
-        read_timeout_ms: after which the server closes a silent connection.
-        subscription: to subscribe immediately; ``None`` if the request names no destination or client.
+        read_timeout_ms: the time after which the server closes a silent connection.
+        subscription: the subscription to make immediately; ``None`` if the request names no destination or client.
     """
 
     user: str
@@ -131,7 +131,7 @@ class Authentication:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """``Sub``: begin to read a destination. An empty filter leaves that of the destination."""
+    """``Sub``: start reading a destination. An empty filter leaves that of the destination."""
 
     destination: str
     client_id: str
@@ -140,7 +140,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Unsubscription:
-    """``Unsub``: end to read a destination."""
+    """``Unsub``: stop reading a destination."""
 
     destination: str
     client_id: str
@@ -216,10 +216,10 @@ def _read(message: bytes) -> _Fields:
 
 
 def packet_of(data: bytes) -> tuple[int, bytes]:
-    """Return the type of a packet, which may be none of ``PacketType``, and its body.
+    """Return the type of a packet, which may be missing in ``PacketType``, and its body.
 
     Raises:
-        ValueError: the bytes are no packet.
+        ValueError: the bytes are not a packet.
     """
     found = _read(data)
     return found.integer(3), found.contents.get(5, b"")
@@ -285,7 +285,7 @@ def messages(batch_id: int, entries: Sequence[bytes]) -> bytes:
     """Return the answer to a ``Get``: the entries of a batch. As in Canal, it has no version if there are entries.
 
     Args:
-        batch_id: of the batch; of no meaning without entries.
+        batch_id: the id of the batch; meaningless without entries.
         entries: messages ``Entry``.
     """
     if not entries:

@@ -23,7 +23,7 @@ def destination_of(request: Request, destinations: Mapping[str, Destination]) ->
 def perform(request: Request, session: Session, destinations: Mapping[str, Destination]) -> Answer | None:
     """Perform a request without waiting, and return the answer, if it has one.
 
-    A ``Get`` returns what is there; the caller waits for a full batch before.
+    A ``Get`` returns the available entries; the caller first waits for a full batch.
 
     Args:
         request: of the session.

@@ -38,7 +38,7 @@ class Answer(bytes):
 
 
 class Closed(Enum):
-    """The connection is to be closed, after all that was to be sent."""
+    """The connection must be closed after everything is sent."""
 
     REFUSED = auto()
     """The client is not admitted."""
@@ -49,7 +49,7 @@ class Closed(Enum):
 class Session:
     """Reads the requests of one client and writes the answers.
 
-    The first packet is always taken for the authentication, whatever its type says, as Canal does. After a failed
+    As in Canal, the first packet always counts as the authentication, whatever its type. After a failed
     authentication the session ends; Canal 1.1.7 continues.
 
     Args:
@@ -60,7 +60,7 @@ class Session:
 
     Attributes:
         admitted: whether the client has logged in.
-        read_timeout_s: after which a silent client is to be disconnected; the client chooses it.
+        read_timeout_s: the time after which a silent client is disconnected; the client chooses it.
     """
 
     def __init__(self, credentials: Credentials, seed: bytes, channel: str, memory: FrameMemory | None = None) -> None:
@@ -72,13 +72,13 @@ class Session:
         self._frames = FrameReader(memory)
 
     def greeting(self) -> Answer:
-        """Return what the server sends first."""
+        """Return the first packet that the server sends."""
         return Answer(frame(packets.handshake(self._seed)))
 
     def receive(self, data: bytes) -> Iterator[Request | Answer | Closed]:
         """Yield the requests in these bytes, and the answers that need no destination, in their order.
 
-        Every request is to be answered before the next one is read. After ``Closed``, nothing else comes.
+        Every request must be answered before the next one is read. After ``Closed``, nothing else comes.
         """
         try:
             for content in self._frames.receive(data):
@@ -139,7 +139,7 @@ class Session:
         """Return the answer to a ``Get``.
 
         Args:
-            batch_id: of the batch; of no meaning without entries.
+            batch_id: the id of the batch; meaningless without entries.
             entries: the batch; empty if there is nothing.
         """
         return Answer(frame(packets.messages(batch_id, entries)))

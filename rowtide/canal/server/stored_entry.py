@@ -1,4 +1,4 @@
-"""What the event store holds for Canal's clients: entries as bytes, with their positions."""
+"""The contents of the event store for Canal's clients: entries as bytes, with their positions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _ISOLATED = {
 
 
 class LogPosition(NamedTuple):
-    """The position of an entry: what Canal stores of it, and the resume position after its event.
+    """The position of an entry as Canal stores it, and the resume position after its event.
 
     Attributes:
         file: binlog file.
@@ -44,12 +44,12 @@ class StoredEntry:
 
     Attributes:
         raw: the message ``Entry``.
-        position: where it is.
-        resumable: whether a client can resume after it: the end of a transaction, DDL, or, without GTIDs, the begin of
-            a transaction. With GTIDs, to resume after a begin, or DDL inside a transaction (CREATE TABLE ... SELECT),
-            would skip the rest of the transaction.
+        position: its position.
+        resumable: whether a client can resume after it: the end of a transaction, DDL, or, without GTIDs, the beginning
+            of a transaction. With GTIDs, resuming after a beginning, or DDL inside a transaction (CREATE TABLE ...
+            SELECT), would skip the rest of the transaction.
         ddl: whether it is a statement that ``canal.instance.get.ddl.isolation`` puts into its own batch.
-        transaction: whether it is the begin or the end of a transaction.
+        transaction: whether it is the beginning or the end of a transaction.
         rows: how many rows it has.
     """
 
@@ -62,7 +62,7 @@ class StoredEntry:
 
     @property
     def events(self) -> int:
-        """Canal counts entries."""
+        """The number of entries that Canal counts."""
         return 1
 
     @property
@@ -131,7 +131,7 @@ class BatchMode:
 
 
 def fits(mode: BatchMode, fetch_size: int, isolate_ddl: bool) -> Callable[[StoredEntry], bool]:
-    """Return whether an entry belongs to a batch; to be called with one entry after the other.
+    """Return whether an entry belongs to a batch. Call this with one entry after the other.
 
     In memory units, a batch ends with the entry that exceeds the fetch size, as in Canal.
     """

@@ -29,13 +29,13 @@ _LOGIN_S = 30.0
 
 
 class CanalServer(TcpServer):
-    """A TCP server for Canal's clients. What a client has not acknowledged stays in the store when this is closed.
+    """A TCP server for Canal's clients. Unacknowledged entries stay in the store when the server is closed.
 
     Args:
         destinations: by their names; they may come and go while the server runs.
         credentials: which clients are admitted.
         tls: for TLS connections, which Canal itself does not have; ``None`` for plain text.
-        most: the number of connections; ``None`` to derive it from the limit of open files.
+        most: the limit of connections; ``None`` to derive it from the limit of open files.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class _Connection:
         self._received: asyncio.Task[bytes] | None = None
 
     async def serve(self, admit: Callable[[], None]) -> None:
-        """Serve it.
+        """Serve the client.
 
         Args:
             admit: called when the client has logged in.
 
         Raises:
-            OSError: the client has gone.
+            OSError: the client has disconnected.
         """
         await self._send(self._session.greeting())
         timeout = _LOGIN_S
@@ -123,7 +123,7 @@ class _Connection:
             log.warning("Canal client %s is not admitted: wrong user or password", self._channel)
 
     async def _receive(self, timeout: float) -> bytes:
-        """Return the next bytes; none at the end of the connection.
+        """Return the next bytes, or no bytes at the end of the connection.
 
         Raises:
             TimeoutError: nothing came.
@@ -153,7 +153,7 @@ class _Connection:
         return perform(request, self._session, self._destinations)
 
     async def _get(self, request: Get) -> Answer | None:
-        """Wait for a full batch, the time-out, or the end of the connection; not if the request fails anyway."""
+        """Wait for a full batch, the time-out, or the end of the connection, unless the request must fail."""
         destination = self._destinations.get(request.destination)
         if destination is None or request.fetch_size < 0 or not destination.has_subscriber(request.client_id):
             return perform(request, self._session, self._destinations)
@@ -180,7 +180,7 @@ class _Connection:
                 waiters.leave(waiter)
 
     async def _until(self, served: "asyncio.Future[None]") -> None:
-        """Wait for a full batch, and notice if the client leaves; what else it sends is read later."""
+        """Wait for a full batch, and notice if the client disconnects. Anything else that it sends is read later."""
         reading = self._reading()
         either: set[asyncio.Future[Any]] = {served, reading}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

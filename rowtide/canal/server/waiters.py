@@ -16,7 +16,7 @@ class Waiter:
         number: its place in the order of the requests.
 
     Attributes:
-        served: done when a batch was full. Another client may have taken it since.
+        served: set when a batch is full. Another client may have taken it since.
     """
 
     def __init__(self, size: int, number: int) -> None:
@@ -26,10 +26,10 @@ class Waiter:
 
 
 class Waiters:
-    """The requests that wait at a destination, for one event loop. To be made, and used, in the loop's thread.
+    """The requests that wait at a destination, for one event loop. Create and use it in the loop's thread.
 
-    All share one cursor, so what comes wakes one of them: the first whose batch is full. When it has taken its batch,
-    or has gone, :meth:`wake` serves the next one. However many wait, that costs the same.
+    All share one cursor, so new entries wake one request: the first whose batch is full. When it has taken its batch,
+    or has ended, :meth:`wake` serves the next one. The cost does not depend on the number of waiting requests.
 
     Args:
         destination: the destination.
@@ -46,7 +46,7 @@ class Waiters:
     def enter(self, size: int, former: Waiter | None = None) -> Waiter:
         """Wait for a full batch, after all others.
 
-        Look at the destination after it, then wait for ``served``; :meth:`leave` at the end.
+        Check the destination afterwards, then wait for ``served``, and call :meth:`leave` at the end.
 
         Args:
             size: the fetch size.
@@ -60,7 +60,7 @@ class Waiters:
         return waiter
 
     def leave(self, waiter: Waiter) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         queue = self._queues.get(waiter.size, OrderedDict())
         if queue.pop(waiter.number, None) is not None and not queue:
             del self._queues[waiter.size]

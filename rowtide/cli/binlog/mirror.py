@@ -114,10 +114,10 @@ def mirror(
     Reads the server's address and account from the configuration files CONFIG. Needs REPLICATION SLAVE and REPLICATION
     CLIENT (MariaDB: BINLOG MONITOR). An encrypted binlog arrives decrypted: protect the directory.
 
-    A mirror that is stopped or killed resumes after its last whole event. It refuses a server that is not the
-    mirrored one, and a server that has purged what follows. rowtide replay, rowtide position and rowtide run
-    (--from-mirror) read from the directory, also while the mirror runs. With --below-runway, the server is asked each
-    minute; the web server starts with the mirror.
+    A mirror that was stopped or killed resumes after its last complete event. It refuses any other server, and a server
+    that has purged the files that follow. rowtide replay, rowtide position and rowtide run (--from-mirror) read from
+    the directory, even while the mirror runs. With --below-runway, the server is asked each minute; the web server
+    starts with the mirror.
 
     The exit code is 0 after SIGTERM or Ctrl-C, or with --once at the end, and 1 after an error.
 

@@ -62,7 +62,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, *_: object) -> None:
-        """Leave a client that has gone before its answer. Other errors have a traceback in the log."""
+        """Ignore a client that has disconnected before its answer. Other errors have a traceback in the log."""
         if not isinstance(sys.exception(), ConnectionError):
             log.exception("a request to the web server cannot be answered")
 
@@ -87,7 +87,7 @@ def served(status: MirrorStatus, host: str, port: int) -> Iterator[int]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Requests are not logged."""
+            """Do nothing: requests are not logged."""
 
     with _Server((host, port), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, name="mirror/web", daemon=True)

@@ -70,8 +70,8 @@ def position(
     """Find a position in the binlog: for a time, for a GTID, for a GTID set, or without them the end.
 
     A position is always the beginning of a transaction, or the end. Prints the file, the position in it and the GTIDs
-    executed before it, and what a start there would repeat or miss, compared with the position that the connector of
-    CONFIG has stored. The last line is an offset for rowtide replay --start.
+    executed before it, and the transactions that a start there would repeat or miss, compared with the position that
+    the connector of CONFIG has stored. The last line is an offset for rowtide replay --start.
 
     TIME needs a zone: 2026-11-22T10:00:00Z, 2026-11-22T11:00:00+01:00, or --time-zone. Times are compared with those at
     which the server committed, so they are wrong if its clock was set back. Times are printed in UTC.
@@ -187,7 +187,7 @@ def _report(
 
 
 def _stored(configuration: Configuration) -> tuple[SourceOffset | None, str]:
-    """Return the stored position, or why there is none."""
+    """Return the stored position, or the reason why there is none."""
     from rowtide.connector.delivery.errors import OffsetStoreError  # noqa: PLC0415 - needs the Kafka client
     from rowtide.connector.engine.wiring import offset_store  # noqa: PLC0415
 

@@ -14,10 +14,10 @@ class Report:
 
     Attributes:
         found: the position.
-        server: whether the server has it; ``None`` if that is clear, or no server is known.
+        server: whether the server has it; ``None`` if that is certain, or no server is known.
         stored: the stored position of the connector.
-        stored_problem: why there is none; empty if it was not looked up.
-        difference: what a start at the found position would repeat or miss.
+        stored_problem: the reason why there is none; empty if it was not looked up.
+        difference: the transactions that a start at the found position would repeat or miss.
     """
 
     found: Found

@@ -34,10 +34,10 @@ def runway(config: tuple[str, ...], *, as_json: bool) -> None:
     when its last event is as old as binlog_expire_logs_seconds (Amazon RDS: binlog retention hours), or when all files
     together are larger than max_binlog_total_size, at the rate at which the server has written since the file began.
 
-    The command works also while the connector is stopped. A running one has the same in /health and /metrics.
+    The command also works while the connector is stopped. A running connector shows the same in /health and /metrics.
 
-    The exit code is 0, 1 after an error or if it is not known, and 3 if it is short: at most 24 hours, and at most
-    half of what a position at the end of the binlog has.
+    The exit code is 0, 1 after an error or if the time is not known, and 3 if the time is short: at most 24 hours, and
+    at most half of what a position at the end of the binlog has.
 
     \b
     Example:

@@ -201,7 +201,7 @@ def token_of(file: TextIO | None) -> str | None:
     """Return the token in the file of --web-token-file; ``None`` without one.
 
     Raises:
-        click.ClickException: the file has none, or one that no request can have.
+        click.ClickException: the file has no token, or one that a request cannot contain.
     """
     if file is None:
         return None
@@ -217,7 +217,7 @@ def token_of(file: TextIO | None) -> str | None:
 
 
 def connector_files(common: Sequence[str], connectors: Sequence[str]) -> dict[str, list[str]]:
-    """Return the configuration files of each connector, by what messages call it: its own file.
+    """Return the configuration files of each connector, by the name that messages use: its own file.
 
     Args:
         common: files with the properties of all connectors, or of the only one.
@@ -237,7 +237,7 @@ def connector_files(common: Sequence[str], connectors: Sequence[str]) -> dict[st
 def _files_of(given: str) -> list[str]:
     """Return the file itself, or the configuration files in a directory.
 
-    Links to files that are gone are errors later.
+    Broken links cause errors later.
     """
     folder = Path(given)
     if not folder.is_dir():

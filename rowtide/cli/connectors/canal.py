@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 def canal(folder: Path, *, log_level: str, log_format: str) -> None:
     """Serve Canal's clients, or send messages to Kafka, until stopped.
 
-    CONF_DIR is a folder of Canal's: canal.properties, and NAME/instance.properties for each destination. Every instance
-    reads its server's binlog, and clients read the entries over TCP (canal.port); with canal.serverMode=kafka, messages
-    go to Kafka instead. Positions are stored in NAME/meta.dat, as Canal does; with canal.zkServers, in ZooKeeper, and
-    the servers of the cluster take over from each other. Destinations that appear, change or vanish are started,
-    restarted and stopped (canal.auto.scan).
+    CONF_DIR is a Canal configuration folder: canal.properties, and NAME/instance.properties for each destination. Every
+    instance reads its server's binlog, and clients read the entries over TCP (canal.port); with canal.serverMode=kafka,
+    messages go to Kafka instead. Positions are stored in NAME/meta.dat, as Canal does; with canal.zkServers, in
+    ZooKeeper, and the servers of the cluster take over from each other. Destinations that appear, change or vanish are
+    started, restarted and stopped (canal.auto.scan).
 
     The exit code is 0 after SIGTERM or Ctrl-C, 1 if the configuration is invalid, the server cannot listen, or a part
     of the process has failed.
