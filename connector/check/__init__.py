@@ -31,6 +31,7 @@ __all__ = [
     "Report",
     "ServerFacts",
     "Severity",
+    "captured_tables",
     "check",
     "check_database",
     "errors_in",

@@ -315,11 +315,12 @@ class Fleet(Service):
 
     def validate(self, properties: Mapping[str, str]) -> list[Problem]:
         """Return what is wrong with the configuration of a connector; it may connect to the database."""
+        return problems_of(properties, self.candidate)
 
-        def build(given: Mapping[str, str], not_required: Collection[str]) -> Configuration:
-            return connector_configuration(self.settings, given.get("name", ""), given, not_required=not_required)
-
-        return problems_of(properties, build)
+    def candidate(self, properties: Mapping[str, str], not_required: Collection[str]) -> Configuration:
+        """Return the configuration that a connector would have; see ``validation.Build``."""
+        name = properties.get("name", "")
+        return connector_configuration(self.settings, name, properties, not_required=not_required)
 
     async def delete(self, name: str) -> None:
         """Delete a connector; see ``Store.delete``."""

@@ -8,7 +8,7 @@ import asyncio
 import functools
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -103,11 +103,13 @@ class Connectors(Service):
 
     def validate(self, properties: Mapping[str, str]) -> list[Problem]:
         """Return what is wrong with the configuration of another connector; it may connect to the database."""
+        return problems_of(properties, self.candidate)
+
+    def candidate(self, properties: Mapping[str, str], not_required: Collection[str]) -> Configuration:
+        """Return the configuration that another connector would have; see ``validation.Build``."""
         servers = [service.config.kafka.bootstrap_servers for service in self.services.values()]
         worker = {"bootstrap.servers": servers[0]} if servers and servers[0] else {}
-        return problems_of(
-            properties, lambda given, not_required: from_properties({**worker, **given}, None, not_required)
-        )
+        return from_properties({**worker, **properties}, None, not_required)
 
     @property
     def several(self) -> bool:

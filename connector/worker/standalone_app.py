@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import faust
@@ -11,7 +12,9 @@ from mode import ServiceT
 from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.reports.systemd import SystemdNotifier
+from rowtide.connector.worker.validation import matching_tables
 from rowtide.connector.worker.web.connect_rest import routes
+from rowtide.connector.worker.web.debezium_rest import debezium_routes
 from rowtide.connector.worker.web.pages import pages
 from rowtide.connector.worker.web.plugins import plugin_routes
 from rowtide.connector.worker.web.server import WebServer
@@ -73,9 +76,11 @@ class App(faust.App):
 
     def _new_web(self) -> WebServer:
         services, access = self.connectors.services, self.web_settings.access()
+        matching = partial(matching_tables, build=self.connectors.candidate)
         controlled = [
             *routes(self.connectors.controlled, access, self.connectors.store),
             *plugin_routes(access, self.connectors.validate, self.connectors.kafka),
+            *debezium_routes(access, services, self.connectors.controlled, self.connectors.validate, matching),
         ]
         served = [*pages(services.values()), *controlled, *signal_routes(services, access)]
         return WebServer(self, served, any_port=self.web_settings.address.any_port)

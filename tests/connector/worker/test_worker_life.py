@@ -71,6 +71,9 @@ def test_snapshot_stream_stop_and_resume(
         assert code == 200
         assert f'rowtide_records_total{{connector="{config.name}",topic="{topic}"}} 6' in metrics
         assert worker.get("/tables/")[0] == 404, "Faust's own pages are off"
+        code, filtered = worker.send("PUT", "/debezium/mysql/validate/filters", json.dumps(config.properties))
+        [found] = json.loads(filtered)["matchingCollections"]
+        assert (code, found["identifier"]) == (200, f"{mysql_db.name}.t")
         eventually(lambda: "rowtide.records" in collector.metrics(), "metrics in OTLP")
         log = worker.stop()
     whole = [span for span in collector.spans() if span.name == "rowtide change"]
