@@ -13,7 +13,7 @@ from rowtide.connector.worker.connectors import Connectors
 from rowtide.connector.worker.reports.reporter import Reporter
 from rowtide.connector.worker.reports.systemd import SystemdNotifier
 from rowtide.connector.worker.validation import matching_tables
-from rowtide.connector.worker.web.connect_rest import routes
+from rowtide.connector.worker.web.connect_rest import routes, with_slashes
 from rowtide.connector.worker.web.debezium_rest import debezium_routes
 from rowtide.connector.worker.web.pages import pages
 from rowtide.connector.worker.web.plugins import plugin_routes
@@ -82,5 +82,5 @@ class App(faust.App):
             *plugin_routes(access, self.connectors.validate, self.connectors.kafka),
             *debezium_routes(access, services, self.connectors.controlled, self.connectors.validate, matching),
         ]
-        served = [*pages(services.values()), *controlled, *signal_routes(services, access)]
+        served = [*pages(services.values()), *with_slashes(controlled), *signal_routes(services, access)]
         return WebServer(self, served, any_port=self.web_settings.address.any_port)

@@ -6,7 +6,7 @@ for those of a standalone worker the configuration file does that. A connector h
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Protocol
@@ -179,7 +179,6 @@ def routes(connectors: Mapping[str, Controlled], access: Access, store: Store | 
     held = {"pause": rest.pause, "resume": rest.resume, "stop": rest.stop}
     found = [
         web.get("/connectors", read(rest.names)),
-        web.get("/connectors/", read(rest.names)),
         web.get(connector, read(rest.info)),
         web.get(f"{connector}/config", read(rest.config)),
         web.get(f"{connector}/status", read(rest.state)),
@@ -209,6 +208,14 @@ def routes(connectors: Mapping[str, Controlled], access: Access, store: Store | 
     for word, handler in held.items():
         found.append(web.put(f"{connector}/{word}", operate(handler)))
     return found
+
+
+def with_slashes(given: Iterable[web.RouteDef]) -> list[web.RouteDef]:
+    """Return routes whose paths may end with a slash, as those of Kafka Connect may: kcctl and Strimzi send some."""
+    found = list(given)
+    return found + [
+        web.RouteDef(one.method, f"{one.path}/", one.handler, one.kwargs) for one in found if not one.path.endswith("/")
+    ]
 
 
 def guarded_by(access: Access, needed: Role) -> Callable[[Handler], Handler]:

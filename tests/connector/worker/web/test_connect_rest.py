@@ -22,6 +22,7 @@ from rowtide.connector.worker.web.connect_rest import (
     StoreUnavailable,
     connect_state,
     routes,
+    with_slashes,
 )
 from rowtide.connector.worker.web.server import json_errors
 
@@ -70,7 +71,7 @@ class Fake:
 def with_client(connector: Fake, access: Access, use: Callable[[Client], Awaitable[Any]]) -> Any:
     async def work() -> Any:
         app = web.Application(middlewares=[json_errors])
-        app.add_routes(routes({"shop": connector}, access))
+        app.add_routes(with_slashes(routes({"shop": connector}, access)))
         async with TestClient(TestServer(app)) as client:
             return await use(client)
 
@@ -85,6 +86,11 @@ def ask(connector: Fake, method: str, path: str, access: Access | None = None, *
 
     found: tuple[int, Any] = with_client(connector, access or Access(None, "127.0.0.1"), use)
     return found
+
+
+@pytest.mark.parametrize("path", ["/connectors/", "/connectors/shop/status/", "/admin/loggers/"])
+def test_paths_may_end_with_a_slash(path: str) -> None:
+    assert ask(Fake(), "GET", path)[0] == ask(Fake(), "GET", path.rstrip("/"))[0] == 200
 
 
 def test_connectors() -> None:
