@@ -1,14 +1,44 @@
-"""Gives a TLS context a client's certificate and its private key, which OpenSSL reads from files only."""
+"""TLS contexts of clients, with a certificate and its private key, which OpenSSL reads from files only."""
 
 import secrets
 import ssl
 import tempfile
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rowtide.connector.config.files.key_stores import pem, read_key_store
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+
+
+def client_context(*, verify: bool, host: bool) -> ssl.SSLContext:
+    """Return a context without certificates.
+
+    Args:
+        verify: whether the signature of the server's certificate is verified.
+        host: whether its host name is verified as well.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = verify and host
+    context.verify_mode = ssl.CERT_REQUIRED if verify else ssl.CERT_NONE
+    return context
+
+
+def key_password(password: str | None, missing: Exception) -> Callable[[], str]:
+    """Return the callback that OpenSSL calls for an encrypted key. Without one it would prompt on the terminal.
+
+    Args:
+        password: of the key.
+        missing: raised if the key is encrypted, and there is no password.
+    """
+
+    def called() -> str:
+        if not password:
+            raise missing
+        return password
+
+    return called
 
 
 def load_identity(context: ssl.SSLContext, key: "PrivateKeyTypes", certificates: str) -> None:

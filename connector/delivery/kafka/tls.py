@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from rowtide.connector.config.files.client_identity import load_identity, load_key_store
+from rowtide.connector.config.files.client_identity import client_context, key_password, load_identity, load_key_store
 from rowtide.connector.kafka_producer.connection.settings import TlsSettings
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ def tls_context(tls: TlsSettings) -> ssl.SSLContext:
     Raises:
         TlsFileError: a file cannot be read, or a certificate or key cannot be used.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = tls.verify and tls.verify_host
-    context.verify_mode = ssl.CERT_REQUIRED if tls.verify else ssl.CERT_NONE
+    context = client_context(verify=tls.verify, host=tls.verify_host)
     if tls.ciphers:
         _using("ssl.cipher.suites", lambda: context.set_ciphers(tls.ciphers))
     _trust(context, tls)
@@ -66,24 +64,11 @@ def _identify(context: ssl.SSLContext, tls: TlsSettings) -> None:
         _using("ssl.key.pem", lambda: load_identity(context, _private_key(key, tls.key_password), certificate))
     elif tls.certificate_location:
         key_file = tls.key_location or tls.certificate_location
+        password_of_key = key_password(tls.key_password, TlsFileError(_ENCRYPTED))
         _using(
             "ssl.certificate.location",
-            lambda: context.load_cert_chain(tls.certificate_location, key_file, password=_password(tls)),
+            lambda: context.load_cert_chain(tls.certificate_location, key_file, password=password_of_key),
         )
-
-
-def _password(tls: TlsSettings) -> Callable[[], str]:
-    """Return the callback that OpenSSL calls for an encrypted key.
-
-    Without a callback it would prompt on the terminal.
-    """
-
-    def called() -> str:
-        if not tls.key_password:
-            raise TlsFileError(_ENCRYPTED)
-        return tls.key_password
-
-    return called
 
 
 def _private_key(text: str, password: str) -> "PrivateKeyTypes":

@@ -1,11 +1,10 @@
 """Creates the TLS context for the database from ``database.ssl.*``: PEM files, PKCS#12 or Java stores."""
 
 import ssl
-from collections.abc import Callable
 from pathlib import Path
 
 from rowtide.connector.config.choices import SslMode
-from rowtide.connector.config.files.client_identity import load_key_store
+from rowtide.connector.config.files.client_identity import client_context, key_password, load_key_store
 from rowtide.connector.config.files.key_stores import kind_of, read_key_store
 from rowtide.connector.config.model.database import Tls
 
@@ -36,10 +35,8 @@ def tls_context(tls: Tls) -> ssl.SSLContext | None:
     """
     if tls.mode is SslMode.DISABLED:
         return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = tls.mode is SslMode.VERIFY_IDENTITY
     verify = tls.mode in (SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY)
-    context.verify_mode = ssl.CERT_REQUIRED if verify else ssl.CERT_NONE
+    context = client_context(verify=verify, host=tls.mode is SslMode.VERIFY_IDENTITY)
     if verify:
         _trust(context, tls)
     if tls.keystore is not None:
@@ -91,25 +88,12 @@ def _identify(context: ssl.SSLContext, path: str, password: str | None) -> None:
         if _is_store(path, content):
             load_key_store(context, content, password)
         else:
-            context.load_cert_chain(path, password=_key_password(name, path, password))
+            encrypted = TlsError(name, f"the key in {path} is encrypted: set {name}.password")
+            context.load_cert_chain(path, password=key_password(password, encrypted))
     except TlsError:
         raise
     except (ValueError, ssl.SSLError) as error:
         raise TlsError(name, f"{path} holds no usable certificate with its key: {error}") from None
-
-
-def _key_password(name: str, path: str, password: str | None) -> Callable[[], str]:
-    """Return the callback that OpenSSL calls for an encrypted key.
-
-    Without a callback it would prompt on the terminal.
-    """
-
-    def called() -> str:
-        if not password:
-            raise TlsError(name, f"the key in {path} is encrypted: set {name}.password")
-        return password
-
-    return called
 
 
 def _read(name: str, path: str) -> bytes:
