@@ -28,7 +28,8 @@ LAYERS = {
     "rowtide.cluster": "candidate fence session",
     "rowtide.connector": (
         "fleet worker engine telemetry check snapshot delivery signals pipeline source records rows protocol "
-        "schema_registry config kafka_producer errors"
+        "schema_registry "
+        "config kafka_producer backoff errors"
     ),
     "rowtide.databus": "server client zookeeper discovery sql events tables errors",
     "rowtide.decoder": "faust topics decoder readers errors",

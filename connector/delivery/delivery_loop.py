@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from rowtide.connector.backoff import Backoff
 from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE
 from rowtide.connector.delivery.counters import DeliveryCounters, Totals
 from rowtide.connector.delivery.errors import (
@@ -158,7 +159,7 @@ class Delivery:
         self._messages_sent = self._messages_acked = 0
         self._in_snapshot = False
         self._in_transaction = False
-        self._retry_s = _FIRST_RETRY_S
+        self._rollbacks = Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
         self._problem: str | None = None  # of a topic or a transaction; the sink's own errors say more
         self._interrupted = threading.Event()
         self._totals = Totals(clock())
@@ -356,16 +357,15 @@ class Delivery:
 
     def _ensure(self, topics: Sequence[str]) -> None:
         """Have topics created; retries until Kafka is reachable."""
-        retry_s = _FIRST_RETRY_S
+        backoff = Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
         while True:
             try:
                 self._ensure_topics(topics)
             except KafkaUnreachable as failure:
-                self._problem = str(failure)
-                log.warning("%s; retrying in %.1f s", failure, retry_s)
-                if self._interrupted.wait(retry_s):
+                self._problem, wait = str(failure), backoff.failed()
+                log.warning("%s; retrying in %.1f s", failure, wait)
+                if self._interrupted.wait(wait):
                     raise DeliveryInterrupted(f"stopped while topic {topics[0]!r} could not be looked up") from failure
-                retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
             except TopicError as failure:
                 raise DeliveryError(f"no message can be sent: {failure}") from failure
             else:
@@ -378,17 +378,16 @@ class Delivery:
 
         While this happens, earlier records are committed, so that no transaction expires.
         """
-        retry_s, failed = _FIRST_RETRY_S, False
+        backoff, failed = Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S), False
         while True:
             try:
                 fitting = self._fitting(batches)
             except ClaimCheckUnavailable as failure:
                 self._commit(None if self._in_transaction else self._policy.timeout_s)
-                self._problem, failed = str(failure), True
-                log.warning("%s; retrying in %.1f s", failure, retry_s)
-                if self._interrupted.wait(retry_s):
+                self._problem, failed, wait = str(failure), True, backoff.failed()
+                log.warning("%s; retrying in %.1f s", failure, wait)
+                if self._interrupted.wait(wait):
                     raise DeliveryInterrupted("stopped while the folder of claim checks was not available") from failure
-                retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
             else:
                 if failed:
                     self._problem = None
@@ -422,7 +421,7 @@ class Delivery:
         self._totals.committed(self._pending, self._pending_ts_ms, self._clock() - start)
         self._pending = self._rollback_offset = None
         self._in_transaction = False
-        self._retry_s = _FIRST_RETRY_S
+        self._rollbacks.succeeded()
         self._problem = None
 
     def _roll_back(self, failure: TransactionAborted) -> None:
@@ -433,7 +432,7 @@ class Delivery:
         self._pending = self._rollback_offset
         self._in_transaction = False
         self._totals.rolled_back()
-        log.warning("%s. %d batches will be sent again in %.1f s", failure, back, self._retry_s)
-        if self._interrupted.wait(self._retry_s):
+        wait = self._rollbacks.failed()
+        log.warning("%s. %d batches will be sent again in %.1f s", failure, back, wait)
+        if self._interrupted.wait(wait):
             raise DeliveryInterrupted("stopped while a transaction had to be repeated") from failure
-        self._retry_s = min(self._retry_s * 2, _LONGEST_RETRY_S)

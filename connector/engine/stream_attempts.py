@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from rowtide.connector.backoff import backoff_s
 from rowtide.connector.config.model import FailureConfig
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.protocol.header import HEARTBEATS
@@ -143,8 +144,7 @@ class StreamAttempts:
         limit = self._failure.max_retries
         if 0 <= limit < self._failures:
             raise error
-        longest = self._failure.retry_wait_ms / 1000
-        wait = min(longest, _FIRST_WAIT_S * 2 ** min(self._failures - 1, 10))
+        wait = backoff_s(self._failures, _FIRST_WAIT_S, self._failure.retry_wait_ms / 1000)
         log.warning("%s; resuming from %s in %.1f s", error, describe(self._start), wait)
         self.status.reconnects += 1
         self.status.error = str(error)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from rowtide.connector.backoff import Backoff
 from rowtide.connector.check import CheckFailedError
 from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.errors import DeliveryError, TopicMissing
@@ -181,7 +182,7 @@ class ConnectorTask:
         """Run until a stop or a failure that is final, which is returned."""
         failure: BaseException | None = None
         stored, unchanged = self._stored, 0
-        wait = _FIRST_WAIT_S
+        backoff = Backoff(_FIRST_WAIT_S, max(_FIRST_WAIT_S, self.config.failure.retry_wait_ms / 1000))
         while True:
             begin = time.monotonic()
             failure = self.current.run()
@@ -199,7 +200,9 @@ class ConnectorTask:
                 break
             self._error, stored = str(failure), self._stored
             if not self._stop.is_set():
-                wait = _FIRST_WAIT_S if time.monotonic() - begin > _GOOD_S else wait
+                if time.monotonic() - begin > _GOOD_S:
+                    backoff.succeeded()
+                wait = backoff.failed()
                 log.warning("%s; the connector starts again from its stored position in %.0f s", failure, wait)
                 self._waiting = True
                 self._stop.wait(wait)
@@ -209,7 +212,6 @@ class ConnectorTask:
                     log.warning("%s; the connector stops", failure)
                     failure = None
                 break
-            wait = min(wait * 2, max(_FIRST_WAIT_S, self.config.failure.retry_wait_ms / 1000))
             self.restarts += 1
             self.current = self._new_run(check=isinstance(failure, CheckFailedError))
             self._waiting = False

@@ -8,6 +8,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from rowtide.connector.backoff import Backoff
 from rowtide.connector.delivery.errors import DeliveryError, DeliveryInterrupted
 from rowtide.connector.delivery.sinks.json_lines import json_line
 from rowtide.connector.delivery.sinks.record_sink import Record
@@ -75,12 +76,12 @@ class HttpSink:
         self._closed.set()
 
     def _post(self, body: bytes) -> None:
-        wait = _FIRST_RETRY_S
+        backoff = Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
         while True:
             if self._closed.is_set():
                 raise DeliveryInterrupted(f"stopped before {self._place()} has taken all records")
             request = Request(self._url, data=body, headers=self._headers, method="POST")
-            pause = wait
+            wait = backoff.failed()
             try:
                 with self._opener.open(request, timeout=self._timeout):
                     self.problem = None
@@ -91,13 +92,12 @@ class HttpSink:
                     raise DeliveryError(f"{self._place()} refuses records: {error.code} {error.reason}") from error
                 reason = f"{error.code} {error.reason}"
                 after = error.headers.get("Retry-After", "")
-                pause = max(wait, min(float(after), _LONGEST_RETRY_AFTER_S)) if after.isdecimal() else wait
+                wait = max(wait, min(float(after), _LONGEST_RETRY_AFTER_S)) if after.isdecimal() else wait
             except (URLError, HTTPException, OSError) as error:
                 reason = str(getattr(error, "reason", None) or error)
             self.problem = f"{self._place()} does not take records: {reason}"
-            log.warning("%s; retrying in %.1f s", self.problem, pause)
-            self._closed.wait(pause)
-            wait = min(wait * 2, _LONGEST_RETRY_S)
+            log.warning("%s; retrying in %.1f s", self.problem, wait)
+            self._closed.wait(wait)
 
     def _place(self) -> str:
         """Return the URL without user, password and query, which may be secret."""

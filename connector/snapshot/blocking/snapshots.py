@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pymysql
 
+from rowtide.connector.backoff import backoff_s
 from rowtide.connector.errors import ConnectorError, SnapshotError
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
@@ -235,7 +236,7 @@ class BlockingSnapshots:
         else:
             log.warning("the blocking snapshot starts over: %s", reason)
         self._close_view()
-        self._wait_until = time.monotonic() + min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**self._tries)
+        self._wait_until = time.monotonic() + backoff_s(self._tries + 1, _FIRST_WAIT_S, _LONGEST_WAIT_S)
 
     def _begin_next(self) -> None:
         self._close_view()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import pymysql
 
+from rowtide.connector.backoff import Backoff
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import MirrorError, PositionPurged
 from rowtide.connector.records.offset import SourceOffset
@@ -113,7 +114,7 @@ class Mirror:
         self._mariadb = mariadb
         self._stop = threading.Event()
         self._at: CopyPosition | None = None
-        self._wait = _FIRST_WAIT_S
+        self._backoff = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S)
         self._until: tuple[int, int] | None = None
         self._synced_at = self._summary_at = self._heard_at = time.monotonic()
 
@@ -150,11 +151,13 @@ class Mirror:
                 return
 
     def _retry(self, error: Exception, *, moved: bool) -> None:
-        self._wait = _FIRST_WAIT_S if moved else min(2 * self._wait, _LONGEST_WAIT_S)
-        log.warning("%s; the mirror resumes in %.1f s", error, self._wait)
+        if moved:
+            self._backoff.succeeded()
+        wait = self._backoff.failed()
+        log.warning("%s; the mirror resumes in %.1f s", error, wait)
         self.status.error = str(error)
         self.status.reconnects += 1
-        self._stop.wait(self._wait)
+        self._stop.wait(wait)
 
     def _follow(self) -> None:
         """Copy over one connection."""

@@ -28,6 +28,7 @@ from rowtide.canal.instance.positions import CanalPosition
 from rowtide.canal.instance.snapshot import EntrySnapshot
 from rowtide.canal.instance.source import Source, find_start, located
 from rowtide.canal.instance.storage import Storage
+from rowtide.connector.backoff import Backoff
 from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.engine.stream_attempts import ReaderStatus, StreamAttempts
 from rowtide.connector.errors import ConnectorError
@@ -168,7 +169,7 @@ class Reading:
         return None if status is not None and status.connected else self._error
 
     def _run(self) -> None:
-        wait = _FIRST_WAIT_S
+        backoff = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S)
         while not self._stop.is_set():
             begin = time.monotonic()
             try:
@@ -176,13 +177,13 @@ class Reading:
             except Exception as error:  # whatever it is: otherwise the thread would end unnoticed
                 if self._stop.is_set():
                     return
-                wait = _FIRST_WAIT_S if time.monotonic() - begin > _LONGEST_WAIT_S else wait
-                self._error = str(error)
+                if time.monotonic() - begin > _LONGEST_WAIT_S:
+                    backoff.succeeded()
+                self._error, wait = str(error), backoff.failed()
                 trace = None if isinstance(error, _EXPECTED) else error
                 name = self._settings.destination
                 log.error("%s: %s; retrying in %.0f s", name, error, wait, exc_info=trace)  # noqa: TRY400
                 self._stop.wait(wait)
-                wait = min(2 * wait, _LONGEST_WAIT_S)
 
     def _read(self) -> None:
         source = Source.connect(self._settings)

@@ -12,6 +12,7 @@ from functools import partial
 
 import pymysql
 
+from rowtide.connector.backoff import backoff_s
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.snapshot.incremental.reading.chunk_worker import ChunkWorker, TooLarge, TooManyRowsOfKey
 from rowtide.connector.snapshot.incremental.reading.watermarks import SignalRows
@@ -165,7 +166,7 @@ class ChunkReader:
         chunk: Chunk | None = None
         try:
             if scan.delays:
-                self._wait(scan, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** min(scan.delays - 1, 10)))
+                self._wait(scan, backoff_s(scan.delays, _FIRST_WAIT_S, _LONGEST_WAIT_S))
             if not scan.begun:
                 if (mark := self._mark) is not None:
                     worker.begin(scan, mark)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from rowtide.cluster.fence import TermEndedError
 from rowtide.cluster.session import ZooKeeperError
+from rowtide.connector.backoff import Backoff
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.databus.discovery import DumpDescriptor
@@ -71,20 +72,19 @@ class Dumping:
         self._thread.join(_STOP_S)
 
     def _run(self) -> None:
-        wait = _FIRST_WAIT_S
+        backoff = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S)
         while not self._stop.is_set():
             try:
                 self.poll()
-                wait = _FIRST_WAIT_S
+                backoff.succeeded()
                 self._stop.wait(_LOOK_S)
             except Exception as error:  # whatever it is: otherwise the thread would end unnoticed
                 if self._stop.is_set():
                     return
                 expected = ConnectorError, DatabaseUnreachableError, DatabusError, ZooKeeperError, OSError
-                trace = None if isinstance(error, expected) else error
+                trace, wait = None if isinstance(error, expected) else error, backoff.failed()
                 log.error("no dump is made: %s; retrying in %.0f s", error, wait, exc_info=trace)  # noqa: TRY400
                 self._stop.wait(wait)
-                wait = min(2 * wait, _LONGEST_WAIT_S)
 
     def poll(self) -> None:
         """Make a dump if this server runs and one is due.
