@@ -1,11 +1,11 @@
-"""The base of the errors of all packages, below which none of them is."""
+"""The base class of the errors of all packages, which imports none of them."""
 
 
 class ConnectorError(Exception):
     """The base class of all errors that a connector raises."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let every error be pickled, whatever its constructor takes: other processes get its text and attributes."""
+        """Make every error picklable, whatever its constructor takes: other processes get its text and attributes."""
         return _restored, (type(self), self.args, self.__dict__)
 
 

@@ -1,4 +1,4 @@
-"""Files and their names on the disk, so that they outlast a power cut."""
+"""Writes files and their names durably, so that they survive a power cut."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_synced(path: Path, content: bytes) -> None:
-    """Write a file through to the disk. Raises ``OSError``; then it may have a part of the content."""
+    """Write a file through to the disk. After an ``OSError``, the file may have a part of the content."""
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -16,8 +16,8 @@ def write_synced(path: Path, content: bytes) -> None:
 def replace_file(path: Path, content: bytes) -> None:
     """Replace a file in one step: after an error or a crash it has the old content, or the new one.
 
-    The new content is first in a file of the same name with the ending ``.new``. Call `sync_folder` if the new content
-    must not be lost by a power cut.
+    The new content is first written to a file with the same name and the suffix ``.new``. Call `sync_folder` if the new
+    content must not be lost by a power cut.
 
     Raises:
         OSError: the file cannot be written.

@@ -22,7 +22,7 @@ _CLOSE_S = 5.0
 
 
 class Address(NamedTuple):
-    """Where the server listens."""
+    """The address at which the server listens."""
 
     host: str
     port: int
@@ -31,13 +31,14 @@ class Address(NamedTuple):
 class TcpServer(ABC):
     """A TCP server in an event loop. Each connection is a task, so a slow or silent client delays no other client.
 
-    The number of connections is limited: to half of the files that the process may open, without those that it needs
-    itself. Of too many connections, the oldest one is closed that is not admitted; if all are, the new one is refused.
+    The number of connections is limited: to half of the files that the process may open, minus those that it needs
+    itself. Beyond the limit, the oldest connection that is not admitted is closed; if all are admitted, the new one is
+    refused.
 
     Args:
         tls: for TLS connections; ``None`` for plain text.
         line_limit: the longest line that ``StreamReader.readuntil`` and ``readline`` accept, in bytes.
-        most: the number of connections; ``None`` to derive it from the limit of open files.
+        most: the limit of connections; ``None`` to derive it from the limit of open files.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class TcpServer(ABC):
         return Address(found[0], found[1])
 
     async def close(self) -> None:
-        """Accept no more connections, and close those that are open."""
+        """Stop accepting connections, and close the open ones."""
         if self._server is not None:
             self._server.close()
         tasks = list(self._connections)
@@ -91,14 +92,14 @@ class TcpServer(ABC):
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """The number of connected clients."""
         return len(self._connections)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._connections) >= self._most and not self._make_place():
             writer.transport.abort()
             return
-        # A task of our own: if this were a coroutine, asyncio would log the CancelledError of each one at a stop.
+        # A separate task: for a coroutine, asyncio would log the CancelledError of each connection at a stop.
         task = asyncio.create_task(self._connection(reader, writer))
         self._connections.add(task)
         self._waiting[task] = writer
@@ -134,7 +135,7 @@ class TcpServer(ABC):
 
 
 async def _end(writer: asyncio.StreamWriter) -> None:
-    """Close a connection; what its client does not read soon is dropped."""
+    """Close a connection, and drop unsent data that its client does not read soon."""
     writer.close()
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(_CLOSE_S):
@@ -143,7 +144,7 @@ async def _end(writer: asyncio.StreamWriter) -> None:
 
 
 def _connections_for(files: int) -> int:
-    """Return the number of connections with a limit of open files."""
+    """Return the limit of connections for a limit of open files."""
     if files == resource.RLIM_INFINITY:
         return _MOST_CONNECTIONS
     return max(4, min(_MOST_CONNECTIONS, (files - _OTHER_FILES) // 2))

@@ -19,7 +19,7 @@ _AT = 1_767_225_600_000
 
 
 class Converted(NamedTuple):
-    """What a column converter makes of a column and a value.
+    """The output of a column converter for a column and a value.
 
     Attributes:
         schema: the schema of the field, optional if the column is.
@@ -48,7 +48,7 @@ def change(
         topic: ``prefix.database.table``.
 
     Raises:
-        ValueError: there is no row, a value does not fit its schema, or the topic has another form.
+        ValueError: there is no row, a value does not match its schema, or the topic has another form.
     """
     present = after if after is not None else before
     if present is None:
@@ -84,7 +84,7 @@ def change(
 def apply_transform(
     transform: str | Callable[[ConnectRecord], Any], record: ConnectRecord, options: Mapping[str, str] | None = None
 ) -> list[ConnectRecord]:
-    """Return what a transform makes of a record, checked as in a connector.
+    """Apply a transform to a record, check the result as a connector does, and return it.
 
     Args:
         transform: a function, or the ``type`` of a transform, such as ``python:shop_transforms.Suffix`` or
@@ -93,8 +93,8 @@ def apply_transform(
         options: the transform's options, by their names without ``transforms.<name>.``.
 
     Raises:
-        TransformConfigurationError: there is no such transform, or its options are invalid.
-        TransformError: it raised, or its result does not fit its schema.
+        TransformConfigurationError: the transform does not exist, or its options are invalid.
+        TransformError: the transform raised an error, or its result does not match its schema.
     """
     if options and not isinstance(transform, str):
         raise TransformError("a function takes no options: name a class by python:module.Class")
@@ -109,16 +109,16 @@ def apply_transform(
 def convert(
     converter: CustomConverter, column: RelationalColumn, value: Any, options: Mapping[str, str] | None = None
 ) -> Converted | None:
-    """Return what a column converter makes of a value; ``None`` if it leaves the column as it is.
+    """Convert a value with a column converter; return ``None`` if the converter ignores the column.
 
     Args:
         converter: the converter.
         column: the column.
-        value: a value of the column, as :class:`rowtide.Engine` gives it; ``None`` becomes the registered ``null``.
+        value: a value of the column, as from :class:`rowtide.Engine`; ``None`` becomes the registered ``null``.
         options: given to its method ``configure``, if it has one.
 
     Raises:
-        ValueError: the result does not fit the schema.
+        ValueError: the result does not match the schema.
     """
     configure = getattr(converter, "configure", None)
     if configure is not None:

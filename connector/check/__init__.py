@@ -52,10 +52,11 @@ class Report:
     """The result of a check.
 
     Attributes:
-        findings: what is wrong or worth knowing, errors first; empty if everything is in order.
+        findings: problems and remarks, errors first; empty if everything is in order.
         tables: the captured tables; ``None`` if they were not queried.
         reached: whether both the database and Kafka answered.
-        exact_differences: what exact values keep and Debezium's defaults would change; empty without exact values.
+        exact_differences: values that exact values preserve and Debezium's defaults would change; empty without exact
+            values.
     """
 
     findings: list[Finding]
@@ -73,14 +74,14 @@ def check(
     kafka: bool = True,
     kafka_timeout: float = 10.0,
 ) -> Report:
-    """Check the database and Kafka, as far as the configuration allows to connect to them.
+    """Check the database and Kafka, as far as the configuration allows connections to them.
 
     Args:
         config: the configuration.
         problems: its problems, which become errors; invalid properties have their defaults in ``config``.
         tables: whether to check every table and column, too.
-        thorough: whether to query the estimated rows of the tables, and to test the rights in Kafka. A start does not
-            need that: it finds the same errors within seconds.
+        thorough: whether to query the estimated rows of the tables, and to test the rights in Kafka. A start skips
+            this, because it finds the same errors within seconds.
         kafka: whether to check Kafka, if the connector uses it.
         kafka_timeout: seconds to wait for Kafka.
     """
@@ -115,7 +116,7 @@ def check(
     if config.databus.topic is None:
         found.append(values_finding(config))
     differences = exact_differences(config, known) if config.values.exact and known is not None else ()
-    # Rules about an invalid property saw its default.
+    # For an invalid property, the rules used its default.
     found = [finding for finding in found if finding.subject not in invalid]
     reached = facts is not None and (not config.uses_kafka or existing is not None)
     return Report(ranked([*wrong, *found]), captured, reached, differences)
@@ -151,10 +152,10 @@ def require(config: Configuration) -> Report:
     """Check everything before the connector starts.
 
     Returns:
-        The captured tables, and for the log warnings, remarks and tolerated errors.
+        The captured tables, and the warnings, remarks and tolerated errors for the log.
 
     Raises:
-        CheckFailedError: there are errors; ``retriable`` if only a server is away.
+        CheckFailedError: there are errors; ``retriable`` if only a server is unavailable.
     """
     report = check(config)
     if any(not error.tolerated for error in errors_in(report.findings)):

@@ -67,7 +67,7 @@ def _settings(config: Configuration) -> Iterator[Finding]:
 
 
 def producer_findings(kind: ProducerKind, settings: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield why ``rowtide.producer=auto`` chooses librdkafka, or why the native producer cannot send records."""
+    """Yield the reason why ``rowtide.producer=auto`` chooses librdkafka, or the native producer cannot send records."""
     if kind is ProducerKind.AUTO:
         reason = producers.why_librdkafka(settings)
         if reason is not None:
@@ -83,7 +83,7 @@ def producer_findings(kind: ProducerKind, settings: Mapping[str, Any]) -> Iterat
 
 
 def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a client that decide which broker it connects to, and as whom."""
+    """Return the settings of a client that determine its brokers and its login."""
     prefixes = ("bootstrap.", "metadata.broker.", "security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.")
     return {name: value for name, value in settings.items() if name.startswith(prefixes)}
 
@@ -119,7 +119,7 @@ def _reach(settings: Mapping[str, Any], name: str, timeout: float) -> list[Findi
 
 
 def _is_refused(servers: str) -> bool:
-    """Return whether all brokers refuse connections: librdkafka would try again until its time has passed."""
+    """Return whether all brokers refuse connections: librdkafka would retry until its timeout."""
     try:
         brokers = addresses(servers)
     except ValueError:  # librdkafka says what is wrong
@@ -136,6 +136,6 @@ def _is_refused(servers: str) -> bool:
 
 
 def _most_specific(errors: list[KafkaError]) -> KafkaError:
-    """Return the error to report: that one broker refused the log-in says more than that all are down."""
+    """Return the error to report: a refused log-in on one broker is more useful than the error that all are down."""
     rank = {_K._AUTHENTICATION: 3, _K.SASL_AUTHENTICATION_FAILED: 3, _K._SSL: 3, _K._RESOLVE: 2, _K._TRANSPORT: 1}  # noqa: SLF001
     return max(errors, key=lambda error: rank.get(error.code(), 0))

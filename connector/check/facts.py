@@ -1,4 +1,4 @@
-"""The facts about a server that the rules of the check are applied to."""
+"""The facts about a server, to which the rules of the check are applied."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -58,7 +58,7 @@ class ColumnFact:
         name: its name.
         column_type: its type, such as ``bigint unsigned``.
         nullable: whether it allows NULL.
-        has_default: whether it has a default other than NULL, which Debezium's schema has, too.
+        has_default: whether it has a default other than NULL that Debezium's schema includes.
         in_primary_key: whether it is part of the primary key.
     """
 
@@ -96,7 +96,7 @@ class Cascade:
         database: the database of the table whose rows it changes.
         name: that table.
         parent: the table that it refers to, as ``database.table``.
-        rules: what it does: ``ON DELETE CASCADE``, ``ON UPDATE SET NULL``, ...
+        rules: its actions: ``ON DELETE CASCADE``, ``ON UPDATE SET NULL``, ...
     """
 
     database: str
@@ -113,12 +113,12 @@ class ServerFacts:
         version: ``VERSION()``.
         variables: those of :data:`VARIABLES` that the server has, by name in lower case.
         grants: the rows of ``SHOW GRANTS``.
-        do_databases: the databases that the server's binlog is limited to (``binlog-do-db``).
+        do_databases: the databases to which the server's binlog is limited (``binlog-do-db``).
         ignored_databases: the databases that its binlog omits (``binlog-ignore-db``).
         replicas: the connected replicas; ``None`` if the account may not list them.
         is_replica: whether the server is a replica itself; ``None`` if the account may not query that.
         unreadable_status: the reason why the account cannot read the binlog's position; ``None`` if it can.
-        refused_heartbeat: why the server refuses ``heartbeat.action.query``; ``None`` if it does not.
+        refused_heartbeat: the reason why the server refuses ``heartbeat.action.query``; ``None`` if it does not.
         tables: the tables that the account can see; ``None`` if they were not queried.
         cascades: the foreign keys of these tables that change rows.
     """
@@ -174,5 +174,5 @@ class ServerFacts:
 
 
 def captured_names(config: Configuration, tables: Iterable[TableFact]) -> CapturedNames:
-    """Tells which of these tables are captured."""
+    """Return which of these tables are captured."""
     return CapturedNames.among(config.capture.tables, ((table.database, table.name) for table in tables))

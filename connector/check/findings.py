@@ -22,9 +22,9 @@ class Finding(NamedTuple):
     Attributes:
         severity: error, warning or remark.
         subject: the property or server variable concerned.
-        message: what is wrong, or may go wrong, and how to fix it; never a secret.
+        message: the problem or risk, and how to fix it; never a secret.
         retriable: whether the error may pass without a change of the configuration: a server is unavailable.
-        tolerated: whether the worker starts in spite of the error, because it may be intended.
+        tolerated: whether the worker starts despite the error, because it may be intended.
         planned: whether it is about a statement that is not executed (``rowtide check --ddl``).
     """
 

@@ -67,7 +67,7 @@ def access_findings(
             tool_name, verb = _RIGHTS[operation]
             command = _command(settings, (tool_name,), "topic", denied)
             message = f"the account may not {verb} {_listed(denied)}: grant it {operation.name}: {command}"
-            # A connector whose signals cannot be read runs.
+            # A connector runs even if its signals cannot be read.
             yield Finding(Severity.WARNING if topics == signals else Severity.ERROR, subject, message)
     created = data if config.topics.creation.enabled else []
     unseen = [
@@ -98,7 +98,7 @@ def access_findings(
 
 
 def _of_connector(config: Configuration) -> Iterator[str]:
-    """Yield the topics that get records which are not those of a table."""
+    """Yield the topics of records that do not belong to a table."""
     if config.delivery.sink != "kafka":
         return
     topics = config.topics
@@ -174,7 +174,7 @@ def _not_creatable(settings: Mapping[str, Any], topics: list[str], timeout: floa
 
 
 def _not_in_group(settings: Mapping[str, Any], group: str, timeout: float) -> str | None:
-    """Return why the account cannot be a member of a consumer group; ``None`` if it can."""
+    """Return the reason why the account cannot be a member of a consumer group; ``None`` if it can."""
     client = AdminClient({**connection_settings(settings), "log_level": 0})
     future = client.describe_consumer_groups([group], include_authorized_operations=True, request_timeout=timeout)
     try:
@@ -192,7 +192,7 @@ def _not_in_group(settings: Mapping[str, Any], group: str, timeout: float) -> st
 
 
 def _transactions(config: Configuration, timeout: float) -> Iterator[Finding]:
-    """Begin transactions with another id than the connector's, which would fence a running worker."""
+    """Begin transactions with an id other than the connector's, which would fence a running worker."""
     own = str(config.kafka.producer.get("transactional.id") or transactional_id(config.delivery.group_id, config.name))
     settings = {**connection_settings(config.kafka.producer), "transactional.id": f"{own}-check", "log_level": 0}
     try:

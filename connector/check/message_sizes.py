@@ -19,7 +19,7 @@ _LARGEST = "producer.override.max.request.size"
 
 
 def size_findings(config: Configuration, topics: list[str], admin: TopicAdmin) -> Iterator[Finding]:
-    """Limits that are lower than the size of the messages that the producer may send.
+    """Yield the limits that are lower than the size of the messages that the producer may send.
 
     Args:
         config: the configuration.

@@ -1,4 +1,7 @@
-"""Rules about the expressions of the filters: those that match nothing, with a hint at the likely mistake; pure."""
+"""Rules about the expressions of filters: report those that match nothing, with a hint about the likely mistake.
+
+Pure.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,15 +21,15 @@ _LITERAL = re.compile(r"(?:[\w$ -]|\\?\.)+")
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What the expressions of a list are matched against.
+    """The names against which the expressions of a list are matched.
 
     Attributes:
-        noun: what a name stands for.
+        noun: the kind of object that has the names.
         form: the form of a name.
         names: the names on the server.
         shorter: the names without their database, each with the whole name.
-        longer: names with one part more, if that is a likely mistake.
-        instead: the list that those belong to.
+        longer: names with one more part, if that is a likely mistake.
+        instead: the list to which those names belong.
     """
 
     noun: str
@@ -42,7 +45,7 @@ def pattern_findings(
 ) -> Iterator[Finding]:
     """Yield the findings about expressions that match nothing.
 
-    Usually misspelt, and a column that should be masked is not.
+    Such an expression is usually misspelt, and then, for example, a column that should be masked is not.
 
     Args:
         config: the configuration.

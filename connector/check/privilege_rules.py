@@ -116,7 +116,7 @@ def _reading(config: Configuration, facts: ServerFacts, privileges: Privileges) 
 def _everywhere(name: str, config: Configuration, facts: ServerFacts, privileges: Privileges) -> bool:
     """Return whether the account has a privilege on every captured table.
 
-    If none is known, whether it has it anywhere.
+    If no table is known, return whether it has the privilege anywhere.
     """
     if privileges.has(name):
         return True

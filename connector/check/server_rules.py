@@ -20,7 +20,7 @@ OWN_REPLICA = Severity.REMARK, "database.server.id"
 
 
 def server_findings(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
-    """Yield the findings about the server itself; privileges and tables have rules of their own."""
+    """Yield the findings about the server itself; privileges and tables have their own rules."""
     yield from _kind(config, facts)
     yield from _encryption(config)
     if streams(config):
@@ -70,7 +70,7 @@ def _kind(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
 
 
 def _encryption(config: Configuration) -> Iterator[Finding]:
-    """``preferred`` protects against no attacker: whoever can intercept the connection can switch TLS off."""
+    """Yield a warning about ``preferred``: whoever can intercept the connection can turn TLS off."""
     if config.database.tls.mode is SslMode.PREFERRED and not _is_local(config.database.hostname):
         yield _warning(
             "database.ssl.mode",
@@ -165,7 +165,8 @@ def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
         if replica.server_id != ours:
             continue
         if registered.uuid == replica.uuid or (not replica.uuid and registered.host == replica.host):
-            # No alarm: the server also lists a replica that has just left, until it sends the next heartbeat.
+            # This is not an error: the server still lists a replica that has just disconnected, until it sends the next
+            # heartbeat.
             yield Finding(
                 *OWN_REPLICA,
                 f"the server lists this connector as replica {ours}, as it does for up to a minute after a stop. If it "

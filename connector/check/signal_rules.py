@@ -55,5 +55,5 @@ def _about_table(database: str, table: str, tables: tuple[TableFact, ...]) -> It
 
 
 def _part(name: str) -> str:
-    """Return a part of a qualified name, quoted if it holds a dot."""
+    """Return a part of a qualified name, quoted if it contains a dot."""
     return f"`{name}`" if "." in name else name

@@ -1,4 +1,4 @@
-"""Checks that a server listens where an HTTP sink posts the records."""
+"""Checks that a server listens at the address to which an HTTP sink posts the records."""
 
 import socket
 from collections.abc import Iterator

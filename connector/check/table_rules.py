@@ -32,8 +32,8 @@ def table_findings(
 
     Args:
         config: the configuration.
-        tables: what is there.
-        zero_dates: whether the server lets everybody write zero dates.
+        tables: the facts about the tables.
+        zero_dates: whether the server allows every account to write zero dates.
     """
     names, captured = captured_names(config, tables), _captured(config, tables)
     yield from _helpers(names, tables)
@@ -72,7 +72,7 @@ def _nothing(config: Configuration, tables: tuple[TableFact, ...], captured: lis
         )
     else:
         message = f"no table is captured: user {user!r} can see no table at all. Grant it SELECT, or create the tables"
-    # The worker starts: tables that are created later are captured, if they match.
+    # The worker starts anyway: tables that are created later are captured, if they match.
     yield Finding(Severity.ERROR, capture.TABLE_INCLUDE.name, message, tolerated=True)
 
 
@@ -99,9 +99,9 @@ def _guardrail(config: Configuration, captured: list[TableFact]) -> Iterator[Fin
 def cascade_findings(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
     """Yield the findings about foreign keys whose changes the server does not log.
 
-    The storage engine makes them itself.
+    The storage engine makes these changes itself.
 
-    MySQL makes and logs them above the engine since 9.6 (``innodb_native_foreign_keys``), MariaDB does not.
+    Since 9.6, MySQL makes and logs them above the engine (``innodb_native_foreign_keys``), MariaDB does not.
     """
     logged = facts.flavor is Flavor.MYSQL and facts.release >= CASCADES_LOGGED
     if logged and not facts.is_on("innodb_native_foreign_keys"):
@@ -127,7 +127,7 @@ def cascade_findings(config: Configuration, facts: ServerFacts) -> Iterator[Find
 
 
 def values_finding(config: Configuration) -> Finding:
-    """Return which values records have (``rowtide.values``), and why."""
+    """Return the finding about the form of values (``rowtide.values``) and its reason."""
     exact = config.values.exact
     name, given = connection.CONNECTOR_CLASS.name, config.properties
     if given.get(values.VALUES.name, "").strip():
@@ -143,7 +143,7 @@ def values_finding(config: Configuration) -> Finding:
 
 
 def exact_differences(config: Configuration, tables: tuple[TableFact, ...]) -> tuple[str, ...]:
-    """Return what Debezium's defaults change in values of captured tables, and this configuration does not."""
+    """Return the values of captured tables that Debezium's defaults change and this configuration preserves."""
     if not _converts(config):
         return ()
     now = active_conversions(_conversion_settings(config))
@@ -184,7 +184,7 @@ def _conversion_settings(config: Configuration) -> ConversionSettings:
 
 
 def _lossy_conversions(config: Configuration, captured: list[TableFact], *, zero_dates: bool) -> Iterator[Finding]:
-    """Yield the columns whose configured representation cannot hold all values, though another one can."""
+    """Yield the columns whose configured representation cannot hold all values, although another one can."""
     if not _converts(config):
         return
     for conversion in active_conversions(_conversion_settings(config)):

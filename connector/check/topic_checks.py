@@ -74,7 +74,7 @@ def topic_findings(
         config: the configuration.
         tables: the tables on the server, to look up the topics of captured ones; ``None`` if they are not known.
         timeout: seconds to wait for an answer.
-        rights: whether a right that is missing is a finding; otherwise, those of ``kafka_access`` say it.
+        rights: whether a missing right is a finding; otherwise, ``kafka_access`` reports it.
     """
     found: list[Finding] = []
 
@@ -112,7 +112,7 @@ def topic_findings(
 def _no_longer_captured(
     config: Configuration, tables: tuple[TableFact, ...], existing: Mapping[str, int]
 ) -> Iterator[Finding]:
-    """Yield the tables that look like helper tables of online schema changes, but whose records were written before."""
+    """Yield the tables that look like helper tables of online schema changes, but whose records used to be written."""
     names, naming = captured_names(config, tables), config.topics.naming
     for table in tables:
         if not names.leaves_out(table.database, table.name):
@@ -131,7 +131,7 @@ def _no_longer_captured(
 def _unavailable(name: str, error: TopicError) -> Finding:
     """Return the finding that topics cannot be looked up.
 
-    A broker that has just answered may still be away a moment later.
+    A broker that has just answered may be unavailable a moment later.
     """
     return Finding(Severity.ERROR, name, str(error), retriable=isinstance(error, KafkaUnreachable))
 
@@ -139,7 +139,10 @@ def _unavailable(name: str, error: TopicError) -> Finding:
 def _replication_factors(
     config: Configuration, overview: Overview, captured: tuple[CheckedTable, ...]
 ) -> Iterator[Finding]:
-    """Factors above the number of brokers. If the topics exist, a broker may be away, and the connector can run."""
+    """Yield replication factors above the number of brokers.
+
+    If the topics exist, a broker may be down, and the connector can run.
+    """
     creation, delivery, brokers = config.topics.creation, config.delivery, overview.brokers
     exist = bool(captured) and all(table.partitions for table in captured)
     factors = [("topic.creation.default", creation.default.replication_factor, exist)]

@@ -1,4 +1,4 @@
-"""Properties as Python values, for programs: numbers, booleans, paths and lists become a configuration file's texts."""
+"""Properties as Python values, for programs: converts numbers, paths and lists to texts as in a file."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
@@ -25,15 +25,15 @@ PropertyValue = str | int | float | FilePath | Sequence[str]
 def property_texts(
     properties: Mapping[str, PropertyValue], by_keyword: Mapping[str, PropertyValue] | None = None
 ) -> dict[str, str]:
-    """Return properties as a configuration file writes them.
+    """Return properties in the form of a configuration file.
 
     Args:
         properties: the properties by name.
-        by_keyword: further ones, which override them; in their names, ``_`` stands for a dot, ``__`` for an underscore,
-            ``___`` for a dash.
+        by_keyword: further properties, which override them; in their names, ``_`` stands for a dot, ``__`` for an
+            underscore, ``___`` for a dash.
 
     Raises:
-        ConfigurationError: values that belong to no property, all together.
+        ConfigurationError: with all values that do not belong to a property.
     """
     named = {property_name(name, PROPERTIES): value for name, value in (by_keyword or {}).items()}
     texts: dict[str, str] = {}

@@ -11,7 +11,7 @@ def conflicts(configs: Mapping[str, Configuration]) -> list[Problem]:
     """Return the reasons why connectors cannot run in one process.
 
     Args:
-        configs: their configurations, by what the messages call them, such as their files.
+        configs: their configurations, by their names in messages, such as their files.
     """
     return [
         *_shared(configs, lambda config: config.name, "name", "the position of one would replace that of the other"),

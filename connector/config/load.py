@@ -128,7 +128,7 @@ def _read(
 
 
 def _as_written(problem: Problem, written: Mapping[str, str], resolved: Mapping[str, str]) -> Problem:
-    """Return a problem that shows a reference instead of what it stands for, which may be a secret."""
+    """Return a problem that shows a reference instead of its value, which may be a secret."""
     name, message = problem
     given, value = written.get(name, ""), resolved.get(name, "")
     if given == value or not value:
@@ -139,7 +139,7 @@ def _as_written(problem: Problem, written: Mapping[str, str], resolved: Mapping[
 def _resolved(
     properties: Mapping[str, str], environ: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str], Properties, dict[str, str], list[tuple[str, str]]]:
-    """The texts as written and resolved, those read from files, the variables that override some, and the problems."""
+    """Return texts as written and as resolved, those read from files, the overriding variables, and problems."""
     written = dict(properties)
     sources: dict[str, str] = {}
     for name, (variable, value) in overrides(environ, [*properties, *PROPERTIES]).items():

@@ -17,7 +17,7 @@ def name_of(entry: Entry) -> str:
 
 
 def default_of(entry: Entry) -> str:
-    """Return a property's default as it is written in a file; empty if there is none."""
+    """Return a property's default as written in a file; empty if there is none."""
     if isinstance(entry, Family) or entry.required:
         return ""
     return _written(entry.default) if entry.default_text is None else entry.default_text

@@ -1,4 +1,4 @@
-"""Whether the changes that foreign keys make can be derived (``rowtide.cascaded.changes=derive``); asks the server."""
+"""Checks on the server whether foreign keys' changes can be derived (``rowtide.cascaded.changes=derive``)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -36,8 +36,8 @@ def require_derivable(config: Configuration, tables: Tables) -> None:
         tables: every table's structure at the start position.
 
     Raises:
-        SchemaError: a foreign key is refused, or the server says that it references something else than the history.
-        DatabaseUnreachableError: the server cannot be asked.
+        SchemaError: a foreign key is refused, or it references another table on the server than in the history.
+        DatabaseUnreachableError: the server cannot be queried.
     """
     if config.capture.cascaded_changes is not CascadedChanges.DERIVE:
         return
@@ -52,7 +52,7 @@ def require_derivable(config: Configuration, tables: Tables) -> None:
 
 
 def cascade_findings(config: Configuration, captured: Iterable[CheckedTable]) -> list[Finding]:
-    """Return what :func:`require_derivable` would refuse of the tables as they are now."""
+    """Return findings about the current tables that :func:`require_derivable` would refuse."""
     if config.capture.cascaded_changes is not CascadedChanges.DERIVE:
         return []
     try:
@@ -68,7 +68,7 @@ def cascade_findings(config: Configuration, captured: Iterable[CheckedTable]) ->
 
 
 def _logged(session: Session) -> bool:
-    """Return whether the server logs what foreign keys do."""
+    """Return whether the server logs the changes made by foreign keys."""
     if session.mariadb:
         return False
     version = str(session.query("SELECT VERSION()")[0][0])
@@ -78,7 +78,7 @@ def _logged(session: Session) -> bool:
 
 
 def _other_parents(session: Session, cascades: Cascades) -> Iterator[str]:
-    """Yield the foreign keys that have followed a parent to another name."""
+    """Yield the foreign keys whose parent was renamed."""
     rows: dict[tuple[str, str, str], list[tuple[str, str, str, str]]] = defaultdict(list)
     for database, table, name, column, other_database, other_table, other in session.query(_KEYS):
         rows[database, table, name].append((column, other_database, other_table, other))

@@ -1,4 +1,4 @@
-"""Replays dead letters: sends their records to the topics where they belong. An edge: Kafka."""
+"""Replays dead letters: sends their records to their topics in Kafka."""
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -43,12 +43,12 @@ class NewerRecord(Exception):
 
 
 class Replayed(NamedTuple):
-    """What was sent of a dead letter.
+    """The records that were sent from a dead letter.
 
     Attributes:
-        topics: where; none if the filters or transforms drop its records, or newer ones replace all of them.
-        records: how many.
-        omitted: records that were not sent, because there is a newer one.
+        topics: their topics; none if the filters or transforms drop the records, or newer ones replace all of them.
+        records: their number.
+        omitted: the number of records that were not sent because there is a newer one.
     """
 
     topics: Sequence[str]
@@ -60,7 +60,7 @@ class DeadLetterReplay:
     """Sends the records of dead letters to their topics, each in one transaction with the note that it was replayed.
 
     A record that a transform or a converter rejected passes through those of the configuration, and an event through
-    the decoder with the structure of its table at its position. Use it with ``with``.
+    the decoder with the structure of its table at its position. Use it in a ``with`` statement.
 
     Args:
         config: the configuration of the connector.
@@ -115,15 +115,15 @@ class DeadLetterReplay:
 
         Args:
             letter: the dead letter.
-            newer: what happens if a topic has a newer record with the same key as one of the dead letter.
+            newer: what to do if a topic has a newer record with the same key as one of the dead letter.
 
         Returns:
-            Where the records were sent.
+            The topics of the records.
 
         Raises:
             NewerRecord: there is such a record, and ``newer`` is ``stay``.
             ValueError: the dead letter is damaged or not complete.
-            ConnectorError, SchemaHistoryError: the record or the event is rejected still, or Kafka does not take it.
+            ConnectorError, SchemaHistoryError: the record or the event is still rejected, or Kafka refuses it.
             TopicError, TopicReadError: a topic cannot be created or read.
         """
         made, omitted = self._records(letter), 0
@@ -149,7 +149,7 @@ class DeadLetterReplay:
         return Replayed(topics, sum(len(batch.messages) for batch in batches), omitted)
 
     def _records(self, letter: Letter) -> Sequence[Batch]:
-        """Return the records of a dead letter, as its topics are to have them."""
+        """Return the records of a dead letter as they should be in its topics."""
         extents = {0: Extent(letter.first, letter.last + 1)}
         message = whole(self._reader.read(self._topic, extents), letter.id)
         if letter.stage == "KAFKA_PRODUCE":
@@ -193,7 +193,7 @@ class DeadLetterReplay:
         return self._seen[place].compared(batch, letter, time.time() * 1000)
 
     def _seen_since(self, topic: str, timestamp: int, *, own_time: bool) -> Seen:
-        """Return the records of a topic since a time; all of them since 0."""
+        """Return the records of a topic since a time; 0 for all of them."""
         extents = self._reader.extents(topic)
         if not extents:
             return Seen({}, timestamp)

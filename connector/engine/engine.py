@@ -1,7 +1,7 @@
-"""The connector for Python programs: changes by iteration, without Kafka unless it is configured.
+"""The connector for Python programs: changes by iteration, without Kafka unless configured.
 
 The engine runs the same task as the worker (check, snapshot, schema history, stream, reconnects). The program takes
-changes from the event store in its own thread and acknowledges them.
+changes from the event store in its own thread, and acknowledges them.
 """
 
 import asyncio
@@ -56,12 +56,12 @@ class Engine:
     ``schema.history.internal.file.filename``) or in Kafka. Delivery is at least once: changes that were not
     acknowledged are delivered again, after :meth:`rollback` and at the next start.
 
-    All methods may be called from any thread; the batches of one engine are meant for one consumer.
+    All methods may be called from any thread; the batches of one engine are intended for one consumer.
 
     Args:
         properties: Debezium's properties and rowtide's, by name: texts, numbers, booleans, paths, and lists.
-        environ: for ``${env:…}`` and variables such as ``ROWTIDE_DATABASE_PASSWORD``; by default nothing.
-        more: further ones by keyword: ``_`` stands for a dot, ``__`` for an underscore, ``___`` for a dash.
+        environ: for ``${env:…}`` and variables such as ``ROWTIDE_DATABASE_PASSWORD``; by default empty.
+        more: further properties by keyword: ``_`` stands for a dot, ``__`` for an underscore, ``___`` for a dash.
 
     Raises:
         ConfigurationError: with every problem of the configuration.
@@ -94,7 +94,7 @@ class Engine:
 
         Args:
             paths: ``.properties``, ``.json``, ``.yaml``, ``.yml`` or ``.env``; each overrides those before it.
-            more: properties by keyword, over those of the files.
+            more: properties by keyword, which override those of the files.
 
         Raises:
             ConfigurationError: with every problem of the configuration.
@@ -127,7 +127,7 @@ class Engine:
         """Start the connector in its own thread.
 
         Raises:
-            EngineError: it was started already, or closed.
+            EngineError: it was already started, or was closed.
         """
         for kind, plugins in (("post.processors", self.config.post_processors), ("transforms", self.config.transforms)):
             if plugins:
@@ -163,25 +163,25 @@ class Engine:
 
     @property
     def ended(self) -> bool:
-        """Whether the connector has ended and all changes that it read were handed out."""
+        """Whether the connector has ended and all changes that it read were returned."""
         task = self._task
         return task is not None and task.ended and (self._store is None or not self._store.unread)
 
     # --- changes --------------------------------------------------------------------------------------------------
 
     def get(self, size: int = 1024, timeout: float | None = None) -> ChangeBatch | None:
-        """Take the next changes.
+        """Return the next changes.
 
         Args:
-            size: changes at most, but at least those of one row event.
-            timeout: seconds to wait for the first one; ``None`` for as long as it takes, 0 for not at all.
+            size: the maximum number of changes; a batch has at least those of one row event.
+            timeout: seconds to wait for the first one; ``None`` to wait without limit, 0 not to wait.
 
         Returns:
-            A batch of at least one change; ``None`` if the time is over, or if the connector has ended.
+            A batch of at least one change; ``None`` after the timeout, or if the connector has ended.
 
         Raises:
             EngineError: the engine was not started, or was closed, or an argument is wrong.
-            ConnectorError: the connector has failed; raised when all changes before the failure were handed out.
+            ConnectorError: the connector has failed; raised when all changes before the failure were returned.
         """
         self._require_open()
         calls.require_number("size", size, int, 1)
@@ -209,7 +209,7 @@ class Engine:
                 return None
 
     def _wait(self, seconds: float) -> None:
-        """Wait until there is something to take, at most so long, and take nothing: the caller may be cancelled."""
+        """Wait for changes for a limited time, and take none, because the caller may be cancelled."""
         store = self._current_store()
         if store is None or (store.closed and not store.unread):  # the connector starts, or starts again
             time.sleep(seconds)
@@ -244,7 +244,7 @@ class Engine:
             )
 
     def _current_store(self) -> EventStore | None:
-        """Return the event store of the current run; a new one if the connector has started again."""
+        """Return the event store of the current run; after a restart of the connector, it is a new one."""
         components = None if self._task is None else self._task.current.components
         store = None if components is None else components.store
         if store is not self._store and store is not None:
@@ -274,10 +274,10 @@ class Engine:
         return batch.ack()
 
     def rollback(self) -> int:
-        """Deliver all changes that are not acknowledged again, from the next ``get`` on.
+        """Deliver all unacknowledged changes again, starting with the next ``get``.
 
         Returns:
-            How many row events they come from.
+            The number of their row events.
         """
         with self._lock:
             self._generation += 1
@@ -285,7 +285,7 @@ class Engine:
             return 0 if self._store is None else self._store.rollback()
 
     def _next(self, timeout: float | None = None) -> ChangeBatch | None:
-        """Return the next batch; ``None`` at the end, which another thread may bring about by closing the engine."""
+        """Return the next batch; ``None`` at the end, which another thread may cause by closing the engine."""
         try:
             return self.get(timeout=timeout)
         except EngineError:
@@ -320,7 +320,7 @@ class Engine:
                 without a zone), or ``end``.
 
         Raises:
-            UnknownTable: there was no such table.
+            UnknownTable: the table did not exist.
             InvalidPointInTime: ``at`` cannot be read.
             SchemaHistoryError: the history cannot be read, or the connector keeps it in memory.
         """
@@ -331,7 +331,7 @@ class Engine:
     ) -> Iterator[Change]:
         """Return the changes of a table between two points of archived binlog files, with the structures of that time.
 
-        Needs no server, and the engine need not be started. Structures come from the schema history, or from the
+        This needs no server, and the engine need not be started. Structures come from the schema history, or from the
         statements in the files if the connector has none.
 
         Args:
@@ -344,7 +344,7 @@ class Engine:
 
         Raises:
             OffsetError: the files do not have a point, or the end is before the start.
-            UnknownTable: there was no such table between the two points.
+            UnknownTable: the table did not exist between the two points.
             ConnectorError: an event cannot be handled.
             SchemaHistoryError: the history cannot be read.
         """
@@ -365,7 +365,7 @@ class Engine:
 
         Raises:
             EngineError: the engine was closed.
-            SignalError: it is not a signal. What its action refuses is logged, and is in :attr:`notifications`.
+            SignalError: it is not a signal. A refusal by its action is logged, and is in :attr:`notifications`.
         """
         self._require_open()
         plain = dict(data) if isinstance(data, Mapping) else data
@@ -376,7 +376,7 @@ class Engine:
 
         Args:
             kind: the type; a built-in action of that type is replaced.
-            action: is called in the reader's thread, between two transactions or at the signal's row. It refuses a
+            action: called in the reader's thread, between two transactions or at the signal's row. It refuses a
                 signal by raising ``SignalError``.
         """
         calls.require_function("on_signal()", action)
@@ -388,14 +388,14 @@ class Engine:
         return self._signalling.notifications.all()
 
     def run(self, target: "Callable[[ChangeBatch], Any] | RecordSink") -> None:
-        """Start, hand everything to a function or a sink until the connector ends, and close.
+        """Start, pass everything to a function or a sink until the connector ends, and close.
 
         Args:
             target: a function, which is called with each batch of changes; a batch is acknowledged when it returns.
-                Or a sink, which gets Debezium's records.
+                Or a sink, which receives Debezium's records.
 
         Raises:
-            EngineError: the engine was started already, or closed, or the target is neither.
+            EngineError: the engine was already started, or was closed, or the target is neither.
             ConnectorError: the connector or the sink has failed.
             Exception: whatever the function raises; its batch is not acknowledged.
         """
@@ -422,8 +422,8 @@ def capture(path: str | os.PathLike[str], handler: Callable[[Change], Any], **mo
 
     Args:
         path: the configuration file.
-        handler: is called with each change; a batch is acknowledged when all its changes are handled.
-        more: properties by keyword, over those of the file.
+        handler: called with each change; a batch is acknowledged when all its changes are handled.
+        more: properties by keyword, which override those of the file.
     """
     calls.require_function("capture()", handler)
     Engine.from_config(path, **more).run(lambda batch: [handler(change) for change in batch])

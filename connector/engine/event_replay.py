@@ -1,4 +1,4 @@
-"""The records of an event that is a dead letter, made as the stream would have made them."""
+"""Makes the records of an event that is a dead letter as the stream would have made them."""
 
 import io
 import time
@@ -85,7 +85,7 @@ def event_batches(value: bytes, before: str, settings: PipelineSettings, structu
     Args:
         value: a binlog file of the event and those that it depends on.
         before: the resume position before the event, as JSON.
-        settings: how the connector makes records.
+        settings: the connector's settings for records.
         structures: every table's structure at a position.
 
     Raises:
@@ -104,7 +104,7 @@ def event_batches(value: bytes, before: str, settings: PipelineSettings, structu
     if not isinstance(form, FormatDescription):
         raise ValueError("it does not begin with a FORMAT_DESCRIPTION")  # noqa: TRY004 - damaged data
     tables = structures(start, form.server_version)
-    # A pipeline that starts inside a transaction skips the events before the start, and these are all that there are.
+    # A pipeline that starts inside a transaction skips the events before the start; here these are all its events.
     start = replace(start, event=_events_before(decoder, packets[1:]))
     strict = replace(
         settings, processing_failure="fail", inconsistent_schema="fail", dead_letters=None, transforms=None
@@ -119,7 +119,7 @@ def event_batches(value: bytes, before: str, settings: PipelineSettings, structu
 
 
 def _events_before(decoder: EventDecoder, packets: list[bytes]) -> int:
-    """Return how many events of its transaction are before the last one, as offsets count them."""
+    """Return the number of events before the last one in its transaction, as offsets count them."""
     number = 0
     for packet in packets[:-1]:
         number += not isinstance(decoder.decode(packet), Gtid)

@@ -1,4 +1,4 @@
-"""Classes for the rows of the captured tables, as the server has them now."""
+"""Writes classes for the rows of the captured tables, as they currently are on the server."""
 
 import os
 from contextlib import closing
@@ -26,13 +26,13 @@ def models(
 ) -> str:
     """Write a Python module with a class for the rows of each captured table: dataclasses, or pydantic models.
 
-    The classes have the types that changes of an ``Engine`` and a ``Decoder`` have, without the columns that the
-    connector excludes. ``change.after_as(Customer)`` makes objects of them.
+    The classes have the types of the changes from an ``Engine`` and a ``Decoder``, without the columns that the
+    connector excludes. ``change.after_as(Customer)`` creates objects of these classes.
 
     Args:
         config: the connector's configuration, or its file.
-        path: where the module is written; by default it is only returned.
-        pydantic: make pydantic models.
+        path: the path of the module; by default it is only returned.
+        pydantic: write pydantic models.
 
     Returns:
         The source of the module.
@@ -50,7 +50,7 @@ def models(
 
 
 def _read(path: str | os.PathLike[str]) -> Configuration:
-    """Return the configuration of a worker; or of an engine, which needs no Kafka."""
+    """Return the configuration of a worker, or of an engine, which needs no Kafka."""
     calls.require_paths((path,))
     try:
         return load([os.fspath(path)])

@@ -1,4 +1,4 @@
-"""Whether a topic has, or may have had, a newer record with the same key as one of a dead letter; pure."""
+"""Checks whether a topic has, or may have had, a newer record with the same key as one of a dead letter; pure."""
 
 import hashlib
 import json
@@ -22,9 +22,9 @@ class Compared(NamedTuple):
     """The messages of a batch, compared with the records of its topic.
 
     Attributes:
-        older: the batch of those without a record that is as new or newer.
-        newer: how many have a newer record.
-        unknown: how many others may have or have had one.
+        older: the batch of messages without a record that is as new or newer.
+        newer: the number of messages with a newer record.
+        unknown: the number of others that may have or have had one.
     """
 
     older: Batch
@@ -33,7 +33,7 @@ class Compared(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What is known of the newest records of a topic.
+    """The known facts about the newest records of a topic.
 
     Attributes:
         sent_at: when the newest record of each key was sent.
@@ -41,7 +41,7 @@ class Seen(NamedTuple):
         key_schemas: when the newest record with each schema of keys was sent: the same row has another key in each.
         without_key: when the newest record without a key was sent, which may be that of a TRUNCATE; -1 if none was.
         removed_until: the time until which Kafka may have removed records at the beginning of a partition.
-        tombstones_ms: how long Kafka keeps the tombstone of a key at least.
+        tombstones_ms: the minimum time that Kafka keeps the tombstone of a key.
         exact: whether the times are those of the producer, which gives a replayed record that of its dead letter.
         own_time: whether a transform chose the times, which then do not tell when the records were sent.
     """
@@ -66,7 +66,7 @@ class Seen(NamedTuple):
         *,
         own_time: bool,
     ) -> "Seen":
-        """Return what records tell.
+        """Return the facts from records.
 
         Args:
             records: those of the topic since a time.
@@ -108,7 +108,7 @@ class Seen(NamedTuple):
     def compared(self, batch: Batch, letter: Letter, now_ms: float) -> Compared:
         """Divide the messages of a dead letter by the newest records of their keys.
 
-        Messages without a key have none, and count as older.
+        Messages without a key have no newer record, and count as older.
 
         Args:
             batch: the messages.
@@ -137,7 +137,7 @@ class Seen(NamedTuple):
 
 
 def _schema(key: bytes, headers: Headers) -> bytes:
-    """Return what tells the schema of a key.
+    """Return an identification of the schema of a key.
 
     It is an id before it or in a header, a schema in JSON, or the names of the fields in JSON; empty without any.
     """

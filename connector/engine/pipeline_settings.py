@@ -54,9 +54,9 @@ def pipeline_settings(
     Args:
         config: the configuration.
         run: the id of this run, see :func:`run_id`.
-        changes: rows become changes instead of messages; there are no messages of other kinds, post-processors and
-            transforms then.
-        form: what rows and statements become instead of Debezium's messages.
+        changes: make changes from rows instead of messages, without other kinds of messages, post-processors and
+            transforms.
+        form: the form of the messages of rows and statements, instead of Debezium's.
     """
     transforms, chosen = None, config.converters
     keeps_tables = config.delivery.tables is not None
@@ -151,7 +151,7 @@ def dead_letters(config: Configuration) -> DeadLetters | None:
 
 
 def _chain(config: Configuration) -> TransformChain:
-    """Return the transforms; the old envelope is one before all others."""
+    """Return the transforms; the old envelope is a transform before all others."""
     chain = transform_chain(config.transforms, config.predicates, exact=config.values.exact)
     if config.values.source_struct_version is SourceStructVersion.V1:
         return TransformChain((ConditionalTransform("source.struct.version", LegacyEnvelope()), *chain.steps))
@@ -159,7 +159,7 @@ def _chain(config: Configuration) -> TransformChain:
 
 
 def record_rules(config: Configuration) -> RecordRules:
-    """Return how records are formed."""
+    """Return the rules for records."""
     values = config.values
     settings = ValueSettings(
         decimal_handling_mode=values.decimal.value,

@@ -1,7 +1,7 @@
-"""The reader: from the server's stream through the pipeline into the event store. An edge: it runs in a thread.
+"""The reader: moves events from the server's stream through the pipeline into the event store, in a thread.
 
 It resumes after lost connections, writes history entries before the rows that need them, sends heartbeats, and advances
-the stored offset while only tables change that are not captured.
+the stored offset while only uncaptured tables change.
 """
 
 import contextlib
@@ -36,11 +36,11 @@ class BoundaryWork(Protocol):
 
     @property
     def due(self) -> bool:
-        """Whether there is something to do; read after each event, so it must be quick."""
+        """Whether there is something to do. It is read after each event, so it must be quick."""
         ...
 
     def run(self, pipeline: Pipeline) -> Iterable[Output]:
-        """Do it, and return the outputs in order; after them, the position of the pipeline is stored."""
+        """Do the work, and return the outputs in order; the position of the pipeline is stored after them."""
         ...
 
 
@@ -53,12 +53,12 @@ class Reader:
         pipelines: makes the pipeline of each connection.
         output: receives the outputs.
         heartbeats: makes heartbeat records.
-        work: what to do between two transactions.
-        snapshots: those that signals start.
-        acknowledgements: of transactions to the server, if it gets them when their records are delivered.
+        work: the work to do between two transactions.
+        snapshots: the snapshots that signals start.
+        acknowledgements: of transactions to the server, if they follow the delivery of the records.
 
     Attributes:
-        servers: how often it has begun to read from another server than before; 1 for the first one.
+        servers: the number of times it has begun to read from a different server; 1 for the first one.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Reader:
         self._attempts.stop()
 
     def run(self) -> None:
-        """Read until :meth:`stop` is called, or delivery has ended, which then reports why.
+        """Read until :meth:`stop` is called, or delivery has ended, which then reports the reason.
 
         Raises:
             ConnectorError: an event cannot be handled, the server refuses the stream, or retries are exhausted.
@@ -117,7 +117,8 @@ class Reader:
     def position(self) -> SourceOffset | None:
         """Return a position between two transactions of the open stream, with the ``server_id`` as its server.
 
-        Everything before it is in the event store. It may be that of the call before: the next one is noted soon.
+        Everything before it is in the event store. It may be the position of the previous call, because the next one is
+        noted soon.
 
         Returns:
             The position; ``None`` if nothing of the stream was read. Read ``servers`` after it.
@@ -138,7 +139,7 @@ class Reader:
                 self._note_read(stream, pipeline)
 
     def _written(self, packets: list[bytes], pipeline: Pipeline) -> Iterator[None]:
-        """Write the outputs of events; yields whenever everything up to the pipeline's offset is written."""
+        """Write the outputs of events, and yield whenever everything up to the pipeline's offset is written."""
         output, progress, parallel = self._output, pipeline.progress, self._pipelines.parallel
         receive_next = pipeline.receive_next if parallel is None else parallel.receive_next
         try:
@@ -166,7 +167,7 @@ class Reader:
         yield
 
     def _decode(self) -> None:
-        """Let decoder processes end what they have been given."""
+        """Let decoder processes finish their chunks."""
         if self._pipelines.parallel is not None:
             for made in self._pipelines.parallel.flush():
                 self._output.add(made)
@@ -188,7 +189,7 @@ class Reader:
                 self._output.write(made)
 
     def _wait_for_delivery(self) -> None:
-        """Wait until Kafka has everything that was read: the server takes a new stream as an acknowledgement of it."""
+        """Wait until Kafka has everything that was read: the server interprets a new stream as an acknowledgement."""
         self._position = None
         if self._acknowledgements is None:
             return
@@ -200,7 +201,7 @@ class Reader:
                 raise StoreClosed("the connector ends before everything that was read is delivered")
 
     def _note_read(self, stream: EventStream, pipeline: Pipeline) -> None:
-        """Note the position of the stream, and what acknowledges it, with everything before it written."""
+        """Note the position of the stream and its acknowledgement once everything before it is written."""
         if (self._position is None or self._position_wanted) and not pipeline.progress.in_transaction:
             self._note_position(stream_position(pipeline))
         if self._acknowledgements is None:
@@ -219,7 +220,7 @@ class Reader:
         self._position = position
 
     def _tick(self, pipeline: Pipeline, stream: EventStream) -> None:
-        """Note the position, about once a second without events, and store it if nothing else does for long."""
+        """Note the position about once a second without events, and store it if it was not stored for a long time."""
         snapshots, output = self._snapshots, self._output
         # A snapshot is read alongside the stream: the thread must not wait long for an event.
         if (often := snapshots is not None and snapshots.active) != self._often:
@@ -228,7 +229,7 @@ class Reader:
         self._attempts.written(pipeline, stream)
         self._pipelines.close_unused()
         offset = pipeline.offset()
-        # The query of a heartbeat could wait for locks that this thread releases when it has read more.
+        # The query of a heartbeat could wait for locks that this thread releases only after reading further.
         heartbeat = None if snapshots is not None and snapshots.has_view else self._heartbeats(offset)
         if heartbeat is not None:
             output.put([heartbeat])
@@ -236,7 +237,7 @@ class Reader:
             self._store(offset)
 
     def _store(self, offset: SourceOffset) -> None:
-        """Put an offset into the store, unless it is the last one there."""
+        """Put an offset into the store, unless it is already the last one there."""
         if offset != self._output.offset:
             self._put_offset(offset)
 

@@ -1,4 +1,4 @@
-"""Whether a schema registry accepts the schemas of the captured tables, now and after a change; none is registered."""
+"""Checks whether a schema registry accepts the tables' schemas, now and after a change, without registering them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ MOST_TABLES = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """The keys or the values, with the registry that takes their schemas."""
+    """The keys or the values, with the registry for their schemas."""
 
     side: Side
     config: RegistryConfig
@@ -45,7 +45,7 @@ class _Side:
         return f"{self.config.prefix}schema.registry.url"
 
     def refusals(self, topic: str, table: Table, records_of: Configuration) -> list[Difference]:
-        """Return why the schema of a table is refused; empty if it is accepted.
+        """Return the reasons why the schema of a table is refused; empty if it is accepted.
 
         Raises:
             RegistryUnreachable: the registry does not answer.
@@ -72,7 +72,7 @@ class _Side:
 def registry_findings(
     config: Configuration, captured: Iterable[CheckedTable], statement: str | None = None
 ) -> list[Finding]:
-    """Return which schemas the registry would refuse.
+    """Return findings about schemas that the registry would refuse.
 
     Args:
         config: the configuration.
@@ -133,7 +133,7 @@ def _accepted(
 def _after(
     config: Configuration, sides: Sequence[_Side], topics: dict[TableId, str], tables: Tables, statement: str
 ) -> Iterator[Finding]:
-    """Yield what a statement would change."""
+    """Yield the changes that a statement would make."""
     databases = {table.database for table in topics}
     database = next(iter(databases)) if len(databases) == 1 else ""
     subject = "--ddl"

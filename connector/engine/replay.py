@@ -1,6 +1,6 @@
-"""Replay: binlog files on disk through the same pipeline as a server's stream (``rowtide replay``).
+"""Replays binlog files on disk through the same pipeline as a server's stream (``rowtide replay``).
 
-Events before the start offset only build structure; from there on records are made. Structures at the start are given
+Events before the start offset only build structure; later events become records. Structures at the start are given
 the form that a snapshot would have found there, because a stream that begins at an offset begins after a snapshot.
 """
 
@@ -54,19 +54,19 @@ class ReplayPipeline(Protocol[T_co]):
         ...
 
     def finish(self) -> Iterable[T_co]:
-        """Return the outputs that are left after the last event."""
+        """Return the remaining outputs after the last event."""
         ...
 
 
 class FormPipeline(Generic[T]):
-    """A pipeline whose outputs have some form."""
+    """A pipeline whose outputs have a selectable form."""
 
     def __init__(self, pipeline: Pipeline, form: Form[T]) -> None:
         self._form = form
         self._pipeline = pipeline
 
     def enter_file(self, name: str, decoder: EventDecoder | None = None) -> None:
-        """As :meth:`Pipeline.enter_file`; a transaction that the file before does not end is skipped."""
+        """Do the same as :meth:`Pipeline.enter_file`; a transaction that the previous file does not end is skipped."""
         self._pipeline.groups.abandon("the events end there")
         self._pipeline.enter_file(name, decoder)
 
@@ -75,7 +75,7 @@ class FormPipeline(Generic[T]):
         return map(self._form.direct, filter(None, self._pipeline.receive(packet)))
 
     def finish(self) -> Iterable[T]:
-        """Forget a transaction that the events do not end."""
+        """Forget an incomplete transaction."""
         self._pipeline.groups.abandon("the events end there")
         return ()
 
@@ -96,10 +96,10 @@ def replay(
     """Return the records of the binlog files in a folder.
 
     Args:
-        folder: where they are; in the order of their numbers.
-        settings: how records are made.
-        start: from where on records are wanted; ``None`` for all. Without a file (``""``) the transactions that are
-            not in its GTID set are wanted.
+        folder: their folder; they are read in the order of their numbers.
+        settings: the settings for records.
+        start: the position from which records are returned; ``None`` for all. Without a file (``""``) the transactions
+            that are not in its GTID set are wanted.
         clock: for the processing times.
 
     Raises:
@@ -117,7 +117,7 @@ def replay_as(
     clock: Clock = time.time_ns,
     processes: DecoderProcesses | None = None,
 ) -> Iterator[T]:
-    """Return the records of the binlog files in a folder, in some form; raises as :func:`replay`.
+    """Return the records of the binlog files in a folder in a given form; raises as :func:`replay`.
 
     Args:
         form: their form.
@@ -125,7 +125,7 @@ def replay_as(
         settings: as for :func:`replay`.
         start: as for :func:`replay`.
         clock: as for :func:`replay`.
-        processes: the processes that decode rows, with the same form, settings and clock; ``None`` to decode them here.
+        processes: the processes that decode rows, with the same form, settings and clock; ``None`` for none.
     """
     return replay_through(replay_pipeline(form, settings, clock, processes), folder, settings, start)
 
@@ -137,11 +137,13 @@ def replay_pipeline(
     processes: DecoderProcesses | None,
     find_xa: Callable[[str], PreparedXa] | None = None,
 ) -> PipelineFactory[T]:
-    """Return a factory of pipelines that make records in some form; the other arguments are those of :func:`replay_as`.
+    """Return a factory of pipelines that make records in a given form.
+
+    The other arguments are those of :func:`replay_as`.
 
     Args:
         form: their form.
-        settings: how records are made.
+        settings: the settings for records.
         clock: for the processing times.
         processes: the processes that decode rows, if there are any.
         find_xa: see :class:`~rowtide.connector.pipeline.xa_transactions.XaTransactions`.
@@ -168,14 +170,14 @@ def replay_through(
     end: tuple[str, int] | None = None,
     recorded: RecordedTables | None = None,
 ) -> Iterator[T]:
-    """Return what another pipeline makes of the binlog files in a folder; raises as :func:`replay`.
+    """Return the outputs of another pipeline for the binlog files in a folder; raises as :func:`replay`.
 
     Args:
-        make: makes the pipeline when the start is reached.
-        folder: where the files are.
+        make: creates the pipeline when the start is reached.
+        folder: the folder of the files.
         settings: what to do with statements that cannot be parsed before the start.
         start: as for :func:`replay`.
-        end: the file and position at which, or after which, no further transaction is read; ``None`` for all.
+        end: the file and position from which no further transaction is read; ``None`` for all.
         recorded: returns the structures at the start; ``None`` to take them from the statements before the start. Needs
             a start with a file, and the files before it are not read.
     """
@@ -188,7 +190,7 @@ def replay_through(
 
 
 class _Replay(Generic[T]):
-    """What is common to both kinds of starts."""
+    """The common part of both kinds of starts."""
 
     def __init__(
         self,
@@ -252,7 +254,7 @@ class _Replay(Generic[T]):
                 self._left(file, position)
 
     def _wanted(self, file: BinlogFile, position: int, packet: bytes) -> bool:
-        """Return whether an event is to make records."""
+        """Return whether an event should become records."""
         raise NotImplementedError
 
     def _left(self, file: BinlogFile, position: int) -> None:
@@ -274,14 +276,14 @@ class _Replay(Generic[T]):
         return pipeline
 
     def _describe(self, tables: Tables) -> None:
-        """Give structures that statements have built the form that a snapshot would have found."""
+        """Convert structures built from statements to the form that a snapshot would have found."""
         for database in list(tables.databases()):
             tables.put_database(replace(database, debezium_charset=database.charset))
         for table in list(tables):
             tables.put(as_described_by_snapshot(table, tables.server))
 
     def _packets(self, xa: PreparedXa) -> Iterator[bytes]:
-        """Yield the events of a file from the beginning of an XA transaction on, after the file's own description."""
+        """Yield the events of a file from the beginning of an XA transaction, after the file's own description."""
         for file in self._all_files:
             if file.name == xa.file:
                 with file.path.open("rb", _READ_BYTES) as stream:
@@ -296,13 +298,13 @@ class _Replay(Generic[T]):
         return self._decoder.format.server_version if self._decoder.format else ""
 
     def _structures(self) -> Tables:
-        """Return the structures up to the event that is read; they are the pipeline's too once it has begun."""
+        """Return the structures at the current event; once the pipeline has begun, they are also the pipeline's."""
         if self._tables is None:
             self._tables = Tables(Server(Flavor(self._settings.connector), self._version()))
         return self._tables
 
     def _prepare(self, packet: bytes, place: str) -> None:
-        """Process an event that makes no records: only statements count."""
+        """Process an event that produces no records: only statements count."""
         event = self._decoder.decode(packet)
         for statement in self._before.statements(event):  # which also collects the GTIDs
             if self._recorded is not None:
@@ -318,7 +320,7 @@ class _Replay(Generic[T]):
 
 
 class _ByPosition(_Replay[T]):
-    """From a file and position on."""
+    """A start at a file and position."""
 
     def _begin(self) -> None:
         numbers = [file.number for file in self._files if file.name == self._start.file]
@@ -350,7 +352,7 @@ class _ByPosition(_Replay[T]):
 
 
 class _ByGtids(_Replay[T]):
-    """The transactions that are not in a GTID set, wherever they are."""
+    """A start with the transactions that are not in a GTID set, wherever they are."""
 
     def _begin(self) -> None:
         try:

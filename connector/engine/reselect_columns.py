@@ -1,9 +1,9 @@
 """Reads columns of changed rows from the server again, as Debezium's ReselectColumnsPostProcessor does.
 
-The rows of an event are looked up with one query, in a transaction that keeps the table's structure. They are as they
-are now, so a value can be newer than its event. An older one would be wrong: a server writes a transaction to the
-binlog before other sessions see its rows. MySQL tells by the GTID when they do. Otherwise rows are read with a shared
-lock, which InnoDB grants only after the end of a transaction that has changed the row.
+The rows of an event are looked up with one query, in a transaction that keeps the table's structure. The rows are in
+their current state, so a value can be newer than its event. An older value would be wrong: a server writes a
+transaction to the binlog before other sessions see its rows. With MySQL, the GTID shows when they do. Otherwise rows
+are read with a shared lock, which InnoDB grants only after the end of a transaction that has changed the row.
 """
 
 import logging
@@ -65,22 +65,22 @@ class _Wanted(NamedTuple):
 
 
 class _Unread(NamedTuple):
-    """What stays as it is: how many rows for each reason, and which columns."""
+    """The values that stay unchanged: the number of rows for each reason, and the columns."""
 
     rows: Counter[str]
     columns: set[str]
 
 
 class _NotRead(Exception):
-    """Why rows cannot be read."""
+    """The reason why rows cannot be read."""
 
 
 class _NeverRead(_NotRead):
-    """Why no rows of a table can be read as long as neither the table nor the configuration changes."""
+    """The reason why no rows of a table can be read as long as neither the table nor the configuration changes."""
 
 
 class _Form(NamedTuple):
-    """A table as it is now.
+    """The current form of a table.
 
     Attributes:
         created: its SHOW CREATE TABLE.
@@ -101,7 +101,7 @@ class ReselectColumns:
     Args:
         options: its options.
         database: the server.
-        settings: how the connector makes records, without transforms.
+        settings: the connector's settings for records, without transforms.
     """
 
     def __init__(self, options: ReselectOptions, database: DatabaseConfig, settings: PipelineSettings) -> None:
@@ -119,7 +119,7 @@ class ReselectColumns:
             session.close()
 
     def apply(self, records: Sequence[ConnectRecord]) -> Sequence[TransformError | None]:
-        """Replace the values in ``after`` that are to be read again.
+        """Replace the values in ``after`` that must be read again.
 
         Raises:
             StreamBroken: the connection was lost, or the server cannot be reached.
@@ -177,7 +177,7 @@ class ReselectColumns:
             raise _NotRead("; ".join(reasons))
 
     def _read(self, table: TableId, wanted: Sequence[_Wanted]) -> list[str]:
-        """Read rows, and return why some stay as they are."""
+        """Read rows, and return the reasons why some stay unchanged."""
         session = self._connected()
         unread = _Unread(Counter(), set())
         gtid = None if session.mariadb else wanted[0].record.value["source"].get("gtid")
@@ -201,8 +201,8 @@ class ReselectColumns:
     def _locked(self, session: Session, table: TableId, wanted: Sequence[_Wanted], unread: _Unread) -> list[_Wanted]:
         """Read rows with shared locks, and return the records whose rows do not exist.
 
-        A transaction that has locked many rows does not wait for another, so that it takes part in no deadlock: a
-        locked row is skipped, and then waited for alone. If several rows can have a key, none of them is skipped.
+        A transaction that has locked many rows does not wait for another, so it cannot be part of a deadlock: a locked
+        row is skipped, and later read alone, with waiting. If several rows can have a key, none of them is skipped.
         """
         lock = "LOCK IN SHARE MODE" if session.mariadb else "FOR SHARE"
         limit = time.monotonic() + _COMMIT_S
@@ -225,14 +225,14 @@ class ReselectColumns:
         lock: str,
         unread: _Unread,
     ) -> list[_Wanted]:
-        """Replace the values of records by those of their rows as they are now.
+        """Replace the values of records with the current values of their rows.
 
         Args:
             session: has no open transaction.
             table: the table.
             wanted: its records.
             lock: the clause of the query that locks the rows.
-            unread: gets what stays as it is, except for rows that were not found.
+            unread: receives the values that stay unchanged, except for rows that were not found.
 
         Returns:
             The records whose rows were not found.
@@ -258,7 +258,7 @@ class ReselectColumns:
     def _found(
         self, session: Session, table: TableId, wanted: Sequence[_Wanted], lock: str
     ) -> tuple[Sequence[Key | None], Mapping[Key, Mapping[str, Any] | None], _Form]:
-        """Read the rows of records as they are now.
+        """Read the current rows of records.
 
         Returns:
             The key of each record, ``None`` if it is not exact; the rows by key, ``None`` if several rows have it; and
@@ -266,7 +266,7 @@ class ReselectColumns:
         """
         session.execute("START TRANSACTION READ ONLY")
         try:
-            # The structure cannot change from here to the end of the transaction.
+            # The structure cannot change from here until the end of the transaction.
             session.execute(f"SELECT 1 FROM {server_queries.quoted_table(table)} LIMIT 0")
             form = self._form(session, table)
             names = self._key_fields(form, wanted[0].record)
@@ -315,7 +315,7 @@ class ReselectColumns:
         """Return the fields of the key.
 
         Raises:
-            _NeverRead: the table has no key, or one whose values are not those of the table.
+            _NeverRead: the table has no key, or a key whose values differ from those of the table.
         """
         names = form.key
         if self._options.use_event_key:
@@ -333,7 +333,7 @@ class ReselectColumns:
         return names
 
     def _report(self, table: TableId, reason: _NotRead) -> None:
-        """Stop, or log why columns keep their values."""
+        """Stop, or log the reason why columns keep their values."""
         if self._options.fails:
             raise SnapshotError(
                 f"{self._message(table, reason)} ({self._options.name}.reselect.error.handling.mode=fail)"
@@ -389,7 +389,7 @@ def _keys(form: _Form, names: Sequence[str], record: ConnectRecord) -> Callable[
 
 
 def _text_of(current: RecordColumn, schema: Schema) -> Callable[[Any], str | None]:
-    """Return the function from a Connect value to its canonical text, ``None`` if other values have it, too.
+    """Return the function from a Connect value to its canonical text; ``None`` if the text is ambiguous.
 
     Raises:
         _NeverRead: the values of the column are rounded.
@@ -425,7 +425,7 @@ def _text_of(current: RecordColumn, schema: Schema) -> Callable[[Any], str | Non
 
 
 def _converted(current: RecordColumn | None, schema: Schema) -> Callable[[Any], Any] | None:
-    """Return the function from a value as it is now to one of an event's schema; ``None`` if it would be another."""
+    """Return the function from a current value to one of an event's schema; ``None`` if it would change."""
     if current is None:
         return None
     one = current.schema

@@ -1,6 +1,6 @@
 """One run of a connector: check, recover the schema history, take a snapshot if one is due, and stream until stopped.
 
-The calling thread reads, a second thread delivers. When one of them ends, so does the other.
+The calling thread reads, a second thread delivers. When one of them ends, the other one does, too.
 """
 
 import contextlib
@@ -75,11 +75,11 @@ class ConnectorRun:
     Args:
         config: the configuration.
         settings: of the pipeline.
-        stop: set to end the run; :meth:`stop` also interrupts what waits.
+        stop: set to end the run; :meth:`stop` also interrupts waiting calls.
         progress: receives the progress of a snapshot.
         check: check the database and Kafka first, and refuse to start if there are errors.
         sink: a sink to use instead of ``rowtide.sink``.
-        stored: the offset that an earlier run of this process stored last; it is stored again if it is gone.
+        stored: the last offset stored by an earlier run of this process; it is stored again if it was deleted.
         signalling: the signals of the connector.
         included: the list of captured tables that a signal has set in an earlier run of this process.
 
@@ -133,7 +133,7 @@ class ConnectorRun:
 
     @property
     def works(self) -> bool:
-        """Whether the run reads and delivers, as far as there is something to deliver."""
+        """Whether the run reads and, if there is something to deliver, delivers."""
         reader = None if self.reader is None else self.reader.status
         if self.state != "SNAPSHOT" and (reader is None or not reader.connected):
             return False
@@ -143,7 +143,7 @@ class ConnectorRun:
 
     @property
     def left_behind(self) -> bool:
-        """Whether a stopped run only waits for a server that does not answer: all that it has read is delivered."""
+        """Whether a stopped run has delivered everything, and only waits for a server that does not answer."""
         return self._given_up and not self._done.is_set() and (self.delivery is None or self.delivery.complete)
 
     @property
@@ -153,7 +153,7 @@ class ConnectorRun:
         return newest or self.stored
 
     def run(self) -> BaseException | None:
-        """Run until :meth:`stop` is called or a failure ends the run; returns the failure."""
+        """Run until :meth:`stop` is called or a failure ends the run, and return the failure."""
         failure: BaseException | None = None
         try:
             with self._connections:
@@ -174,7 +174,7 @@ class ConnectorRun:
         return failure
 
     def stop(self) -> None:
-        """End the run: stop reading, deliver what was read, store the last offset."""
+        """End the run: stop reading, deliver everything read so far, and store the last offset."""
         self._drained_by = time.monotonic() + self._config.delivery.shutdown_timeout_ms / 1000 * _DRAINING
         self._stop.set()
         if self.reader is not None:
@@ -183,7 +183,8 @@ class ConnectorRun:
         kill_queries(self._connections.interrupt())  # threads that read chunks are not waited for
         self._given_up = not self._done.wait(_STOP_READING_S)
         if self._given_up and self.components is not None:
-            # The reader waits for room in the store, or for a server. The next run reads what it has not put.
+            # The reader waits for space in the store, or for a server. The next run reads the events that it has not
+            # put.
             self.components.store.close()
 
     def _finish(self, failure: BaseException | None) -> BaseException | None:
@@ -312,7 +313,7 @@ class ConnectorRun:
         return None
 
     def _include(self, tables: IncludedTables) -> None:
-        """Let the run end: the next one captures these tables."""
+        """End the run, so that the next one captures these tables."""
         self.included = tables
         if self.reader is not None:
             self.reader.stop()
@@ -321,13 +322,13 @@ class ConnectorRun:
         return [] if self.delivery is None or self._sink is not None else self.delivery.topics
 
     def _topic_lost(self, failure: BaseException) -> None:
-        """End the run: deliver what was read, and store the last offset."""
+        """End the run: deliver everything read so far, and store the last offset."""
         if self.components is not None:
             self.components.store.close(failure)
         self._delivery_failed(failure)
 
     def _delivery_failed(self, _failure: BaseException) -> None:
-        """Stop the reader: while it has nothing to put, it would not find out that the store is closed."""
+        """Stop the reader, which would not notice the closed store while it has nothing to put."""
         if self.reader is not None:
             self.reader.stop()
 

@@ -1,4 +1,4 @@
-"""Opens a stream again and again, until its reader stops or an error occurs that a new connection cannot repair."""
+"""Opens a stream repeatedly, until its reader stops or an error occurs that a new connection cannot repair."""
 
 import contextlib
 import logging
@@ -21,7 +21,7 @@ _FIRST_WAIT_S = 0.5
 
 
 class EventPipeline(Protocol):
-    """What a stream's events go through."""
+    """Processes a stream's events."""
 
     progress: Progress
 
@@ -43,9 +43,9 @@ class ReaderStatus:
         event_ts_ms: when the server logged the last event, 0 before the first one.
         events: number of events read.
         received_bytes: bytes of all streams.
-        reconnects: how often a stream was opened again.
+        reconnects: how often a stream was reopened.
         idle: whether the server had no new events at the last read.
-        error: why no stream is open.
+        error: the reason why no stream is open.
     """
 
     connected: bool = False
@@ -92,11 +92,11 @@ class StreamAttempts:
 
     @property
     def stopped(self) -> bool:
-        """Whether the reader is to stop."""
+        """Whether the reader should stop."""
         return self._stop.is_set()
 
     def stop(self) -> None:
-        """Let the reader stop within a tick of the stream; may be called from any thread."""
+        """Stop the reader within a tick of the stream; may be called from any thread."""
         self._stop.set()
 
     def __iter__(self) -> Iterator[SourceOffset]:
@@ -105,7 +105,7 @@ class StreamAttempts:
 
     @contextlib.contextmanager
     def reading(self, pipeline: EventPipeline) -> Iterator[None]:
-        """Read a stream through a pipeline, whose position is the next start; waits after a lost connection.
+        """Read a stream through a pipeline, whose position is the next start, and wait after a lost connection.
 
         Raises:
             StreamBroken: the connection was lost, and retries are exhausted.

@@ -1,4 +1,4 @@
-"""Where the outputs of a stream go: batches into the event store, history entries into the schema history."""
+"""Writes the outputs of a stream: batches to the event store, history entries to the schema history."""
 
 import time
 from collections.abc import Iterable
@@ -21,9 +21,10 @@ class StreamOutput:
         start: the start position.
 
     Attributes:
-        store: the same.
+        store: the event store.
         offset: the last offset in the store.
-        put_at: when it was put there (``time.monotonic``).
+        put_at: the time when it was put there
+            (``time.monotonic``).
     """
 
     def __init__(self, store: EventStore, history: SchemaHistoryStore, start: SourceOffset) -> None:
@@ -35,13 +36,13 @@ class StreamOutput:
         self._size = 0
 
     def add(self, outputs: Iterable[Output]) -> bool:
-        """Hold outputs until :meth:`flush`; returns whether that is due, because they are large."""
+        """Hold outputs until :meth:`flush`, and return whether that is due because they are large."""
         self._outputs += outputs
         self._size += sum([output.size for output in outputs if isinstance(output, Batch)])
         return self._size >= _PUT_BYTES
 
     def flush(self) -> None:
-        """Write the outputs that were added. After an error they are not written a second time."""
+        """Write the added outputs. After an error, they are not written a second time."""
         outputs, self._outputs, self._size = self._outputs, [], 0
         self.write(outputs)
 

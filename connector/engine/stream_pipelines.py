@@ -1,4 +1,4 @@
-"""Makes the pipeline of each connection of a stream; codecs and decoder processes are made once for all of them."""
+"""Creates the pipeline of each connection of a stream; all of them share codecs and decoder processes."""
 
 import time
 from collections.abc import Callable, MutableSet, Sequence
@@ -32,12 +32,12 @@ class StreamPipelines:
         current: the server, to look up structures.
         xa_packets: reads prepared XA transactions alongside the stream.
         signals: the actions of signals.
-        snapshots: those that signals start.
-        hidden: tables that are not captured yet, as (database, table); the caller removes them, too.
-        read_ahead: whether events may be decoded before those ahead of them are delivered.
+        snapshots: the snapshots that signals start.
+        hidden: tables that are not captured yet, as (database, table); the caller also removes them.
+        read_ahead: whether events may be decoded before earlier ones are delivered.
 
     Attributes:
-        parallel: gives the events of the pipeline that was made last to decoder processes; ``None`` without any.
+        parallel: passes the events of the newest pipeline to decoder processes; ``None`` without any.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class StreamPipelines:
         return pipeline
 
     def _may_read_ahead(self) -> bool:
-        """Whether no table is captured, no snapshot taken, and nothing acknowledged at a position of the stream."""
+        """Return whether no position of the stream needs work: a table to capture, a snapshot or an acknowledgement."""
         return self._read_ahead and not self._hidden and (self._snapshots is None or not self._snapshots.active)
 
     def close_unused(self) -> None:
-        """End the decoder processes if they have had nothing to do for long."""
+        """End the decoder processes if they have had nothing to do for a long time."""
         if self._processes is not None:
             self._processes.close_unused()
 

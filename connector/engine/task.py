@@ -1,7 +1,7 @@
 """The life cycle of a connector: runs one after the other, until it is stopped or a failure is final.
 
-A run repairs lost connections by itself. After a failure that only a fresh start repairs, such as a producer that has
-given up, the task starts a new run from the stored offset.
+A run restores lost connections itself. After a failure that only a fresh start repairs, such as a fatal error of the
+producer, the task starts a new run from the stored offset.
 """
 
 import logging
@@ -50,9 +50,9 @@ class ConnectorTask:
         progress: receives the progress of a snapshot.
         on_end: called once in the task's thread when the task has ended, with the failure if there was one.
         sink: a sink to use instead of ``rowtide.sink``.
-        changes: rows become :class:`~rowtide.connector.records.change.Change` objects.
+        changes: make :class:`~rowtide.connector.records.change.Change` objects from rows.
         signalling: the signals of the connector.
-        form: what rows and statements become instead of Debezium's messages.
+        form: the form of the messages of rows and statements, instead of Debezium's.
 
     Attributes:
         current: the current run, or the last one.
@@ -114,7 +114,7 @@ class ConnectorTask:
 
     @property
     def over(self) -> bool:
-        """Whether the task has not begun, or has ended."""
+        """Whether the task has not started, or has ended."""
         return not self._thread.is_alive()
 
     @property
@@ -123,13 +123,13 @@ class ConnectorTask:
         return self._ended is None and self.current.left_behind
 
     def start(self) -> None:
-        """Begin, in a thread."""
+        """Start, in a thread."""
         if implementation.STALE:
             log.warning("rows are decoded in Python, which is slower, because %s", implementation.STALE)
         self._thread.start()
 
     def stop(self, timeout: float | None = None) -> bool:
-        """End: no more events are read, what was read is delivered, the last offset is stored.
+        """Stop reading, deliver everything read so far, and store the last offset.
 
         Args:
             timeout: seconds to wait for the end; by default nearly ``task.shutdown.graceful.timeout.ms``. The thread is
@@ -150,7 +150,7 @@ class ConnectorTask:
         return self.failure is None and (self.left_behind or not self._thread.is_alive())
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end; returns whether it has come."""
+        """Wait for the end, and return whether the task has ended."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -179,7 +179,7 @@ class ConnectorTask:
         self._on_end(failure)
 
     def _runs(self) -> BaseException | None:
-        """Run until a stop or a failure that is final, which is returned."""
+        """Run until a stop or a final failure, and return the failure."""
         failure: BaseException | None = None
         stored, unchanged = self._stored, 0
         backoff = Backoff(_FIRST_WAIT_S, max(_FIRST_WAIT_S, self.config.failure.retry_wait_ms / 1000))

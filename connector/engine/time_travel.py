@@ -139,12 +139,12 @@ def replay_table(
     first: str | None = None,
     last: str | None = None,
 ) -> Iterator[T]:
-    """Yield the changes of a table between two points, in some form.
+    """Yield the changes of a table between two points, in a given form.
 
     Args:
         form: the form.
         config: names the schema history.
-        settings: how records are made.
+        settings: the settings for records.
         table: ``database.table``, in the spelling of the server. The lists of captured tables do not matter.
         folder: as for :func:`find_section`.
         first: as for :func:`find_section`.
@@ -153,9 +153,9 @@ def replay_table(
     Raises:
         EngineError: the table is not ``database.table``.
         OffsetError: as for :func:`find_section`.
-        UnknownTable: there was no such table between the two points.
-        ConnectorError: an event cannot be handled, or an XA transaction is committed between the points that the files
-            do not have.
+        UnknownTable: the table did not exist between the two points.
+        ConnectorError: an event cannot be handled, or an XA transaction that the files do not have is committed between
+            the points.
         SchemaHistoryError: the schema history cannot be read.
     """
     database, _, name = table.partition(".")

@@ -1,8 +1,8 @@
-"""Ends a run when a topic that it relies on is deleted or created again. An edge: it looks in a thread, and waits.
+"""Ends a run when a topic that it relies on is deleted or created again; it checks in a thread.
 
 Records of a deleted topic are lost, and Kafka's clients do not report it: a broker may create the topic again,
 and librdkafka may continue sending to the former leader of a partition. A new run creates missing topics with their
-settings, stores the position again, and sends what follows the stored position. A schema history cannot be created
+settings, stores the position again, and sends the records after the stored position. A schema history cannot be created
 anew: without it, a later start could not decode rows.
 """
 
@@ -54,7 +54,7 @@ class HangingTransactions:
         self._offsets = StableOffsets(sink.transaction_timeout_s + _CLEAN_UP_S)
 
     def look(self, topics: Sequence[str]) -> None:
-        """Look at topics once; those that hang are logged.
+        """Check topics once, and log hanging transactions.
 
         Raises:
             TopicError: Kafka is not reachable.
@@ -76,20 +76,20 @@ class HangingTransactions:
 
 
 class TopicGuard:
-    """Looks at the topics of a connector every ten seconds.
+    """Checks the topics of a connector every ten seconds.
 
     Args:
-        topics: looks at the topic of the offsets and at data topics.
+        topics: checks the topic of the offsets and data topics.
         offsets: the topic of the offsets, if there is one.
         data: returns the topics that records were sent to.
-        history_topics: looks at the topic of the schema history, which may be in another Kafka.
+        history_topics: checks the topic of the schema history, which may be in another Kafka cluster.
         history: the topic of the schema history, if there is one.
         on_failure: called in the guard's thread, once, with the failure that ends the run.
         name: the connector's name, for the name of the thread.
         transactions: looks for transactions that hang; ``None`` without exactly-once delivery.
 
     Attributes:
-        failure: why the run has to end.
+        failure: the reason why the run has to end.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class TopicGuard:
         self._thread = threading.Thread(target=self._run, name=f"{name}/topics", daemon=True)
 
     def start(self) -> None:
-        """Look at the topics now, and then in a thread.
+        """Check the topics now, and then in a thread.
 
         Raises:
             TopicError: Kafka is not reachable, or access is denied.
@@ -129,7 +129,7 @@ class TopicGuard:
         self._stop.set()
 
     def explain(self) -> BaseException | None:
-        """Look again, because delivery has failed: the reason may be a deleted topic. Returns ``failure``."""
+        """Check again after delivery has failed, because the reason may be a deleted topic, and return ``failure``."""
         with contextlib.suppress(TopicError):
             for _ in range(LOOKS_UNTIL_DELETED):
                 if self._topics.missing or self._history_topics.missing:
@@ -152,7 +152,7 @@ class TopicGuard:
                 return
 
     def look(self) -> None:
-        """Look at the topics once; sets ``failure`` if the run has to end.
+        """Check the topics once, and set ``failure`` if the run has to end.
 
         Raises:
             TopicError: Kafka is not reachable.

@@ -1,4 +1,4 @@
-"""What a run of the connector works with, made from the configuration: event store, sink, offsets, schema history."""
+"""Builds the components of a run from the configuration: event store, sink, offsets, schema history."""
 
 import logging
 import os
@@ -69,7 +69,7 @@ _QUERY_S = 15.0
 
 
 class TopicAdmins:
-    """The admins of a connector's topics, made when they are first needed. Each client of Kafka has four threads.
+    """The admins of a connector's topics, created when they are first needed. Each client of Kafka has four threads.
 
     Args:
         config: the configuration.
@@ -92,19 +92,20 @@ class TopicAdmins:
 
 @dataclass(slots=True)
 class Components:
-    """What a run of the connector works with.
+    """The components of a run of the connector.
 
     Attributes:
         admins: the admins of the topics.
         store: the event store, between reader and delivery.
-        sink: where batches go; ``None`` if a consumer in this process takes them from the store.
-        offsets: where offsets are stored.
+        sink: the destination of batches; ``None`` if a consumer in this process takes them from the store.
+        offsets: the
+            store of offsets.
         history: the schema history.
         summaries: its summaries, if ``schema.history.internal.compact.interval`` is set.
-        ensure_topics: makes topics before their first messages.
-        policy: when offsets are stored.
+        ensure_topics: creates topics before their first messages.
+        policy: decides when offsets are stored.
         fitting: replaces records that are too large for Kafka.
-        acknowledgements: of transactions to the server, if it gets them when their records are delivered.
+        acknowledgements: of transactions to the server, if they follow the delivery of the records.
     """
 
     admins: TopicAdmins
@@ -120,7 +121,7 @@ class Components:
 
 
 def build_components(config: Configuration, sink: RecordSink | None = None) -> Components:
-    """Make what a run needs; Kafka topics for offsets and history are created if they are missing.
+    """Build the components of a run; missing Kafka topics for offsets and history are created.
 
     Args:
         config: the configuration.
@@ -152,12 +153,12 @@ def build_components(config: Configuration, sink: RecordSink | None = None) -> C
 def fitting_records(
     config: Configuration, admins: TopicAdmins, ensure_topics: Callable[[Collection[str]], None]
 ) -> tuple[Callable[[Collection[str]], None], Fitting]:
-    """Return what prepares topics, and what replaces the records that are too large for them.
+    """Return the function that prepares topics, and the one that replaces records that are too large for them.
 
     Args:
         config: the configuration.
         admins: the admins of the topics.
-        ensure_topics: makes topics before their first messages.
+        ensure_topics: creates topics before their first messages.
 
     Raises:
         DeliveryError: the folder of claim checks cannot be opened.
@@ -191,7 +192,7 @@ def fitting_records(
 
 
 def offset_store(config: Configuration) -> OffsetStore:
-    """Return where the offset is stored; its topic is not created."""
+    """Return the store of the offset; its topic is not created."""
     kafka, delivery = config.kafka, config.delivery
     if delivery.offset_topic is not None:
         return KafkaOffsetStore(
@@ -214,7 +215,7 @@ _OFFSETS_IN_MEMORY: dict[tuple[str, str], InMemoryOffsetStore] = {}
 
 
 def history_store(config: Configuration, timeout: float | None = None) -> SchemaHistoryStore:
-    """Return where the schema history is; its topic is not made.
+    """Return the store of the schema history; its topic is not created.
 
     Args:
         config: the configuration.
@@ -288,7 +289,7 @@ def topic_guard(
 
 
 def missing_topics(config: Configuration, admins: TopicAdmins) -> MissingTopics:
-    """Makes the topics of records before their first message, as ``topic.creation.*`` demands."""
+    """Return a function that creates topics before their first message, according to ``topic.creation.*``."""
     rules = config.topics.creation
     if rules.enabled:
         return MissingTopics(admins.records, rules)
@@ -301,7 +302,7 @@ def _watch(admin: TopicAdmin | None) -> TopicWatch:
 
 
 def heartbeat_action(config: Configuration) -> Callable[[], None] | None:
-    """Return a function that runs ``heartbeat.action.query`` on its own connection; failures are logged only."""
+    """Return a function that runs ``heartbeat.action.query`` on its own connection; failures are only logged."""
     query = config.heartbeat.action_query
     if not query:
         return None
@@ -317,7 +318,7 @@ def heartbeat_action(config: Configuration) -> Callable[[], None] | None:
 
 
 def replay_delivery(config: Configuration) -> tuple[EventStore, Delivery]:
-    """Delivery of a replay: at least once, to the topics of the configuration, and no offset is stored anywhere."""
+    """Return the delivery of a replay: at least once, to the topics of the configuration, without storing offsets."""
     kafka = config.kafka
     store = EventStore(config.streaming.max_queue_size, config.streaming.max_queue_bytes)
     producer = new_producer(
@@ -366,7 +367,7 @@ def _sink(
 
 
 def _table_store(config: Configuration, path: Path) -> "DuckDbStore | DeltaStore":
-    """Return where a sink keeps tables. The libraries are extras."""
+    """Return the table store of a sink. The libraries are extras."""
     history = None if config.history.file is None else Path(config.history.file)
     connector = path, config.name, config.topics.prefix, history
     if config.delivery.sink.startswith("delta:"):
@@ -385,14 +386,15 @@ def _queue_bytes(config: Configuration) -> int:
 
 
 def record_sink(config: Configuration) -> RecordSink:
-    """Return the sink that ``rowtide.sink`` names, Kafka apart.
+    """Return the sink that ``rowtide.sink`` names, except Kafka.
 
     Raises:
         DeliveryError: the directory cannot be used.
     """
     name = config.delivery.sink
     if name == "stdout":
-        # Without a buffer: at its end Python would flush what a reader that has gone did not take, and exit with 120.
+        # Without a buffer: otherwise Python would flush at exit to a reader that has closed the pipe, and exit with
+        # 120.
         return StreamSink(os.fdopen(sys.stdout.fileno(), "wb", buffering=0, closefd=False))
     if name.startswith("file:"):
         return FileSink(name.removeprefix("file:"))
@@ -400,19 +402,19 @@ def record_sink(config: Configuration) -> RecordSink:
 
 
 def _as_they_are(batches: Sequence[Batch]) -> Sequence[Batch]:
-    """No record is replaced."""
+    """Return records unchanged."""
     return batches
 
 
 def _no_topics(_topics: Collection[str]) -> None:
-    """Sinks other than Kafka have no topics to create."""
+    """Do nothing: sinks other than Kafka have no topics to create."""
 
 
 def ensure_history(config: Configuration, admins: TopicAdmins) -> None:
     """Create the topic of the schema history, if the history is in a topic, and make sure that it keeps all records.
 
     Raises:
-        TopicError: Kafka refuses or cannot be reached, or the topic is not fit for a history.
+        TopicError: Kafka refuses or cannot be reached, or the topic is not suitable for a history.
     """
     history = config.history
     if history.topic is not None:

@@ -28,7 +28,7 @@ class ChangeTable(SnapshotTable):
         self._row_bytes = 0
 
     def reader(self, names: Sequence[str]) -> ResultReader:
-        """Compile a reader for a result set; each row has its chunk and its place there, too."""
+        """Compile a reader for a result set; each row also has its chunk and its place there."""
         columns = []
         for record in self._records.columns:
             output = python_output(
@@ -53,7 +53,7 @@ class ChangeTable(SnapshotTable):
         return ResultReader(rows, row)
 
     def deletions(self, rows: Rows, read_time: ReadTime) -> Sequence[Any]:
-        """Return the changes of rows that an incremental snapshot found to be gone."""
+        """Return the changes for rows that an incremental snapshot found to be deleted."""
         return self._of_op(rows, "incremental", read_time, "d")
 
     def _of_op(self, rows: Rows, marker: Snapshot, read_time: ReadTime, op: Literal["r", "d"]) -> Sequence[Any]:
@@ -113,7 +113,7 @@ class _Chunk:
 
 
 class TableForm(Protocol):
-    """Makes of a captured table what its rows become."""
+    """Makes the form of a captured table's rows."""
 
     def __call__(self, table: Table, settings: PipelineSettings, *, custom_query: bool) -> SnapshotTable:
         """Return the table; the arguments are those of :func:`snapshot_table`."""

@@ -1,4 +1,4 @@
-"""What a start does: whether it reads structures and rows, and where streaming resumes. Pure.
+"""Decides what a start does: whether it reads structures and rows, and where streaming resumes. Pure.
 
 The rules are those of Debezium's snapshotters. Where Debezium would lose changes or stop without need, the rule
 differs, and the message states it.
@@ -16,14 +16,14 @@ from rowtide.connector.source.position.rules import PositionCheck
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a start does.
+    """The decision of a start.
 
     Attributes:
         structure: whether it reads the structure of all tables into the schema history.
         rows: whether it reads the rows of captured tables.
         position: the stored position at which streaming resumes; ``None`` for the position of the snapshot.
         stream: whether it reads the binlog afterwards.
-        goes_on: whether it reads what an interrupted initial snapshot has left, alongside the stream.
+        goes_on: whether it reads the rest of an interrupted initial snapshot alongside the stream.
         notes: messages for the log about the decision.
     """
 
@@ -45,7 +45,7 @@ class _Policy:
     """The rules of a mode, with the terms of Debezium's snapshotters.
 
     Attributes:
-        rows: when rows are read: at ``every`` start, at the ``first`` start, or ``never``.
+        rows: when to read rows: at ``every`` start, at the ``first`` start, or ``never``.
         structure: when structures are read, with the same values.
         stream: whether the binlog is read afterwards.
         on_schema_error: whether a missing schema history is rebuilt.
@@ -89,7 +89,7 @@ def decide(
         resumable: whether an interrupted initial snapshot continues, if possible.
 
     Raises:
-        SnapshotError: the mode does not allow what the stored position requires.
+        SnapshotError: the mode does not allow the action that the stored position requires.
         PositionPurged: the server no longer has the binlog at the position, and the mode takes no new snapshot.
         HistoryMissing: there is no schema history, and the mode does not rebuild it.
     """
@@ -140,7 +140,7 @@ def _first_start(mode: SnapshotMode, policy: _Policy, *, history_exists: bool) -
 
 
 def _read_on(policy: _Policy, offset: SourceOffset, left: SnapshotState, position: PositionCheck | None) -> Decision:
-    """Continue an incomplete initial snapshot: stream from its position, and read what is left alongside the stream."""
+    """Continue an incomplete initial snapshot: stream from its position, and read the rest alongside the stream."""
     if position is not None and not position.available:
         where = (
             f"an interrupted snapshot cannot continue, because the server no longer has the binlog since "
@@ -159,7 +159,7 @@ def _read_on(policy: _Policy, offset: SourceOffset, left: SnapshotState, positio
 
 
 def _after_interruption(mode: SnapshotMode, policy: _Policy, left: SnapshotState) -> Decision:
-    """Start an incomplete initial snapshot again from the beginning: the view of its rows no longer exists."""
+    """Start an incomplete initial snapshot again from the beginning, because the view of its rows no longer exists."""
     if mode is SnapshotMode.RECOVERY or (policy.rows == "never" and policy.structure == "never"):
         raise SnapshotError(
             "The connector previously stopped while taking a snapshot, but now the connector is configured to never "

@@ -43,13 +43,13 @@ class Snapshot:
 
     Args:
         database: address and account of the database.
-        settings: how records are made, and which tables are captured.
-        snapshot: what to read and to lock.
+        settings: the settings for records and captured tables.
+        snapshot: what to read and lock.
         decision: structures, rows or both; from :func:`~rowtide.connector.snapshot.decision.decide`.
         clock: nanoseconds since the epoch.
         progress: receives the progress.
         carried: ``SourceOffset.carried`` of its offsets.
-        form: makes of a table what its rows become; by default messages or changes, according to the settings.
+        form: makes the form of a table's rows; by default messages or changes, according to the settings.
     """
 
     def __init__(
@@ -101,12 +101,12 @@ class Snapshot:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a later start reads on what is left, if the snapshot is interrupted now."""
+        """Whether a later start reads only the rest, if the snapshot is interrupted now."""
         return self._running is not None and self._running.reads_on
 
     @property
     def _resumed(self) -> SourceOffset | None:
-        """Where the stream of a start begins that reads on what is left; ``None`` if none does."""
+        """The start of the stream if a later start reads only the rest; ``None`` if it cannot."""
         decision = self._decision
         if not self._config.resumable or not decision.stream or decision.position is not None:
             return None
@@ -141,7 +141,7 @@ class Snapshot:
                 yield Transformer(transforms).batch(batch) if transforms else batch
 
     def refuse_changed(self, session: Session, view: View) -> None:
-        """Raise ``TablesChanged`` if captured tables changed since the position, and the stream comes after it."""
+        """Raise ``TablesChanged`` if captured tables changed since the position, and a stream follows."""
         if self._decision.stream:
             names = plan.captured_names(view.tables, self._settings)
             captured = [table.id for table in view.tables if names.keeps_structure(table.id.database, table.id.table)]
@@ -152,7 +152,7 @@ class Snapshot:
 
         Raises:
             SnapshotError: the binlog does not have one of them.
-            DatabaseUnreachableError: the connection breaks again and again.
+            DatabaseUnreachableError: the connection breaks repeatedly.
         """
         if not opened.prepared or self._decision.position is not None:
             return ()
@@ -178,7 +178,7 @@ class Snapshot:
         return plan.row_tables(listed, self._settings, self._config) if self._decision.rows else []
 
     def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
-        """Return the statements that make the structures of all tables."""
+        """Return the statements that create the structures of all tables."""
         server = server_queries.server(session)
         self._tables = Tables(server)
         created = {

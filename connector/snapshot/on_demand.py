@@ -1,4 +1,4 @@
-"""Snapshots that signals start and control: what a stream needs of them, and which kind a signal concerns."""
+"""Snapshots that signals start and control: the part that a stream needs, and the choice of the kind for a signal."""
 
 import logging
 from collections import deque
@@ -35,8 +35,8 @@ log = logging.getLogger(__name__)
 class RequestedSnapshots:
     """The incremental and the blocking snapshots of a stream.
 
-    Few streams have one, so that what takes them, which needs 1 MB of memory, is imported and made when it is first
-    used: for a signal, for what the start offset has, and for tables that a statement renames.
+    Few streams have one, so their implementation, which needs 1 MB of memory, is imported when it is first used: for a
+    signal, for a snapshot in the start offset, and for tables that a statement renames.
 
     It is the :class:`~rowtide.connector.signals.snapshots.SnapshotsOnDemand`, and the
     :class:`~rowtide.connector.pipeline.captured_tables.RowObserver` as long as there are no incremental snapshots. All
@@ -91,7 +91,7 @@ class RequestedSnapshots:
         return self._blocking
 
     def _entered(self, progress: Progress, table: TableId) -> None:
-        """From the statement on, each offset has the table as unread."""
+        """Mark the table as unread in each offset after the statement."""
         log.info("%s now has a captured name (at %s:%d)", table, progress.file, progress.pos)
         progress.carried = with_unread(progress.carried, table)
         self.entered.append(table)
@@ -116,7 +116,7 @@ class RequestedSnapshots:
         return (blocking is not None and blocking.due) or (incremental is not None and incremental.due)
 
     def run(self, pipeline: Pipeline) -> Iterator[Output]:
-        """Read what can be read now. Call it between two transactions."""
+        """Read everything that can be read now. Call this between two transactions."""
         if self._blocking is not None and self._blocking.due:
             yield from self._blocking.run(pipeline)
         if self._incremental is not None and self._incremental.due:
@@ -138,7 +138,7 @@ class RequestedSnapshots:
 
     @property
     def tables(self) -> tuple[TableToRead, ...]:
-        """The tables that incremental snapshots are still to read."""
+        """The tables that incremental snapshots have not finished."""
         return () if self._incremental is None else self._incremental.tables
 
     def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Output]:
@@ -148,7 +148,7 @@ class RequestedSnapshots:
     # --- signals --------------------------------------------------------------------------------------------------
 
     def execute(self, request: SnapshotRequest, at: SourceOffset) -> Iterable[Output]:
-        """Add the tables to the snapshots that are to be taken (``execute-snapshot``)."""
+        """Add the tables to the pending snapshots (``execute-snapshot``)."""
         if request.type == "blocking":
             return self._used_blocking().execute(request)
         return self._used_incremental().execute(request, at)
@@ -168,7 +168,7 @@ class RequestedSnapshots:
         return self._used_incremental().pause(signal, at)
 
     def resume(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
-        """Read on (``resume-snapshot``)."""
+        """Continue reading (``resume-snapshot``)."""
         if snapshot_type(signal) == "blocking":
             return self._used_blocking().resume(at)
         return self._used_incremental().resume(signal, at)
@@ -182,7 +182,7 @@ class RequestedSnapshots:
 
     @property
     def watched(self) -> TableId | None:
-        """No table, as none is read."""
+        """No table, because none is being read."""
         return None
 
     def observe(self, event: Rows, structure: TableStructure, table: Table) -> None:
@@ -198,7 +198,7 @@ class RequestedSnapshots:
         """Do nothing."""
 
     def renamed(self, former: TableId, now: TableId) -> None:
-        """Note in all offsets after it that a table whose rows are not read has another name."""
+        """Note in all later offsets that a table with unread rows was renamed."""
         self._used_incremental().renamed(former, now)
 
 
@@ -221,8 +221,8 @@ def requested_snapshots(
         start: the position at which the stream begins.
         clock: nanoseconds since the epoch.
         progress: receives the progress.
-        stopped: whether the connector stops.
-        signals: carries out the signals that come while a blocking snapshot is taken.
+        stopped: returns whether the connector stops.
+        signals: carries out the signals that arrive during a blocking snapshot.
     """
 
     def incremental() -> "IncrementalSnapshots":

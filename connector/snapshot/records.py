@@ -54,7 +54,7 @@ class SnapshotTable:
 
     @property
     def settings(self) -> PipelineSettings:
-        """How its records are made."""
+        """The settings for its records."""
         return self._settings
 
     @property
@@ -68,7 +68,7 @@ class SnapshotTable:
         return [selected(column, exact=self._settings.canonical) for column in self.columns]
 
     def query(self, where: str) -> str:
-        """Return the query for the rows that fulfil a condition, as SQL."""
+        """Return the query for the rows that meet a condition, as SQL."""
         return f"SELECT {', '.join(self.selected) or '1'} FROM {quoted_table(self.table.id)} WHERE {where}"
 
     @property
@@ -98,7 +98,7 @@ class SnapshotTable:
         return [place[index] for index in self._records.key_columns]
 
     def deletions(self, rows: Rows, read_time: "ReadTime") -> Sequence[Any]:
-        """Return the messages of rows that an incremental snapshot found to be gone, each with its tombstone."""
+        """Return the messages for rows that an incremental snapshot found to be deleted, each with its tombstone."""
         made = self._of_op(rows, "incremental", read_time, "d")
         if not self._settings.tombstones:
             return made
@@ -123,7 +123,7 @@ class SnapshotTable:
         return Batch(self.topic, -1, messages, offset, message_bytes(messages), ts_ms, self.schemas)
 
     def unplaced(self, rows: Rows, clock: Callable[[], int]) -> Batch:
-        """Return the batch of rows that are read outside of a snapshot: without a place in the binlog.
+        """Return the batch of rows that are read outside of a snapshot, without a place in the binlog.
 
         Args:
             rows: the rows.
@@ -135,7 +135,7 @@ class SnapshotTable:
 
 @dataclass(frozen=True, slots=True)
 class ReadTime:
-    """When rows were read, and at which position.
+    """The time and the position at which rows were read.
 
     Attributes:
         micros: the server's time, in µs since the epoch.
@@ -151,13 +151,13 @@ class ReadTime:
 
     @property
     def place(self) -> SourcePosition:
-        """What ``source`` has of the place in the binlog."""
+        """The fields of ``source`` for the place in the binlog."""
         return self.event or SourcePosition(self.offset.file, self.offset.pos)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """Rows that are withheld; ``starts`` if they are the first of their table."""
+    """Withheld rows; ``starts`` if they are the first of their table."""
 
     table: SnapshotTable
     read_time: ReadTime
@@ -213,7 +213,7 @@ class RecordStream:
         self._pending: _Pending | None = None
 
     def rows(self, table: SnapshotTable, read_time: ReadTime, rows: Rows) -> Iterator[Batch]:
-        """Add rows of a table; yield those that were withheld."""
+        """Add rows of a table, and yield the withheld ones."""
         if not rows:
             return
         pending = self._pending
@@ -253,7 +253,7 @@ class ParallelRecordStream:
         self._begun = False
 
     def rows(self, table: SnapshotTable, read_time: ReadTime, rows: Rows) -> Iterator[Batch]:
-        """Add rows of a table; yield those that were withheld."""
+        """Add rows of a table, and yield the withheld ones."""
         if not rows:
             return
         yield from self._followed()
@@ -263,7 +263,7 @@ class ParallelRecordStream:
             yield from self._batch(pending, None)
 
     def finished(self, table: SnapshotTable) -> Iterator[Batch]:
-        """End a table; yield the last rows of another one, if there are any."""
+        """End a table, and yield the last rows of another one, if there are any."""
         pending = self._pending.pop(table, None)
         if pending is not None:
             yield from self._followed()

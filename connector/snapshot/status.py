@@ -15,15 +15,18 @@ class SnapshotProgress(Protocol):
         ...
 
     def added(self, names: Iterable[str]) -> None:
-        """Report that the rows of these tables (``db.table``) will be read after those that are known."""
+        """Report that the rows of these tables (``db.table``) will be read after the known ones."""
         ...
 
     def left(self, names: Collection[str]) -> None:
-        """These tables are not read, or no further."""
+        """Report that these tables are not read, or no longer."""
         ...
 
     def rows(self, table: TableId | str, done: int, estimated: int | None, *, finished: bool) -> None:
-        """``done`` rows of a table were read, of an estimated number; ``None`` if the server has no estimate."""
+        """Report that ``done`` rows of a table were read, of an estimated number.
+
+        ``None`` if the server has no estimate.
+        """
         ...
 
     def stuck(self, table: str, problem: str) -> None:
@@ -39,8 +42,8 @@ class TableProgress:
         done: rows that were read.
         estimated: rows of the table, as the server estimates; ``None`` if it has no estimate.
         finished: whether all rows were read.
-        rate: rows per second since its first rows came; 0 if that is not known.
-        problem: why it makes no progress; ``None`` if it does.
+        rate: rows per second since its first rows; 0 if unknown.
+        problem: the reason why it makes no progress; ``None`` if it does.
     """
 
     done: int = 0
@@ -52,7 +55,7 @@ class TableProgress:
 
     @property
     def state(self) -> Literal["WAITING", "READING", "FINISHED"]:
-        """What is done with the table."""
+        """The state of the table."""
         return "FINISHED" if self.finished else "READING" if self.done else "WAITING"
 
     def read(self, done: int, estimated: int | None, now: float, *, finished: bool) -> None:
@@ -92,13 +95,13 @@ class SnapshotStatus:
         self._changed()
 
     def added(self, names: Iterable[str]) -> None:
-        """Further tables will be read; finished ones are no longer shown."""
+        """Report that further tables will be read; finished ones are no longer shown."""
         unfinished = {name: rows for name, rows in self.by_name.items() if not rows.finished}
         self.by_name = unfinished | {name: TableProgress() for name in names}
         self._changed()
 
     def left(self, names: Collection[str]) -> None:
-        """Report that tables are not read, or no further."""
+        """Report that tables are not read, or no longer."""
         self.by_name = {name: rows for name, rows in self.by_name.items() if name not in names}
         self._changed()
 
@@ -111,7 +114,7 @@ class SnapshotStatus:
         self._changed()
 
     def stuck(self, table: str, problem: str) -> None:
-        """Set why a table makes no progress."""
+        """Set the reason why a table makes no progress."""
         if table in self.by_name:
             self.by_name[table].problem = problem
         self._changed()

@@ -1,4 +1,4 @@
-"""How much of the server's binlog a reader has not read yet, and how long the server keeps what it needs."""
+"""Measures the unread part of the server's binlog, and the time for which the server keeps the files."""
 
 import contextlib
 import threading
@@ -27,8 +27,8 @@ class BinlogEnd:
     Queries run in a daemon thread: a server that does not answer delays neither a caller nor the end of the process.
 
     Args:
-        config: how the server is reached.
-        clock: seconds, monotonic.
+        config: the connection settings.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(self, config: Configuration, clock: Callable[[], float] = time.monotonic) -> None:
@@ -47,17 +47,17 @@ class BinlogEnd:
     def look(
         self, read: tuple[str, int] | None, needed: SourceOffset | None, timeout: float, *, reads: bool = True
     ) -> tuple[int | None, Runway | None]:
-        """Return how far a reader is behind the end of the binlog, and how long the server keeps what a position needs.
+        """Return the lag of a reader behind the end of the binlog, and how long the server keeps a position's file.
 
         Args:
-            read: the binlog file and the position in it that was read last; ``None`` if nothing was.
+            read: the last binlog file and position read; ``None`` if nothing was read.
             needed: the position.
             timeout: seconds to wait for the server.
-            reads: whether the connector reads now. Otherwise, no connection is kept, and the server is not asked again
-                after a refused log-in: it might lock the account.
+            reads: whether the connector reads now. Otherwise, no connection is kept, and the server is not queried
+                again after a refused log-in, which might lock the account.
 
         Returns:
-            Bytes, and the runway; ``None`` for what is not known.
+            The bytes and the runway, each ``None`` if unknown.
         """
         with self._lock:
             fresh_s = _FRESH_S if reads else _FRESH_IDLE_S
@@ -92,13 +92,13 @@ class BinlogEnd:
             self._answered.set()
 
     def _asked(self, client: Client, needed: SourceOffset) -> Runway | None:
-        """Return the runway of a position; an account that may not see it still sees the end."""
+        """Return the runway of a position. An account that may not see it can still see the end."""
         with contextlib.suppress(ConnectorError, pymysql.MySQLError, OSError):
             return self._runways.ask(client, needed, self._files)
         return None
 
     def close(self) -> None:
-        """Close the connection, for good; a query that runs closes it when it ends."""
+        """Close the connection permanently; a running query closes it when it ends."""
         self._closed = True
         self._disconnect()
 
@@ -109,7 +109,7 @@ class BinlogEnd:
 
 
 def bytes_behind(files: Sequence[tuple[str, int]], file: str, pos: int) -> int | None:
-    """Return the bytes between a position and the end of the last file; ``None`` if the file is not among them.
+    """Return the bytes between a position and the end of the last file; ``None`` if the file is not one of them.
 
     Args:
         files: names and sizes of the binlog files, oldest first.

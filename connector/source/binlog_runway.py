@@ -1,4 +1,4 @@
-"""How long the server keeps the binlog file that a stored position needs.
+"""Computes how long the server keeps the binlog file that a stored position needs.
 
 A server deletes its oldest files when it begins a new one: by their age (``binlog_expire_logs_seconds``), which counts
 from the last event of a file, and by the size of all files (``max_binlog_total_size`` of MariaDB 11.4, the same as
@@ -32,7 +32,7 @@ _RDS_HOURS = "binlog retention hours"
 
 
 class RetentionUnknown(ConnectorError):
-    """The account may not see how long the server keeps its binlog."""
+    """The account is not allowed to see how long the server keeps its binlog."""
 
 
 class Limit(NamedTuple):
@@ -49,7 +49,7 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long a server keeps its binlog.
+    """The limits by which a server deletes its binlog.
 
     Attributes:
         age: the age of the last event of a file, in seconds; ``None`` for no limit.
@@ -62,13 +62,14 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Runway:
-    """How long the server keeps the binlog file of a position, at least.
+    """The minimum time for which the server keeps the binlog file of a position.
 
     Attributes:
         file: the file.
-        seconds: until the server may delete it; 0 if it may do so now, or has; ``None`` if it never does by itself.
+        seconds: the seconds until the server may delete it; 0 if it may do so now, or has done so; ``None`` if it never
+            deletes it automatically.
         retention_s: the same for a position at the end of the binlog; ``None`` if there is no limit.
-        reason: the setting that limits it, or why the server does not have the position.
+        reason: the setting that limits it, or the reason why the server does not have the position.
     """
 
     file: str
@@ -78,7 +79,7 @@ class Runway:
 
     @property
     def short(self) -> bool:
-        """Whether it is at most a day, and at most half of what a position at the end of the binlog has."""
+        """Whether it is at most a day, and at most half of that of a position at the end of the binlog."""
         if self.seconds is None:
             return False
         return self.seconds <= min(_DAY_S, _DAY_S if self.retention_s is None else self.retention_s / 2)
@@ -154,10 +155,10 @@ def runway(
 
 
 class RunwayQuery:
-    """Queries a server for the runway of positions. What it finds about files is kept for the next query.
+    """Queries a server for the runway of positions. Results about files are cached for the next query.
 
     Args:
-        config: how the server is reached, and whose GTIDs count.
+        config: the connection settings, and the GTIDs that count.
     """
 
     def __init__(self, config: Configuration) -> None:
@@ -175,7 +176,7 @@ class RunwayQuery:
 
         Raises:
             ConnectorError: the connection is lost, or the server does not send the first event of a file.
-            RetentionUnknown: the account may not see the setting.
+            RetentionUnknown: the account is not allowed to see the setting.
             pymysql.MySQLError: the server refuses a query.
         """
         listed = binlog_files(client) if files is None else files
@@ -188,7 +189,7 @@ class RunwayQuery:
         check = check_position(client, offset, self._config.capture.gtid_sources, mariadb=self._mariadb)
         if not check.available:
             return Runway(offset.file, 0.0, None, check.reason)
-        # By its GTIDs the server has it, in files of other names: it is not the server that the position is of.
+        # By its GTIDs, the server has it in files with other names: it is not the server of the position.
         raise RetentionUnknown(f"the position is of another server: this one has no file {offset.file}")
 
     def _start(self, files: Sequence[tuple[str, int]], file: str) -> float:
@@ -202,10 +203,10 @@ def retention(client: Client) -> Retention:
     """Read how long the server keeps its binlog.
 
     On Amazon RDS, the service deletes the files by ``binlog retention hours`` (``mysql.rds_set_configuration``), and
-    the server's variables mean nothing.
+    the server's variables are meaningless.
 
     Raises:
-        RetentionUnknown: the account may not see the setting.
+        RetentionUnknown: the account is not allowed to see the setting.
         ConnectorError: the connection is lost.
         pymysql.MySQLError: the server refuses a query.
     """

@@ -1,7 +1,7 @@
 """The replication stream, which registers as a replica and yields the bytes of events.
 
-PyMySQL logs in; then a session of ``protocol.replication`` has the socket, which is read in large chunks. The server
-sends heartbeats, so a silent connection is a dead one.
+PyMySQL logs in; then a session of ``protocol.replication`` takes over the socket, which is read in large chunks. The
+server sends heartbeats, so a silent connection is a dead one.
 """
 
 import contextlib
@@ -79,10 +79,10 @@ def stream_beside(
 
 
 def registered_replica(config: DatabaseConfig) -> Replica:
-    """Return how the connector registers as a replica.
+    """Return the registration of the connector as a replica.
 
-    The UUID is the same for every connection of the connector: the server then ends a dead one that it has not noticed
-    yet. MariaDB, which has no UUIDs, identifies them by the server id, and shows the host.
+    The UUID is the same for every connection of the connector: the server then ends a dead connection that it has not
+    noticed yet. MariaDB, which has no UUIDs, identifies them by the server id, and shows the host.
     """
     replica = config.replica
     made = uuid.uuid5(uuid.NAMESPACE_OID, f"rowtide/{config.server_id}/{replica.name}")
@@ -99,8 +99,7 @@ class BinlogStream:
         send_annotations: request ANNOTATE_ROWS events from MariaDB (``include.query``).
         checked_sources: before it reads, check that the server has every change after ``start``; the GTIDs of these
             servers count. ``None`` for no check.
-        semi_sync: when transactions are acknowledged to the server: ``RECEIVED`` here, ``DELIVERED`` by calls of
-            what :meth:`requested_acknowledgement` returns; ``None`` for an asynchronous stream.
+        semi_sync: ``RECEIVED`` if this class acknowledges transactions, ``DELIVERED`` if the caller does.
     """
 
     def __init__(
@@ -124,19 +123,20 @@ class BinlogStream:
         self._client: Client | None = None
         self._socket: Socket | WakeableSocket | None = None
         self._closed = False
-        # Debezium requests a heartbeat at 0.8 of the keep-alive interval; twice the interval of silence is a dead peer.
+        # Debezium requests a heartbeat at 0.8 of the keep-alive interval; silence for twice the interval means a dead
+        # peer.
         self._heartbeat_s = (config.keep_alive_interval_ms or 60_000) * 0.8 / 1000
         self._received_bytes = 0
 
     def events(self) -> Generator[list[bytes], None, None]:
         """Yield lists of events, each as its bytes, as they arrive; an empty list while there is nothing new.
 
-        Ends only with an exception or after :meth:`close`; with the dump flag ``NON_BLOCK`` also when the server has
-        sent everything that its binlog had.
+        This ends only with an exception or after :meth:`close`; with the dump flag ``NON_BLOCK``, also when the server
+        has sent its whole binlog.
 
         Raises:
             StreamBroken: the connection cannot be established, broke, or is silent; retry from the resume position.
-            StreamRefused: the server refuses for good (privilege, duplicate server id).
+            StreamRefused: the server refuses permanently (privilege, duplicate server id).
             PositionPurged: the server lacks changes after the start position.
         """
         try:
@@ -172,12 +172,12 @@ class BinlogStream:
                 self._socket.close()
 
     def yield_often(self, *, often: bool) -> None:
-        """Yield an empty list more often while nothing is new, for a reader that waits for something else, too."""
+        """Yield empty lists more often while there is nothing new, for a reader that also waits for something else."""
         if self._socket is not None:
             self._socket.settimeout(_SHORT_TICK_S if often else _TICK_S)
 
     def requested_acknowledgement(self) -> Callable[[], None] | None:
-        """Return what acknowledges the events so far, if the server waits for that (``DELIVERED``).
+        """Return the function that acknowledges the events so far, if the server waits for this (``DELIVERED``).
 
         It is returned once.
 
@@ -292,7 +292,7 @@ class BinlogStream:
         )
 
     def _check_position(self, client: Client) -> None:
-        """Refuse a server that lacks changes: after a fail-over it is another one than before."""
+        """Refuse a server that lacks changes, which may be another one after a fail-over."""
         if self._checked_sources is None:
             return
         found = check_position(
@@ -314,7 +314,7 @@ class BinlogStream:
         return StreamBroken(f"{self._address()}: {error}")
 
     def _where(self) -> str:
-        """From where the binlog is read with this account, as part of a message."""
+        """Return the server and the account, as part of a message."""
         try:
             with contextlib.closing(log_in(self._config)) as client:
                 readers = binlog_readers(client)

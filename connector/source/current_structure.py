@@ -52,7 +52,7 @@ class CurrentStructure:
         self._mariadb = mariadb
 
     def statement(self, table: TableId, since: SourcePosition) -> str:
-        """Return the text of SHOW CREATE TABLE, if the table had that structure at an earlier position, too.
+        """Return the text of SHOW CREATE TABLE, if the table already had that structure at an earlier position.
 
         Args:
             table: the table.
@@ -86,7 +86,7 @@ class CurrentStructure:
         return text
 
     def is_view(self, name: TableId) -> bool | None:
-        """Return whether a name is that of a view now; ``None`` if the account sees neither a table nor a view.
+        """Return whether a name is currently that of a view; ``None`` if the account sees neither a table nor a view.
 
         Raises:
             StreamBroken: the connection was lost; a later attempt may succeed.

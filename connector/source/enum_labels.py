@@ -1,7 +1,7 @@
 """Reads labels of ENUM and SET with characters such as emoji, which SHOW CREATE TABLE shows as ``?``.
 
 SHOW CREATE TABLE and information_schema write labels in three-byte UTF-8, but values are returned unchanged. So a
-temporary table, which no binlog has, gets one row for each value.
+temporary table, which is not in the binlog, gets one row for each value.
 """
 
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def with_labels(session: Session, table: TableId, statement: str, server: Server) -> str:
-    """Return a statement of SHOW CREATE TABLE, with the labels that the server shows as ``?``.
+    """Return a statement of SHOW CREATE TABLE, with the correct labels where the server shows ``?``.
 
     If the account may not create a temporary table, a warning is logged and the statement stays as it is.
 

@@ -1,4 +1,4 @@
-"""What a stream of binlog events is for those who read it: from the server, from a mirror, or from both."""
+"""The interface of a stream of binlog events for its readers: from the server, from a mirror, or from both."""
 
 from collections.abc import Callable, Generator
 from typing import Protocol
@@ -14,10 +14,13 @@ class EventStream(Protocol):
         ...
 
     def yield_often(self, *, often: bool) -> None:
-        """Yield an empty list more often while nothing is new."""
+        """Yield an empty list more often while there is nothing new."""
 
     def requested_acknowledgement(self) -> Callable[[], None] | None:
-        """Return what acknowledges the events so far to the server, if it waits for that; it is returned once."""
+        """Return the function that acknowledges the events so far to the server, if it waits for this.
+
+        It is returned once.
+        """
         ...
 
     def taken_bytes(self) -> int:

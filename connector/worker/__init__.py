@@ -9,7 +9,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """``app``, for ``faust -A``; created on first access, not when the package is imported."""
+    """Return ``app``, for ``faust -A``; it is created on first access, not when the package is imported."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from rowtide.connector.worker.faust_app import app_from_environment  # noqa: PLC0415 - needs Faust

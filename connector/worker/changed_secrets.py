@@ -1,4 +1,4 @@
-"""Notices that secrets have changed in their files, which connectors have read at their start."""
+"""Notices changes of secrets in the files that connectors read at their start."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ were read from files at that start (``Configuration.file_values``); ``None`` if 
 def values_in_files(written: Mapping[str, str]) -> dict[str, str] | None:
     """Return the values that a connector reads from files at its start, by property.
 
-    ``None`` if one cannot be read now.
+    ``None`` if one of them cannot currently be read.
 
     Args:
         written: the properties, with references.
@@ -43,7 +43,7 @@ async def watch(service: Service, running: Callable[[], Running], restart: Calla
     Args:
         service: the service.
         running: returns the connectors.
-        restart: restarts one, which reads the files again.
+        restart: restarts a connector, which reads the files again.
     """
     used: dict[str, tuple[object, dict[str, str] | None]] = {}
     seen: dict[str, dict[str, str]] = {}

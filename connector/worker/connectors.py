@@ -1,7 +1,7 @@
 """The connectors of one worker. Each runs in its own threads, and a failure of one does not stop the others.
 
-A worker whose connectors are in files can read these again: a connector starts, stops or starts again if its file says
-so, and the others are not disturbed.
+A worker whose connectors are in files can read these again: a connector starts, stops or restarts if its file demands
+it, and the others are not interrupted.
 """
 
 import asyncio
@@ -47,14 +47,14 @@ class Connectors(Service):
 
     Args:
         configs: their configurations, with different names (see ``config.conflicts``).
-        form: what rows and statements become instead of Debezium's messages.
+        form: the form of the messages of rows and statements, instead of Debezium's.
         files: the files of the configurations, if they can be read again.
 
     Attributes:
         services: the connectors by name.
         files: as given.
         on_failure: called in the event loop when a connector fails while others continue.
-        on_end: called in the event loop when the last connector has ended by itself.
+        on_end: called in the event loop when the last connector has ended without a request.
         store: ``None``: the connectors are those of configuration files.
     """
 
@@ -92,17 +92,17 @@ class Connectors(Service):
 
     @property
     def controlled(self) -> Mapping[str, Controlled]:
-        """What the REST interface controls."""
+        """The connectors that the REST interface controls."""
         return self.services
 
     @property
     def kafka(self) -> Mapping[str, str] | None:
-        """Librdkafka's settings of an admin client; ``None`` without Kafka."""
+        """Settings of an admin client, with librdkafka's names; ``None`` without Kafka."""
         configs = (service.config for service in self.services.values())
         return next((config.kafka.admin for config in configs if config.uses_kafka), None)
 
     def validate(self, properties: Mapping[str, str]) -> list[Problem]:
-        """Return what is wrong with the configuration of another connector; it may connect to the database."""
+        """Return the problems of the configuration of another connector; this may connect to the database."""
         return problems_of(properties, self.candidate)
 
     def candidate(self, properties: Mapping[str, str], not_required: Collection[str]) -> Configuration:
@@ -113,7 +113,7 @@ class Connectors(Service):
 
     @property
     def several(self) -> bool:
-        """Whether lines of the log must say which connector they are about."""
+        """Whether log lines must name their connector."""
         return len(self.services) > 1 or (self.files is not None and self.files.several)
 
     @property
@@ -136,7 +136,7 @@ class Connectors(Service):
                 await self._start(name)
 
     def _make_threads(self) -> None:
-        """Make threads for the event loop: each connector may wait in two, for its end and for the lag of a server."""
+        """Create threads for the event loop: each connector may wait in two, for its end and for a server's lag."""
         threads = ThreadPoolExecutor(_OTHER_THREADS + 2 * len(self.services), thread_name_prefix="asyncio")
         asyncio.get_running_loop().set_default_executor(threads)
 
@@ -164,7 +164,7 @@ class Connectors(Service):
             self.on_failure((name, failure))
 
     async def reload(self) -> None:
-        """Read the configuration files again, and do what has changed in them, one connector after the other."""
+        """Read the configuration files again, and apply the changes, one connector after the other."""
         async with self._reloading:
             try:
                 found = await self._changes()
@@ -174,10 +174,10 @@ class Connectors(Service):
             await self._apply(found)
 
     async def _changes(self) -> Changes:
-        """Return what has changed in the files; says of each connector whether its file has errors.
+        """Return the changes in the files, and tell each connector whether its file has errors.
 
         Raises:
-            ConfigurationError: something is wrong that is not about one connector.
+            ConfigurationError: an error does not concern a single connector.
         """
         assert self.files is not None
         running = self.files.running
@@ -247,7 +247,7 @@ class Connectors(Service):
                 log.warning("connector %s: %s", name, error)
 
     async def _reread(self, name: str) -> bool:
-        """Read the configuration of a connector again; returns whether it was restarted because that has changed.
+        """Read the configuration of a connector again, and return whether a change has restarted it.
 
         Raises:
             BadRequest: there is none, or it is wrong.
@@ -275,7 +275,7 @@ class Connectors(Service):
         """Restart a connector with another configuration.
 
         Raises:
-            StillStopping: it has not stopped in time; it starts as soon as it has.
+            StillStopping: it has not stopped in time; it starts as soon as it stops.
         """
         service = self.services[config.name]
         before, after = service.properties(), config.masked_properties()

@@ -1,4 +1,4 @@
-"""Notices and reports a failure of the worker, once, on standard error; an unexpected one with its traceback."""
+"""Notices a failure of the worker and reports it once on standard error, with a traceback if it is unexpected."""
 
 import contextlib
 import errno
@@ -50,7 +50,7 @@ class StopTimeoutError(ConnectorError):
 
 
 def is_taken_over(failure: BaseException | None) -> bool:
-    """Return whether a connector has ended because another process runs it: Kafka or the database server says so."""
+    """Return whether a connector has ended because another process runs it, as Kafka or the database server reports."""
     return isinstance(failure, ProducerFenced | TakenOver | ReplicaReplaced)
 
 
@@ -70,7 +70,7 @@ def report(failure: BaseException, connector: str, *, as_log: bool = False) -> N
 
 
 def describe(failure: BaseException) -> str:
-    """Return the message of a failure; of an unexpected one, with the traceback and a request to report it."""
+    """Return the message of a failure, with the traceback and a request to report it if it is unexpected."""
     if isinstance(failure, OSError) and failure.errno == errno.EADDRINUSE:
         return f"the web server cannot listen: {failure.strerror}. Choose another --web-port, or --no-web"
     if isinstance(failure, EXPECTED):
@@ -86,12 +86,12 @@ def describe(failure: BaseException) -> str:
 
 @contextlib.contextmanager
 def failed_threads(stop: Callable[[BaseException], None]) -> Iterator[None]:
-    """Call ``stop`` in the block, in the thread that ends, with the exception that ends it.
+    """While the block runs, call ``stop`` in a thread that ends with an exception, and pass the exception.
 
-    A process without one of its threads would continue as if nothing had happened: healthy, and without its work.
+    A process without one of its threads would continue as if nothing had happened: healthy, but without doing its work.
 
     Args:
-        stop: lets the process end; it must not wait. It is called once: what follows is a consequence.
+        stop: lets the process end; it must not wait. It is called once, because later failures are consequences.
     """
     once = threading.Lock()
 

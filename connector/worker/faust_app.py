@@ -40,7 +40,7 @@ def create_app(
     Args:
         configs: the configurations of the connectors.
         web: the settings of the web server; by default those of the environment.
-        form: what rows and statements become instead of Debezium's messages.
+        form: the form of the messages of rows and statements, instead of Debezium's.
         files: the files of the configurations, which SIGHUP and requests for a restart read again.
 
     Raises:

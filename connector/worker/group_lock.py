@@ -1,7 +1,7 @@
-"""Which of several copies of a connector may run it: the consumer that has the only partition of a topic.
+"""Selects which of several copies may run a connector: the consumer that has the only partition of a topic.
 
-All copies are members of one consumer group, and subscribe to the topic of the schema history. Kafka gives its
-partition to one of them, and leaves it there (cooperative-sticky) until that member leaves the group or its session
+All copies are members of one consumer group, and subscribe to the topic of the schema history. Kafka assigns its
+partition to one of them, and keeps it there (cooperative-sticky) until that member leaves the group or its session
 ends. No record is read.
 """
 
@@ -49,13 +49,14 @@ _REFUSED = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATIO
 class GroupLock:
     """Tries to get the lock of a connector, and keeps it, in a thread.
 
-    All functions that it calls are called in that thread.
+    All callbacks are called in that thread.
 
     Args:
         config: of the connector.
-        on_change: called with whether this process has the lock, when that changes. It must stop the connector if not.
-        on_failure: called if the lock cannot be had, with the reason and the way out.
-        on_problem: called if Kafka cannot be asked now, with the reason; with ``None`` when it has answered.
+        on_change: called when this process gets or loses the lock, with whether it has it. It must stop the connector
+            if the lock is lost.
+        on_failure: called if the lock cannot be obtained, with the reason and what to do.
+        on_problem: called if Kafka does not answer, with the reason, and with ``None`` when it answers again.
         on_wait: called when another process has the lock.
 
     Attributes:
@@ -84,11 +85,11 @@ class GroupLock:
         self.owned = False
 
     def start(self) -> None:
-        """Begin to try."""
+        """Start trying."""
         self._thread.start()
 
     def close(self) -> None:
-        """Give the lock to another copy. Wait for Kafka for a few seconds at most."""
+        """Release the lock for another copy. Wait for Kafka for a few seconds at most."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(_CLOSE_S)
@@ -108,7 +109,7 @@ class GroupLock:
             self._change(owned=False)
 
     def _prepared(self) -> bool:
-        """Create the topic if it is missing; returns whether there is a lock to be had."""
+        """Create the topic if it is missing, and return whether the lock is available."""
         while not self._stop.is_set():
             try:
                 ensure_history(self._config, TopicAdmins(self._config))
@@ -193,7 +194,7 @@ class GroupLock:
             self._on_problem(self, problem)
 
     def _owner(self) -> str:
-        """Return which copy runs the connector, and whether its configuration is another one."""
+        """Return which copy runs the connector, and whether its configuration differs."""
         try:
             admin = admin_client({"log_level": 2, **self._config.history.admin})
             found = admin.describe_consumer_groups([self._group], request_timeout=_LOOK_S)[self._group].result()
@@ -208,7 +209,7 @@ class GroupLock:
 
 
 def client_id(config: Configuration) -> str:
-    """Return the name of this process as a member of the group, with which others recognise its configuration."""
+    """Return the name of this process as a member of the group, by which other members recognise its configuration."""
     return f"rowtide-{socket.gethostname()}-{os.getpid()}-{digest_of(config)}"
 
 

@@ -1,4 +1,4 @@
-"""Notices that this process has not run for so long that another one may run its connectors."""
+"""Notices when this process has been suspended for so long that another one may run its connectors."""
 
 import logging
 import threading
@@ -17,11 +17,12 @@ def _now() -> float:
 
 
 class Lease:
-    """Watches the clock in a thread: a process that was stopped (SIGSTOP, a paused virtual machine) sees it jump.
+    """Watches the clock in a thread: it jumps if the process was stopped (SIGSTOP, a paused virtual machine).
 
     Args:
-        limit_s: seconds after which the group may have given them to another process: less than the session.
-        on_lapse: called in the thread, before anything else can have taken long, with the seconds that have passed.
+        limit_s: the seconds after which the group may have assigned the connectors to another process: less than the
+            session timeout.
+        on_lapse: called in the thread before anything that may take long, with the seconds that have passed.
         clock: seconds of a clock that is never set back.
     """
 
@@ -34,7 +35,7 @@ class Lease:
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         self._seen = self._clock()
         self._thread.start()
 
@@ -43,7 +44,7 @@ class Lease:
         self._stop.set()
 
     def tick(self) -> None:
-        """Look at the clock."""
+        """Check the clock."""
         missing = self._clock() - self._seen
         if missing > self._limit_s:
             log.warning("this process did not run for %.1f s: another process may run its connectors", missing)

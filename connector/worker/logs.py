@@ -25,7 +25,7 @@ _MOST_SEEN = 1000
 
 
 class TextFormatter(logging.Formatter):
-    """A line of text. The timestamp is ISO 8601 in local time, with the offset from UTC.
+    """Formats a record as a line of text. The timestamp is ISO 8601 in local time, with the offset from UTC.
 
     Args:
         threads: whether lines name the thread, which has the name of its connector.
@@ -41,7 +41,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """A JSON object in one line.
+    """Formats a record as a JSON object on one line.
 
     Its fields are ``timestamp`` (ISO 8601, UTC), ``level``, ``logger``, ``thread``, ``message``, and ``exception`` with
     a traceback.
@@ -86,7 +86,7 @@ class LogFile(logging.FileHandler):
     _told = -math.inf
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Write the line to standard error, and once a minute why."""
+        """Write the line to standard error, and once a minute the reason."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             super().handleError(record)
@@ -101,8 +101,8 @@ class LogFile(logging.FileHandler):
 class RepeatedLines(logging.Filter):
     """Omits a warning or an error that repeats unchanged: at most five a minute are written.
 
-    Otherwise an error of something that is tried again and again, such as to accept a connection while too many files
-    are open, fills the disk.
+    Otherwise, the error of an operation that is retried constantly, such as accepting a connection while too many files
+    are open, would fill the disk.
     """
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class RepeatedLines(logging.Filter):
         self._seen: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to write a line; the last one of a minute says that others follow."""
+        """Return whether to write a line; the last one of a minute notes that others follow."""
         if record.levelno < logging.WARNING:
             return True
         text = record.getMessage()
@@ -136,7 +136,7 @@ def set_up(
     """Send the log of this process to a file, a console, or else standard error.
 
     Args:
-        level: the level of rowtide's own lines. Other libraries log from ``warning`` on, with ``debug`` everything.
+        level: the level of rowtide's own lines. Other libraries log warnings and errors; with ``debug``, everything.
         file: the file to append to.
         console: the terminal that shows the live view.
         as_json: one JSON object per line, instead of text.

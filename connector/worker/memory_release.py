@@ -1,7 +1,7 @@
 """Returns memory that is no longer used to the operating system.
 
-The C library keeps what a snapshot or a long backlog has used, 130 MB in arenas of several threads, though most of it
-is free.
+The C library keeps the memory that a snapshot or a long backlog has used, 130 MB in arenas of several threads, although
+most of it is free.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _STATM = Path("/proc/self/statm")
 
 
 class MemoryRelease(Service):
-    """Returns free memory as long as the process has more resident memory than it began with.
+    """Returns free memory while the process has more resident memory than at its start.
 
     It takes 25 to 70 ms with a gigabyte, and ten times as much if the free memory is scattered. So a thread does it,
     while the event loop continues; only allocations in the arena that is being trimmed wait. Where the C library

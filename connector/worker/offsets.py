@@ -1,4 +1,4 @@
-"""Shows and changes the stored position of a connector that is stopped, in Kafka Connect's form."""
+"""Shows and changes the stored position of a stopped connector, in Kafka Connect's form."""
 
 from typing import Any
 
@@ -26,11 +26,11 @@ def alter_offsets(config: Configuration, changes: list[Any] | None) -> None:
     """Store a position, or delete it.
 
     Args:
-        config: of the connector, which must not run.
+        config: the configuration of the connector, which must not run.
         changes: as :func:`offsets_of` returns it, with ``None`` as the offset to delete it; ``None`` deletes all.
 
     Raises:
-        BadRequest: it is not a position of this connector. Kafka Connect stores whatever it gets.
+        BadRequest: it is not a position of this connector. Kafka Connect stores anything.
         StoreUnavailable: it cannot be written.
     """
     offset = None if changes is None else _offset(config, changes)

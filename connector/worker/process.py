@@ -22,14 +22,15 @@ log = logging.getLogger(__name__)
 
 
 class Worker(mode.Worker):
-    """Runs the app in this process, and reports a failure once; an expected one without a traceback.
+    """Runs the app in this process, and reports a failure once, without a traceback if it is expected.
 
-    Its base is Mode's worker: what Faust's adds to it, a spinner and log formats for Faust's topics, has no use here.
+    Its base is Mode's worker: the additions of Faust's worker, a spinner and log formats for Faust's topics, are
+    useless here.
 
     Args:
         app: the app.
-        services: what else starts with the worker.
-        settings: those of Mode's worker.
+        services: further services that start with the worker.
+        settings: the settings of Mode's worker.
     """
 
     def __init__(self, app: App, *services: ServiceT, **settings: Any) -> None:
@@ -38,7 +39,7 @@ class Worker(mode.Worker):
         self._reported: list[Failure] = []
 
     def on_init_dependencies(self) -> Iterable[ServiceT]:
-        """Return what starts and stops with the worker."""
+        """Return the services that start and stop with the worker."""
         self.app.beacon.reattach(self.beacon)
         return [*self.services, self.app]
 
@@ -54,7 +55,7 @@ class Worker(mode.Worker):
         logging.getLogger("mode.rowtide").addFilter(_is_no_crash)
 
     async def on_first_start(self) -> None:
-        """Set up the log, the signals, and what happens when a thread fails."""
+        """Set up the log, the signal handlers, and the handler of failed threads."""
         self.app.connectors.on_failure = self._report
         self.app.connectors.on_end = self._all_ended
         self.add_context(failed_threads(self._thread_failed))
@@ -93,7 +94,7 @@ class Worker(mode.Worker):
             self.loop.add_signal_handler(signal.SIGHUP, self._hung_up)
 
     def _hung_up(self) -> None:
-        """Read the configuration files again; or stop gracefully, if the terminal of this process was closed."""
+        """Read the configuration files again, or stop gracefully if the terminal of this process was closed."""
         if self._terminal and not has_terminal():
             self._signalled(signal.SIGHUP)
             return
@@ -125,9 +126,9 @@ class Worker(mode.Worker):
         watchdog.start()
 
     def _give_up(self) -> NoReturn:
-        """End the process: something hangs that cannot be interrupted, such as a thread of a library.
+        """End the process because something hangs that cannot be interrupted, such as a thread of a library.
 
-        The exit code is 0 if what hangs is not a connector, because everything is delivered then.
+        The exit code is 0 if it is not a connector that hangs, because everything is delivered then.
         """
         connectors = self.app.connectors
         late = {
@@ -141,7 +142,7 @@ class Worker(mode.Worker):
         os._exit(1 if failures else 0)
 
     def execute_from_commandline(self) -> NoReturn:
-        """Run until the end, and exit with 0 after a stop, with 1 if a connector or another part has failed."""
+        """Run until the end, and exit with 0 after a stop, or with 1 if a connector or another part has failed."""
         failures: list[Failure] = []
         self._starting_fut = asyncio.ensure_future(self.start(), loop=self.loop)
         try:
@@ -185,5 +186,5 @@ def has_terminal() -> bool:
 
 
 def _is_no_crash(record: logging.LogRecord) -> bool:
-    """Return whether a line of Mode's is not about a service that has failed, which the worker reports at its end."""
+    """Return whether a line from Mode does not concern a failed service, which the worker reports at its end."""
     return "Crashed reason=" not in str(record.msg)

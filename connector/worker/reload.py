@@ -1,4 +1,4 @@
-"""Reads the configuration files of a worker again, and finds out what has changed in them."""
+"""Reads the configuration files of a worker again, and finds the changes in them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ class ConfigurationFiles:
     """The configuration files of a worker, one for each connector, and those of all connectors.
 
     Attributes:
-        read: reads all of them; a file of a directory that is gone is omitted. It raises ``ConfigurationError`` if
-            something is wrong that is not about one connector.
+        read: reads all of them, without deleted files of a directory. It raises ``ConfigurationError`` for errors that
+            do not concern a single connector.
         running: the connector of each file, by name.
-        several: whether other connectors may come.
+        several: whether connectors may be added.
     """
 
     read: Callable[[], Found]
@@ -28,12 +28,12 @@ class ConfigurationFiles:
 
 @dataclass(slots=True)
 class Changes:
-    """What has changed, by file.
+    """The changes, by file.
 
     Attributes:
-        removed: the files that are gone, or that have another connector now.
-        changed: the connectors that have another configuration.
-        added: the connectors that are new.
+        removed: the files that were deleted, or that have another connector now.
+        changed: the connectors whose configuration has changed.
+        added: the new connectors.
         rejected: the files with errors, which change nothing.
         unchanged: the number of the others.
     """
@@ -62,10 +62,10 @@ def read_each(files: Mapping[str, Sequence[str]], more: Mapping[str, str] | None
 
 
 def changes(running: Mapping[str, Configuration], found: Found) -> Changes:
-    """Compare the configurations that are used with those in the files.
+    """Compare the current configurations with those in the files.
 
     Args:
-        running: those that are used, by file.
+        running: the current ones, by file.
         found: those in the files.
 
     Raises:

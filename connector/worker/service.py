@@ -46,20 +46,20 @@ _PAUSED = frozenset({"PAUSED", "STOPPED"})
 class ConnectorService(Service):
     """Runs a connector in Faust's life cycle.
 
-    A connector that is held has stopped as at the end of the process: all that was read is delivered, and the position
-    is stored. Resuming it makes a new task, which begins at that position.
+    A held connector has stopped as at the end of the process: everything read is delivered, and the position is stored.
+    Resuming it creates a new task, which begins at that position.
 
     Args:
         config: the connector's configuration.
-        form: what rows and statements become instead of Debezium's messages.
+        form: the form of the messages of rows and statements, instead of Debezium's.
 
     Attributes:
         connector: the task that runs the connector.
         failure: the error if the service could not stop in time.
-        on_end: called in the event loop when the connector ends by itself.
-        obstacle: why it cannot end standing by; ``None`` if it can.
-        undecided: whether it stands by only until it is known if another process runs it.
-        problem: why a changed configuration is not used; ``None`` if there is none.
+        on_end: called in the event loop when the connector ends without a request.
+        obstacle: the reason why it cannot stop standing by; ``None`` if it can.
+        undecided: whether it stands by only until it is known whether another process runs it.
+        problem: the reason why a changed configuration is not used; ``None`` if there is none.
         reread: reads the configuration again at a request for a restart; returns whether that has restarted it.
     """
 
@@ -95,11 +95,11 @@ class ConnectorService(Service):
         return self.config.masked_properties()
 
     def signal(self, fields: Mapping[str, Any], channel: str = "in-process") -> str:
-        """Send a signal to the connector, which carries it out when it streams.
+        """Send a signal to the connector, which carries it out while it streams.
 
         Args:
             fields: ``type``, ``data``, and ``id``, which is a new one by default.
-            channel: the channel that brought it.
+            channel: the channel through which it arrived.
 
         Returns:
             The id.
@@ -121,7 +121,7 @@ class ConnectorService(Service):
 
     @property
     def ended(self) -> bool:
-        """Whether the connector has ended by itself, and is not held."""
+        """Whether the connector has ended without a request, and is not held."""
         return self._held is None and (self.connector.ended or self.failure is not None)
 
     @property
@@ -135,14 +135,14 @@ class ConnectorService(Service):
         return self._held if self._held in _PAUSED else None
 
     def hold_first(self, state: str) -> None:
-        """Begin in one of these states."""
+        """Start in one of these states."""
         self._held = state
 
     def stand_by(self, compete: Callable[[], None] | None = None) -> None:
         """Do not start the connector before :meth:`begin`, because another process runs it.
 
         Args:
-            compete: called when a connector that has failed, or was held, is to start again: it stands by until
+            compete: called when a connector that failed or was held should start again: it stands by until
                 :meth:`begin`. By default it starts immediately.
         """
         self._held = _STANDBY
@@ -156,12 +156,12 @@ class ConnectorService(Service):
                 self.connector.start()
 
     def lapse(self) -> None:
-        """Stop the connector immediately, because another process may run it; may be called in any thread."""
+        """Stop the connector immediately, because another process may run it; may be called from any thread."""
         self._held = _STANDBY
         self.connector.stop(0)
 
     async def withdraw(self) -> None:
-        """Stand by again, when the connector has stopped. Two tasks must never run at the same time."""
+        """Stand by again once the connector has stopped. Two tasks must never run at the same time."""
         async with self._change:
             self._held = _STANDBY
             await asyncio.to_thread(self.connector.stop, 0)
@@ -170,7 +170,7 @@ class ConnectorService(Service):
             self._prepare()
 
     def give_up(self, failure: BaseException) -> None:
-        """Stop the connector, and let the process fail; may be called in any thread."""
+        """Stop the connector, and let the process fail; may be called from any thread."""
         self.failure = failure
         self.connector.stop()
         if self._held == _STANDBY:  # it has no thread that reports its end
@@ -222,7 +222,7 @@ class ConnectorService(Service):
         self._before_reset = self._sent()
 
     def _sent(self) -> dict[str, int]:
-        """Return the number of records by topic of the task that runs."""
+        """Return the number of records by topic of the running task."""
         delivery = self.connector.current.delivery
         counted = {} if delivery is None else delivery.counters().topics
         return {topic: messages for topic, (messages, _) in counted.items() if topic != OTHER_TOPICS}
@@ -275,7 +275,7 @@ class ConnectorService(Service):
         self.connector.start()
 
     def _prepare(self) -> None:
-        """Make the next task."""
+        """Create the next task."""
         self._topics |= self._sent().keys() - self._before_reset.keys()
         self._before_reset = {}
         self.connector = self._new_task()
@@ -287,14 +287,14 @@ class ConnectorService(Service):
 
         Raises:
             BadRequest: the configuration has changed, and is wrong.
-            StillStopping: it has not stopped in time; it is started as soon as it has, unless it is held before that.
+            StillStopping: it has not stopped in time; it is started as soon as it stops, unless it is held before that.
         """
         if not await self.reread():
             async with self._change:
                 await self._rerun()
 
     async def reconfigure(self, config: Configuration) -> None:
-        """Stop the connector and start it again with another configuration. One that is held uses it when it starts.
+        """Stop the connector and start it again with another configuration. A held connector uses it when it starts.
 
         Args:
             config: the configuration, with the same name.
@@ -329,7 +329,7 @@ class ConnectorService(Service):
                     self._resume()
 
     async def status(self) -> Status:
-        """Return the connector's status, with the lag in bytes and the runway, which the server is queried for."""
+        """Return the connector's status, with the lag in bytes and the runway, for which the server is queried."""
         status = self._status()
         reader = None if status.reader is None or self.connector.failure else status.reader
         mirror = self.config.streaming.mirror
@@ -359,7 +359,7 @@ class ConnectorService(Service):
             await asyncio.to_thread(alter_offsets, self.config, changes)
 
     async def status_at_once(self) -> Status:
-        """The connector's status without what the server is queried for, so that it does not delay it."""
+        """The connector's status without queries to the server, which could delay it."""
         return self._status()
 
     def _status(self) -> Status:
@@ -382,5 +382,5 @@ class ConnectorService(Service):
 
 
 async def _not_changed() -> bool:
-    """No configuration is read again."""
+    """Do nothing: no configuration is read again."""
     return False

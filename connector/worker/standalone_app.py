@@ -41,13 +41,13 @@ class App(faust.App):
         settings: Faust's settings.
 
     Attributes:
-        services: what starts after the web server, and stops before it.
+        services: the services that start after the web server, and stop before it.
         connectors: the service that runs the connectors.
-        reporter: the service that shows what they do.
-        systemd: the service that tells systemd.
+        reporter: the service that shows their status.
+        systemd: the service that notifies systemd.
         show_progress: whether a live view may be drawn on the terminal.
         log_format: one of ``logs.FORMATS``.
-        web_settings: of the web server.
+        web_settings: the settings of the web server.
     """
 
     logger = logging.getLogger("mode.rowtide")
@@ -71,7 +71,7 @@ class App(faust.App):
         """Create no data directory: Faust keeps the tables of its agents there, and this app has none."""
 
     async def on_start(self) -> None:
-        """Complete the settings, without the consumer that Faust would make here for its agents."""
+        """Complete the settings, without the consumer that Faust would create here for its agents."""
         self.finalize()
 
     def _new_web(self) -> WebServer:

@@ -1,4 +1,4 @@
-"""Lets a connector run while this process has its lock, with ``rowtide.standby``.
+"""Runs a connector while this process has its lock, with ``rowtide.standby``.
 
 ::
 
@@ -8,8 +8,8 @@
        └──────────────────────────────────┘
          the lock is lost, or this process did not run for nearly the session, or Kafka has fenced the connector
 
-The lock avoids that two copies fence each other; it does not exclude that both run for a moment. Kafka does: both write
-in transactions with the same transactional id, and the one that starts later ends those of the other.
+The lock prevents two copies from fencing each other, but both may run for a moment. Kafka protects against this: both
+write in transactions with the same transactional id, and the copy that starts later fences the other.
 """
 
 import asyncio
@@ -46,26 +46,32 @@ class Lock(Protocol):
 
 
 def lock_of(config: Configuration) -> tuple[object, ...]:
-    """Return what determines the lock of a connector. If it changes, the connector needs another :class:`Standby`."""
+    """Return the values that determine the lock of a connector.
+
+    If it changes, the connector needs another :class:`Standby`.
+    """
     delivery, history = config.delivery, config.history
     return (delivery.group_id, history.topic, history.consumer, history.admin) if delivery.standby else ()
 
 
 def unfitness(config: Configuration) -> str | None:
-    """Return why a connector could not begin now, as far as the database server shows; ``None`` if it could."""
+    """Return the reason, as far as the database server shows it, why a connector could not start now.
+
+    ``None`` if it could.
+    """
     findings, _ = check_database(config, tables=False)
     errors = [str(finding) for finding in findings if finding.severity is Severity.ERROR]
     return f"it could not take over: {'; '.join(errors)}" if errors else None
 
 
 class Standby(Service):
-    """Begins and ends the runs of a connector.
+    """Starts and ends the runs of a connector.
 
     Args:
         connector: the connector, which stands by from now on.
-        lock: makes a lock; see ``GroupLock``.
-        patience: seconds in which the lock must be lost after the connector was fenced. Otherwise it was a process
-            without the lock: a copy that has slept and does not know it yet, or a program that needs no lock.
+        lock: creates a lock; see ``GroupLock``.
+        patience: the seconds in which the lock must be lost after fencing; otherwise, a process without the lock did
+            it.
     """
 
     logger = ConnectorService.logger
@@ -105,7 +111,7 @@ class Standby(Service):
         await self._leave()
 
     def takes(self, failure: BaseException | None) -> bool:
-        """Take notice that the connector has ended; returns whether it stands by instead of having failed."""
+        """Handle the end of the connector, and return whether it stands by instead of failing."""
         if self._connector.failure is not None:
             return False
         if failure is not None and is_taken_over(failure):
@@ -117,7 +123,7 @@ class Standby(Service):
 
     @Service.task
     async def _work(self) -> None:
-        """Do one step after the other."""
+        """Perform one step after the other."""
         while not self.should_stop:
             step = await self.wait(self._steps.get())
             if not step.stopped:
@@ -128,7 +134,7 @@ class Standby(Service):
 
     @Service.task
     async def _examine(self) -> None:
-        """See from time to time whether this copy could take over: it would be too late to find out then."""
+        """Check from time to time whether this copy could take over, because a take-over is too late to find out."""
         while not self.should_stop:
             if self._waits:
                 unfit = await asyncio.to_thread(unfitness, self._connector.config)
@@ -141,7 +147,7 @@ class Standby(Service):
             self._look.clear()
 
     def _next(self, step: Callable[[], Any]) -> None:
-        """Do a step after those before; may be called in any thread."""
+        """Add a step after earlier ones; may be called from any thread."""
         self._in_loop(self._steps.put_nowait, step)
 
     def _in_loop(self, act: Callable[..., None], *arguments: Any) -> None:
@@ -163,7 +169,7 @@ class Standby(Service):
             await asyncio.to_thread(lock.close)
 
     def _changed(self, lock: Lock, owned: bool) -> None:
-        """Take notice that the lock was taken or lost, in its thread."""
+        """Handle the gain or loss of the lock, in its thread."""
         if lock is not self._lock:
             return
         if owned:
@@ -173,7 +179,7 @@ class Standby(Service):
             self._withdraw("this process has lost the lock of rowtide.standby", self._connector.withdraw)
 
     def _withdraw(self, reason: str, *steps: Callable[[], Any]) -> None:
-        """Stop the connector immediately, in any thread, and do these steps next."""
+        """Stop the connector immediately, from any thread, and perform these steps next."""
         if not self._connector.stands_by:
             log.warning("connector %s stops and stands by: %s", self._connector.config.name, reason)
             self._connector.lapse()
@@ -192,14 +198,14 @@ class Standby(Service):
             await self._connector.begin()
 
     def _lapsed(self, seconds: float) -> None:
-        """Give the lock back, in the thread of the lease: another copy may have it."""
+        """Release the lock, in the thread of the lease, because another copy may have it."""
         if self._lock is None:  # the connector has failed
             return
         reason = f"this process did not run for {seconds:.1f} s"
         self._withdraw(reason, self._leave, self._connector.withdraw, self._join)  # others need not wait for its thread
 
     async def _fenced(self, failure: BaseException) -> None:
-        """Stand by, if another copy has the lock. Otherwise begin again, but not soon after the last time."""
+        """Stand by if another copy has the lock. Otherwise, start again, but not soon after the last time."""
         await self._connector.withdraw()
         for _ in range(round(self._patience / _LOOK_S)):
             if self._lost or self.should_stop:
@@ -228,7 +234,7 @@ class Standby(Service):
             self._show()
 
     def _waiting(self, lock: Lock) -> None:
-        """Take notice that another process has the lock."""
+        """Note that another process has the lock."""
         if lock is self._lock:
             self._waits = True
             self._in_loop(self._look.set)

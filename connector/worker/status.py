@@ -53,14 +53,14 @@ class Status:
         restarts: restarts from the stored position.
         reader: the reader's status; ``None`` before the stream.
         delivery: the counters of delivery; ``None`` before it starts.
-        sink: what takes the records, for messages.
+        sink: the destination of the records, for messages.
         stored: the stored position; ``None`` if there is none, or it is not loaded yet.
         queue: the use of the queue; ``None`` before delivery starts.
         snapshot: rows by table (``db.table``), in reading order.
         lag_bytes: bytes of the server's binlog after the last event that was read; ``None`` if not known.
-        runway: how long the server keeps the binlog file of the stored position; ``None`` if not known.
+        runway: the time that the server will keep the binlog file of the stored position; ``None`` if not known.
         second_writer: another program that stores offsets for this connector; ``None`` if none was seen.
-        rejected: why a changed configuration is not used; ``None`` if there is none.
+        rejected: the reason why a changed configuration is not used; ``None`` if there is none.
     """
 
     name: str
@@ -90,24 +90,24 @@ class Status:
 
     @property
     def ready(self) -> bool:
-        """Whether the connector streams: it reads the binlog and delivers; or stands by, and can take over."""
+        """Whether the connector streams (reads the binlog and delivers), or stands by and can take over."""
         streams = self.state == "RUNNING" and self.reader is not None and self.reader.connected
         return self.state == "STANDBY" or (self.healthy and streams)
 
     @property
     def takes_snapshot(self) -> bool:
-        """Whether a snapshot is being taken, before the stream or next to it."""
+        """Whether a snapshot is being taken, before the stream or alongside it."""
         beside = self.state == "RUNNING" and not all(rows.finished for rows in self.snapshot.values())
         return self.state == "SNAPSHOT" or beside
 
     @property
     def stuck(self) -> bool:
-        """Whether delivery has waited for the sink for too long. A connector that has ended waits for nothing."""
+        """Whether delivery has waited for the sink for too long. A connector that has ended does not wait."""
         return self.state not in _ENDED and self.delivery is not None and self.delivery.stuck_s > _STUCK_S
 
     @property
     def problem(self) -> str | None:
-        """Why the connector is not healthy, or the last error."""
+        """The reason why the connector is not healthy, or the last error."""
         if not self.stuck or self.delivery is None:
             return self.error
         reason = f": {self.delivery.problem}" if self.delivery.problem else ""
@@ -129,7 +129,7 @@ class Status:
 
 
 def status_of(task: ConnectorTask, now: float) -> Status:
-    """Return the status of a task, without what the server is queried for.
+    """Return the status of a task, without queries to the server.
 
     Args:
         task: the task, started or not.
@@ -254,13 +254,13 @@ def tables_of(status: Status) -> dict[str, dict[str, Any]]:
 
 
 def _unread(stored: SourceOffset | None) -> list[str]:
-    """Return the captured tables that lack rows: those that they had before they were captured."""
+    """Return the captured tables that lack the rows from before they were captured."""
     read = None if stored is None else ReadTables.from_carried(stored.carried)
     return [] if read is None else [str(table) for table in read.unread[:_MOST_TABLES]]
 
 
 def _unfinished(tables: Mapping[str, TableProgress]) -> Iterator[tuple[str, str]]:
-    """Return the states of tables that are not read completely; those that are being read come first."""
+    """Return the states of tables that are not completely read; those being read come first."""
     for state in ("READING", "WAITING"):
         yield from ((name, state) for name, rows in tables.items() if rows.state == state)
 

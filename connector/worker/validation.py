@@ -20,7 +20,7 @@ NOT_REQUIRED = frozenset({history.TOPIC.name})
 
 
 def password_source_problem() -> Problem:
-    """Return the problem of a configuration that comes by a request, or from a topic, and names a program."""
+    """Return the problem of a configuration from a request or a topic that names a program."""
     message = "is a property of the worker's file only: a request could run any program on its machine"
     return Problem(connection.PASSWORD_SOURCE.name, message)
 
@@ -28,8 +28,8 @@ def password_source_problem() -> Problem:
 def problems_of(properties: Mapping[str, str], build: Build) -> list[Problem]:
     """Return the problems of a configuration. If it has none, connect to the database.
 
-    The properties with errors are those that Kafka Connect and Debezium report: unknown ones are none of them, and a
-    database that does not accept the log-in is an error of ``database.hostname``, whatever is wrong.
+    The properties with errors are those that Kafka Connect and Debezium report: unknown properties are not errors, and
+    a database that does not accept the log-in is always an error of ``database.hostname``.
 
     Args:
         properties: of the connector.

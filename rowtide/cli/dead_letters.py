@@ -67,12 +67,12 @@ def dead_letters(
 ) -> None:
     """Show the records in the topic of dead letters, and replay them.
 
-    They are there because a transform or a converter rejected them, because they are too large for their topic, or
-    because an event of the binlog could not be decoded. A dead letter that is there several times or in several parts
-    is shown once. Records of other programs are omitted.
+    A record becomes a dead letter because a transform or a converter rejected it, because it is too large for its
+    topic, or because an event of the binlog could not be decoded. A dead letter that is stored several times or in
+    several parts is shown once. Records written by other programs are omitted.
 
-    Replay them after you have corrected the cause. Each is sent once, in the order of the topic, in a transaction with
-    the note that it was replayed. A dead letter stays if its topic has a newer record with the same key.
+    Replay them after you have corrected the cause. Each is sent once, in the order of the topic, in a transaction
+    together with a note that it was replayed. A dead letter stays if its topic has a newer record with the same key.
 
     \b
     Examples:
@@ -99,7 +99,8 @@ def dead_letters(
         elif replay:
             tables = None if structures is None else _structures(structures, Flavor(configuration.flavor.value))
             with DeadLetterReplay(configuration, letters, reader, tables) as sender:
-                # Another process may have replayed some until the producer was opened, which ends its transaction.
+                # Another process may have replayed some of them before the producer was opened, which ends the other's
+                # transaction.
                 chosen = _chosen(letters_of(_records(reader, letters)), replay)
                 _replay(sender, chosen, "overwrite" if overwrite else "omit" if omit_newer else "stay")
         else:
@@ -130,7 +131,7 @@ def _chosen(found: Sequence[Letter], replay: Sequence[str]) -> list[Letter]:
 
 
 def _structures(script: Path, flavor: Flavor) -> Tables:
-    """Return the tables that a file of statements makes."""
+    """Return the tables that a file of statements creates."""
     tables = Tables(Server(flavor))
     text = script.read_bytes().decode("utf-8-sig", "surrogateescape")
     for made in apply_script(text, flavor, tables):

@@ -1,4 +1,4 @@
-"""The web server of commands that run for long: ``/metrics`` for Prometheus, and ``/health``."""
+"""The web server of long-running commands: ``/metrics`` for Prometheus, and ``/health``."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""A type of options for numbers with fractions."""
+"""An option type for numbers with fractions."""
 
 import math
 

@@ -97,7 +97,7 @@ def peek(
 
     TOPIC is the full name of a topic, or with --config a database.table. Decimals, dates, times and bytes are decoded
     if the messages have schemas; otherwise a note says that they are shown as in the message. Records of transactions
-    that are not committed are omitted. No consumer group and no offset is stored in Kafka.
+    that are not committed are omitted. It stores neither a consumer group nor an offset in Kafka.
 
     \b
     Examples:
@@ -126,7 +126,7 @@ def peek(
 
 
 class _Clients(NamedTuple):
-    """The settings of the Kafka clients, and of a configuration.
+    """The settings of the Kafka clients, and settings from a configuration.
 
     Attributes:
         consumer: of consumers.
@@ -163,7 +163,10 @@ def _clients(config: tuple[str, ...], bootstrap_servers: str | None) -> _Clients
 
 
 def _existing_topic(reader: TopicReader, clients: _Clients, topic: str, *, wait: bool) -> tuple[str, dict[int, Extent]]:
-    """Return the full name of the topic, and the offsets of its partitions; ``wait`` until it is created."""
+    """Return the full name of the topic, and the offsets of its partitions.
+
+    With ``wait``, first wait until it is created.
+    """
     names = [topic, f"{clients.prefix}.{topic}"] if clients.prefix else [topic]
     waiting = False
     while True:
@@ -208,13 +211,13 @@ def _age(record: StoredRecord) -> tuple[int, int, int]:
 
 
 class _Printer:
-    """Prints records; says once, on standard error, that messages have no schemas.
+    """Prints records, and notes once, on standard error, that messages have no schemas.
 
     Args:
         url: the URL of the schema registry; empty for that of the connector.
         registry: the schema registry of the connector.
         claim_checks: the folder of values that are too large for Kafka.
-        as_json: one JSON object a line, with key and value as they are, or as JSON has them.
+        as_json: print one JSON object per line, with key and value as they are, or converted to JSON.
     """
 
     def __init__(
@@ -255,7 +258,10 @@ class _Printer:
         return open_folder(self._claim_checks)
 
     def _claimed(self, record: StoredRecord) -> bytes | None:
-        """Return the value that a claim check points to; the value itself, also of a claim check without a folder."""
+        """Return the value that a claim check points to.
+
+        The value itself, even of a claim check, if there is no folder.
+        """
         if self._claim_checks is None or record.value is None or not record.value.startswith(OPENING):
             return record.value
         check = ClaimCheck.parse(record.value)

@@ -70,7 +70,7 @@ def _operation(name: str) -> str:
 
 
 def _source(source: Mapping[str, Any]) -> str:
-    """Return where a change comes from: position, GTID, time of the commit."""
+    """Return the source of a change: position, GTID, time of the commit."""
     position = f"{source['file']}:{source['pos']}" if source.get("file") else ""
     time = ""
     if isinstance(source.get("ts_ms"), int):

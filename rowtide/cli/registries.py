@@ -21,7 +21,7 @@ _WAITS_S = (0.5, 1, 2, 4)
 
 
 def registry_of(configuration: Configuration) -> RegistryConfig | None:
-    """Return the schema registry of a connector; ``None`` if its records have none."""
+    """Return the schema registry of a connector; ``None`` if its records use none."""
     converters = configuration.converters
     return _registry(converters.value) or _registry(converters.key)
 
@@ -48,7 +48,7 @@ def registry_source(url: str, config: RegistryConfig | None) -> SchemaSource:
 
 
 class TableRegistry:
-    """The schema registry of ``rowtide tables``: waits a moment for one that does not answer.
+    """The schema registry of ``rowtide tables``: waits a moment for a registry that does not answer.
 
     Args:
         source: its client.

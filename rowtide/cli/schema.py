@@ -44,15 +44,15 @@ def schema() -> None:
 def apply(file: str, flavor: str, *, as_sql: bool) -> None:
     """Apply DDL statements to an empty catalog and print what each changes.
 
-    FILE (default: standard input) holds SQL statements, or Query events of a binlog as one JSON object a line.
+    FILE (default: standard input) holds SQL statements, or Query events of a binlog as one JSON object per line.
 
     \b
     Examples:
       rowtide schema apply --flavor mysql shop.sql
       mysqldump --no-data shop | rowtide schema apply --flavor mysql --sql
 
-    SQL statements end with a semicolon or with what DELIMITER sets; USE selects the database, and SET has no effect.
-    A Query event is:
+    SQL statements end with a semicolon or with the delimiter set by DELIMITER; USE selects the database, and SET has no
+    effect. A Query event is:
 
     \b
       {"db": "shop", "sql": "CREATE TABLE t (a INT)",
@@ -190,7 +190,7 @@ _AT = {"type": _PointInTime(), "help": "A position (binlog.000042:1234), a GTID 
 def show(source: Source, tables: str, at: PointInTime, form: str) -> None:
     """Print the structure of TABLE at a position, GTID set or time.
 
-    TABLE is database.table; * stands for any characters and ? for one.
+    TABLE is database.table, where * stands for any characters and ? for one.
 
     \b
     Examples:
@@ -199,7 +199,7 @@ def show(source: Source, tables: str, at: PointInTime, form: str) -> None:
 
     The DDL is that of SHOW CREATE TABLE for everything that affects rows and their keys: columns with all attributes,
     indexes, character set and comment. It has no CHECK and FOREIGN KEY constraints, partitions and storage options:
-    they do not affect rows, and their exact form is not in the statements that are read.
+    they do not affect rows, and the statements do not show their exact form.
     """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
     known = source.tables(at)
     found = matching_tables(known, tables)
@@ -274,7 +274,7 @@ def _position_text(place: BinlogPosition) -> str:
 def models(config: str, output: Path | None, *, pydantic: bool) -> None:
     """Write Python classes for the rows of the captured tables.
 
-    CONFIG is the connector's configuration. The structures are those that the server has now. A change turns its rows
+    CONFIG is the connector's configuration. The structures are the current ones on the server. A change turns its rows
     into objects of these classes: change.after_as(Customers).
 
     \b

@@ -27,7 +27,7 @@ _DELIMITER = re.compile(r"delimiter[ \t]+(\S+)[^\n]*", re.IGNORECASE)
 
 
 def apply_script(script: str, flavor: Flavor, tables: Tables | None = None) -> Iterator[dict[str, Any]]:
-    """Apply the statements of a script; each yields the line of its start, its error and what it changed.
+    """Apply the statements of a script; yield the first line, the error and the changes of each.
 
     ``USE`` selects the database. ``SET`` has no effect: statements are read under the server's default settings.
 

@@ -139,7 +139,7 @@ def _common(old: Json | None, new: Json, topic: str) -> Json:
             f"without schemas do not show which of the two a value has. If all messages in the topic have the same "
             f"type, give its schemas with --schemas; else write the topic again with schemas.enable=true"
         )
-    # The default of rows that are older than the column is the one that it was added with.
+    # Rows older than the column have the default with which it was added.
     return {**merged, "optional": old["optional"], **({"default": old["default"]} if "default" in old else {})}
 
 

@@ -1,4 +1,4 @@
-"""The structures that a connector's schema history has of a topic's table, with the identities of its columns."""
+"""The structures of a topic's table in a connector's schema history, with the identities of its columns."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from rowtide.spark_consumers.errors import HistoryError, SettingsError
 
 
 class HistoryStructures:
-    """Reads the structures of a topic's table. The history is read at each call, as it grows.
+    """Reads the structures of a topic's table. Each call reads the history again, because it grows.
 
     Args:
         paths: the files of the connector's configuration.
@@ -27,7 +27,7 @@ class HistoryStructures:
         self._paths = paths
 
     def __call__(self, topic: str) -> Sequence[Identities]:
-        """Return the structures, oldest first: the number of each column by the name of its field in records.
+        """Return the structures, oldest first: for each, the numbers of its columns by the names of their fields.
 
         Raises:
             SettingsError: the configuration has no schema history that can be read from here.

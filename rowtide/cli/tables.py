@@ -52,7 +52,7 @@ _NAMES = ("bootstrap.servers", "topic.prefix", _DECIMALS, _PLACEHOLDER, _MINIMAL
 
 
 def _read_job(context: click.Context, _option: click.Parameter, path: Path | None) -> JobFile | None:
-    """Let the options of a file be the defaults of those on the command line."""
+    """Use the options of a file as defaults for those on the command line."""
     if path is None:
         return None
     try:
@@ -288,7 +288,7 @@ def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
     """Update tables from the topics of a connector, once or, with --follow, continuously.
 
     Every topic of the connector becomes a table: OUTPUT/DATABASE/TABLE, or a table in a catalog. The first run builds
-    the tables; each further run reads only the records that are new. Rows are inserted, updated and deleted by their
+    the tables; each further run reads only the new records. Rows are inserted, updated and deleted by their
     key, and columns that were added in MySQL are added. Run it whenever the tables should be updated, by hand or from a
     scheduler, or let it follow the topics; SIGINT or SIGTERM then ends it after the micro-batch that is being applied.
 
@@ -301,7 +301,7 @@ def tables(as_json: bool, restart: tuple[str, ...], **options: Any) -> None:
       rowtide tables --config shop.properties --output /data/tables --optimize --vacuum 7d
 
     The consumed offsets are stored in OUTPUT/_rowtide. After an interruption, run the command again: no record is lost
-    or applied twice. A table can be updated by one run at a time; a second one reports an error for it.
+    or applied twice. Only one run at a time can update a table; a second run reports an error for it.
 
     The exit code is 1 if a table could not be updated. All other tables are updated nevertheless.
     """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
@@ -403,7 +403,7 @@ def _interval(given: str) -> Mapping[str, Any]:
     """Return the arguments of Spark's trigger for the time between two micro-batches.
 
     Raises:
-        ValueError: it is no duration.
+        ValueError: it is not a duration.
     """
     text = given.strip()
     found = re.fullmatch(r"(\d+) *(ms|milliseconds?|s|seconds?|m|min|minutes?|h|hours?)?", text)
@@ -417,7 +417,10 @@ def _interval(given: str) -> Mapping[str, Any]:
 
 @contextlib.contextmanager
 def spark_output(*, shown: bool) -> Iterator[IO[bytes] | None]:
-    """A file for what Spark prints, which is shown if Spark does not start; ``None`` to show all of it immediately."""
+    """Yield a file for Spark's output, which is shown if Spark does not start.
+
+    ``None`` to show all output immediately.
+    """
     if shown:
         yield None
         return
@@ -485,7 +488,7 @@ def run_settings(options: dict[str, Any], *, needs_kafka: bool = True) -> tuple[
 
 
 def _of_tables(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that single tables can have of their own.
+    """Return the settings that single tables can override.
 
     Raises:
         SettingsError: an option is wrong.
@@ -502,10 +505,10 @@ def _of_tables(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _partitioning(options: Mapping[str, Any]) -> dict[str, Sequence[Expression]]:
-    """Return what new tables are partitioned and clustered by.
+    """Return the expressions by which new tables are partitioned and clustered.
 
     Raises:
-        SettingsError: an expression is wrong, or the format lacks it.
+        SettingsError: an expression is wrong, or the format does not support it.
     """
     found: dict[str, Sequence[Expression]] = {}
     for name in ("partition_by", "cluster_by"):
@@ -518,7 +521,7 @@ def _partitioning(options: Mapping[str, Any]) -> dict[str, Sequence[Expression]]
 
 
 def _rule(options: Mapping[str, Any], own: TableOptions) -> TableRule:
-    """Return the settings of the tables that have options of their own.
+    """Return the settings of the tables with separate options.
 
     Raises:
         SettingsError: options contradict each other.
@@ -534,7 +537,7 @@ def _rule(options: Mapping[str, Any], own: TableOptions) -> TableRule:
 
 
 def _layout(options: Mapping[str, Any]) -> Layout:
-    """Return what the rows of tables are.
+    """Return the layout of the rows of tables.
 
     Raises:
         SettingsError: options contradict each other.
@@ -558,7 +561,7 @@ def _metadata(given: Sequence[str]) -> Sequence[MetadataField]:
 
 
 def _changes(behavior: str, include: Sequence[str], exclude: Sequence[str]) -> ChangePolicy:
-    """Return what changes of structure do.
+    """Return the handling of structure changes.
 
     Raises:
         SettingsError: a kind is unknown, or columns cannot be dropped.
@@ -581,7 +584,7 @@ def _require_kind(name: str) -> None:
 
 
 def _structures(config: Sequence[str]) -> StructuresOf | None:
-    """Return the schema history of a connector's configuration, to be read when the columns of a table change."""
+    """Return the schema history of a connector's configuration, which is read when the columns of a table change."""
     if not config:
         return None
 

@@ -1,4 +1,4 @@
-"""``rowtide tables --follow``: the run, what it shows, and its metrics."""
+"""``rowtide tables --follow``: the run, its output, and its metrics."""
 
 import json
 import os
@@ -46,18 +46,18 @@ def follow(
     """Follow the topics until a signal stops it, and return whether a table has failed at its last attempt.
 
     Args:
-        console: for people.
+        console: the console for people.
         spark: the session.
         source: the cluster.
-        settings: of the run.
+        settings: the settings of the run.
         topics: regular expression of topic names.
         trigger: arguments of Spark's trigger.
-        address: where metrics are served; ``None`` serves none.
+        address: the address for metrics; ``None`` for no metrics.
         as_json: print a JSON object for each table of a micro-batch, and one for the micro-batch.
-        upkeep: makes the upkeep next to the stream, from the function that receives its outcomes.
+        upkeep: creates the upkeep that runs alongside the stream, from the function that receives its outcomes.
 
     Raises:
-        TablesError: Kafka does not answer at the start, or the query fails again and again.
+        TablesError: Kafka does not answer at the start, or the query fails repeatedly.
         SettingsError: the address cannot be used.
     """
     stop = threading.Event()
@@ -84,7 +84,7 @@ def follow(
 
 
 class _View:
-    """What is known about the tables, for a terminal, for ``--json`` and for Prometheus."""
+    """The state of the tables, for a terminal, for ``--json`` and for Prometheus."""
 
     stream: TableStream
 
@@ -191,7 +191,7 @@ class _View:
         )  # fmt: skip
 
     def health(self) -> tuple[int, str]:
-        """Return the status code and the JSON text of /health: 503 while a table fails."""
+        """Return the status code and the JSON text of /health: 503 while a table is failing."""
         failed = {self._name(topic): text for topic, text in self.stream.failures.items()}
         found = {"status": "DOWN" if failed else "UP", "failed": failed}
         return 503 if failed else 200, json.dumps(found, ensure_ascii=False)

@@ -1,8 +1,8 @@
 """``rowtide tables --job FILE``: the options of a run, and those of single tables, in one YAML file.
 
-The names in the file are those of the options. A list stands for an option that is repeated, and a map for one of
-NAME=VALUE. The schema of the file follows from the options, so that it cannot lack one. All problems of a file are
-reported together, each with its line.
+The names in the file are those of the options. A list stands for a repeated option, and a map for an option NAME=VALUE.
+The schema of the file follows from the options, so it is always complete. All problems of a file are reported together,
+each with its line.
 """
 
 import difflib
@@ -40,8 +40,8 @@ class TableOptions:
 
     Attributes:
         pattern: a Java regular expression of ``DATABASE.TABLE``.
-        line: in the file.
-        into: Java replacement, which gives the name of the table in the output; ``None`` keeps it.
+        line: the line in the file.
+        into: a Java replacement for the name of the table in the output; ``None`` keeps it.
         given: the options by the names of their parameters.
     """
 
@@ -56,7 +56,7 @@ class JobFile:
     """A file of options.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         given: the options by the names of their parameters.
         tables: the options of single tables, in the order of the file.
     """
@@ -130,9 +130,9 @@ def read_job(path: Path, command: click.Command, checks: Mapping[str, Check]) ->
     """Read a file.
 
     Args:
-        path: of the file.
-        command: whose options it has.
-        checks: of the values of options, by the names of their parameters.
+        path: the path of the file.
+        command: the command whose options it has.
+        checks: check the values of options, by the names of their parameters.
 
     Raises:
         SettingsError: the file has problems; the text has all of them.
@@ -161,7 +161,7 @@ def read_job(path: Path, command: click.Command, checks: Mapping[str, Check]) ->
 
 
 class _Wrong(Exception):
-    """A value is wrong."""
+    """Raised for a wrong value."""
 
 
 @dataclass(slots=True)
@@ -240,7 +240,7 @@ class _Reader:
         """Return the value of an option as it would be on the command line.
 
         Raises:
-            _Wrong: it is none.
+            _Wrong: it is not a valid value.
         """
         if option.metavar == _PAIRS:
             return self._pairs(option, node)
@@ -286,7 +286,7 @@ class _Reader:
 
     @contextmanager
     def _problems_of(self, name: str, node: Any) -> Iterator[None]:
-        """Report what is wrong with a value while the context is open."""
+        """Report the errors that a value raises while the context is open."""
         try:
             yield
         except (_Wrong, SettingsError, ValueError) as error:
@@ -297,7 +297,7 @@ def _text(node: Any) -> str:
     """Return the text of a scalar.
 
     Raises:
-        _Wrong: the node is none.
+        _Wrong: the node is not a scalar.
     """
     if node.id != "scalar" or node.tag.endswith(":null"):
         raise _Wrong("a value is missing" if node.id == "scalar" else "expected a single value")

@@ -22,7 +22,7 @@ class Bars:
     A table is updated in batches (``--max-records``), after each of which its bar moves.
 
     Args:
-        console: where to draw.
+        console: the console to draw on.
     """
 
     def __init__(self, console: Console) -> None:
@@ -84,7 +84,7 @@ def print_report(console: Console, outcomes: Sequence[Outcome]) -> None:
 
 
 def notes(outcome: Outcome) -> list[str]:
-    """Return what a user should know about an update: new columns, and what may be wrong."""
+    """Return the notes for users on an update: new columns, and possible problems."""
     return [*_columns(outcome), *outcome.notes, *_unmatched(outcome), *_reread(outcome)]
 
 

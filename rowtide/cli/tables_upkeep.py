@@ -23,7 +23,7 @@ _BATCHES = re.compile(r"(\d+) *batch(es)?")
 
 
 def is_only_upkeep(options: Mapping[str, Any], restart: Collection[str]) -> bool:
-    """Return whether the tables are taken care of, and no records are applied.
+    """Return whether the run does only upkeep of the tables, and applies no records.
 
     Raises:
         SettingsError: options contradict each other.
@@ -41,7 +41,7 @@ def is_only_upkeep(options: Mapping[str, Any], restart: Collection[str]) -> bool
 
 
 def upkeep_of(options: Mapping[str, Any]) -> "tuple[Upkeep, Schedule]":
-    """Return what the options want, and when.
+    """Return the upkeep that the options demand, and its schedule.
 
     Raises:
         SettingsError: an option is wrong.
@@ -65,7 +65,7 @@ def duration(option: str, text: str, example: str) -> timedelta:
     """Return a duration such as ``7d`` or ``12 hours``.
 
     Raises:
-        SettingsError: it is none.
+        SettingsError: it is not a duration.
     """
     found = _DURATION.fullmatch(text.strip())
     if found is None:
@@ -80,7 +80,7 @@ def duration(option: str, text: str, example: str) -> timedelta:
 
 
 def keep(console: Console, outcomes: "Iterable[UpkeepOutcome]", *, as_json: bool) -> bool:
-    """Show what upkeep on demand does, and return whether it failed for a table."""
+    """Show the progress of upkeep on demand, and return whether it failed for a table."""
     failed = False
     for outcome in outcomes:
         failed |= outcome.error is not None

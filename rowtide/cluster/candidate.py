@@ -1,4 +1,4 @@
-"""When this server begins and ends to run something, and for how long that is certain.
+"""Decides when this server starts and stops running something, and for how long that is certain.
 
 ::
 
@@ -6,9 +6,9 @@
     standby ────────────────────────────────────────────────► running
        ▲                                                          │
        └──────────────────────────────────────────────────────────┘
-         another one runs it, or it was withdrawn, or no contact for its time-out
+         another one runs it, or it was withdrawn, or no contact for the time-out
 
-Without contact, ZooKeeper deletes the running node after the time-out at the earliest. No other server begins before.
+Without contact, ZooKeeper deletes the running node after the time-out at the earliest. No other server begins earlier.
 """
 
 import logging
@@ -31,10 +31,10 @@ class Candidate(Generic[N]):
     """This server in a contest. ``nodes`` may be read from any thread; the rest is for one thread at a time.
 
     Args:
-        session: with ZooKeeper.
-        contest: what it competes for.
-        begin: begins a term. Its argument says whether the running node is there already, as that of this session.
-        clock: in seconds.
+        session: the session with ZooKeeper.
+        contest: the contest that it takes part in.
+        begin: begins a term. Its argument tells whether this session has already created the running node.
+        clock: returns the time in seconds.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class Candidate(Generic[N]):
         return None if self._clock() >= self._until else nodes
 
     def look(self, *, may_begin: bool = True) -> None:
-        """See who runs it, and begin a term, or prolong the current one. To be called about once a second.
+        """Check which server runs it, and begin a term or extend the current one. Call this about once a second.
 
         Args:
             may_begin: whether this server begins a term if no server runs it.
 
         Raises:
-            ZooKeeperError: no answer.
+            ZooKeeperError: ZooKeeper does not answer.
         """
         asked = self._clock()
         session = self._session.id
@@ -89,7 +89,7 @@ class Candidate(Generic[N]):
             self._begin(asked, running=True)
 
     def release(self) -> None:
-        """End the term, if there is one. Another server, or after a while this one, begins the next."""
+        """End the term, if there is one. Another server begins the next one, or, after a while, this server does."""
         nodes = self._nodes
         if nodes is None:
             return
@@ -104,7 +104,7 @@ class Candidate(Generic[N]):
         self._until, self._nodes = 0.0, None
 
     def _stand(self, now: float, *, may_begin: bool) -> None:
-        """Nobody runs it: begin a term, unless another one comes first, which has just lost it."""
+        """Begin a term, because no server runs it, unless a server that has just lost it comes first."""
         if self._taken:
             self._taken, self._free_from = False, now + WAIT_S
         if may_begin and now >= self._free_from:

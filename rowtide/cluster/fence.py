@@ -1,8 +1,8 @@
-"""Nodes that only one server changes: the one that runs something, during its term.
+"""Nodes that only one server may change: the one that is running something, during its term.
 
-A change is refused if another server has run it since. Each term begins with a change of the term node, whose
-version is therefore that of the term. The running node is ephemeral, and is changed once after its creation: a program
-that only creates it, as Canal does, can be told from rowtide.
+A change is refused if another server has begun a term since. Each term begins with a change of the term node, whose
+version is therefore that of the term. The running node is ephemeral, and is changed once after its creation: this
+distinguishes rowtide from a program that only creates it, such as Canal.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ OWN_RUNNING = 1
 
 
 class TermEndedError(ZooKeeperError):
-    """Another server runs it, or none: nothing was changed."""
+    """Another server runs it, or none does: nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """What servers of a cluster compete for.
+    """A contest between the servers of a cluster.
 
     Attributes:
-        name: for messages, ``destination shop``.
+        name: the name for messages, such as ``destination shop``.
         running: the path of the running node.
         term: the path of the term node.
     """
@@ -37,8 +37,8 @@ class FencedNodes:
     """Nodes during a term of this server.
 
     Args:
-        session: with ZooKeeper.
-        contest: what this server runs.
+        session: the session with ZooKeeper.
+        contest: the contest that this server has won.
         term: the number of the term.
 
     Attributes:
@@ -54,7 +54,7 @@ class FencedNodes:
         """End the term: another server can begin one.
 
         Raises:
-            ZooKeeperError: no answer, or the term had ended before.
+            ZooKeeperError: ZooKeeper does not answer, or the term had ended before.
         """
         self.change([removal(self._contest.running)])
 
@@ -62,7 +62,7 @@ class FencedNodes:
         """Return a node; ``None`` if it does not exist.
 
         Raises:
-            ZooKeeperError: no answer.
+            ZooKeeperError: ZooKeeper does not answer.
         """
         return self._session.get(path)
 
@@ -70,7 +70,7 @@ class FencedNodes:
         """Return the names of the nodes below a node; none if it does not exist.
 
         Raises:
-            ZooKeeperError: no answer.
+            ZooKeeperError: ZooKeeper does not answer.
         """
         return self._session.children(path)
 
@@ -78,9 +78,9 @@ class FencedNodes:
         """Make all changes, or none.
 
         Raises:
-            TermEndedError: another server runs it, or none.
+            TermEndedError: another server runs it, or none does.
             RefusedError: a node is missing, or exists already.
-            ZooKeeperError: no answer; the changes may be made or not.
+            ZooKeeperError: ZooKeeper does not answer; the changes may or may not be made.
         """
         fences: list[Change] = [
             lambda change: change.check(self._contest.running, OWN_RUNNING),
@@ -97,7 +97,7 @@ class FencedNodes:
         """Return a node and all below it, the deepest first; nothing if it does not exist.
 
         Raises:
-            ZooKeeperError: no answer.
+            ZooKeeperError: ZooKeeper does not answer.
         """
         if self._session.get(path) is None:
             return []
@@ -109,18 +109,18 @@ def begin_term(session: ZooKeeperSession, contest: Contest, address: str, conten
     """Begin a term.
 
     Args:
-        session: with ZooKeeper.
-        contest: what this server is to run.
+        session: the session with ZooKeeper.
+        contest: the contest.
         address: of this server, the content of the term node.
-        content: of the running node.
-        running: whether the running node is there already, as that of this session.
+        content: the content of the running node.
+        running: whether this session has already created the running node.
 
     Returns:
         The number of the term.
 
     Raises:
         RefusedError: another server runs it.
-        ZooKeeperError: no answer.
+        ZooKeeperError: ZooKeeper does not answer.
     """
     session.ensure(contest.term)
     if running:
@@ -135,12 +135,12 @@ def begin_term(session: ZooKeeperSession, contest: Contest, address: str, conten
 
 
 def put(path: str, content: bytes, *, exists: bool, version: int = -1) -> Change:
-    """Return the change that gives a node its content.
+    """Return the change that sets the content of a node.
 
     Args:
         path: of the node.
-        content: what it is given.
-        exists: whether it exists.
+        content: its new content.
+        exists: whether the node exists.
         version: the version that it must have; -1 for any.
     """
     if exists:

@@ -22,7 +22,7 @@ Change = Callable[[TransactionRequest], None]
 
 
 class ZooKeeperError(ConnectionError):
-    """ZooKeeper does not answer; what was to be written may be written or not."""
+    """ZooKeeper does not answer; the changes may or may not have been written."""
 
 
 class RefusedError(ZooKeeperError):
@@ -43,8 +43,8 @@ class Found(NamedTuple):
     Attributes:
         content: its content.
         version: how often it was changed since it was created.
-        owner: the session that it ends with; 0 if it is persistent.
-        changed: the number of ZooKeeper's transaction that has changed it last.
+        owner: the session whose end deletes it; 0 if it is persistent.
+        changed: the number of the last ZooKeeper transaction that changed it.
     """
 
     content: bytes
@@ -57,10 +57,10 @@ def own_host(servers: str) -> str:
     """Return the address of this host in the network of ZooKeeper.
 
     Args:
-        servers: of ZooKeeper, as for ``ZooKeeperSession``.
+        servers: the ZooKeeper servers, as for ``ZooKeeperSession``.
 
     Raises:
-        OSError: there is no way to it.
+        OSError: there is no route to it.
     """
     host, _, port = servers.partition("/")[0].split(",")[0].rpartition(":")
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
@@ -73,11 +73,11 @@ class ZooKeeperSession:
     """A session, which is renewed when it expires. Thread-safe.
 
     Args:
-        servers: of ZooKeeper: ``host:port`` and commas, perhaps with a root at the end.
-        setting: where the user has named them, for messages.
+        servers: the ZooKeeper servers: ``host:port`` separated by commas, with an optional root at the end.
+        setting: the setting with the servers, for messages.
 
     Attributes:
-        timeout_s: after so long without contact, its ephemeral nodes are deleted, in seconds.
+        timeout_s: the time without contact after which its ephemeral nodes are deleted, in seconds.
     """
 
     def __init__(self, servers: str, setting: str) -> None:
@@ -99,7 +99,7 @@ class ZooKeeperSession:
 
     @property
     def id(self) -> int:
-        """The present session.
+        """The id of the current session.
 
         Raises:
             ZooKeeperError: there is no connection.
@@ -113,7 +113,7 @@ class ZooKeeperSession:
         """Return a node; ``None`` if it does not exist.
 
         Raises:
-            ZooKeeperError: no answer.
+            ZooKeeperError: ZooKeeper does not answer.
         """
         try:
             content, stat = self._answer(lambda: self._client.get_async(path))
@@ -125,7 +125,7 @@ class ZooKeeperSession:
         """Return the names of the nodes below a node; none if it does not exist.
 
         Raises:
-            ZooKeeperError: no answer.
+            ZooKeeperError: ZooKeeper does not answer.
         """
         try:
             found: list[str] = self._answer(lambda: self._client.get_children_async(path))
@@ -137,15 +137,15 @@ class ZooKeeperSession:
         """Create a node, and those above it, if they are missing.
 
         Raises:
-            ZooKeeperError: no answer.
+            ZooKeeperError: ZooKeeper does not answer.
         """
         self._answer(lambda: self._client.ensure_path_async(path))
 
     def announce(self, path: str, session: int) -> None:
-        """Create an ephemeral node; one of another session, which has not expired yet, is replaced.
+        """Create an ephemeral node; one of another session that has not expired yet is replaced.
 
         Raises:
-            ZooKeeperError: no answer, or another server announces the same.
+            ZooKeeperError: ZooKeeper does not answer, or another server announces the same.
         """
         known = self.get(path)
         if known is not None and known.owner == session:
@@ -161,7 +161,7 @@ class ZooKeeperSession:
         """Delete a node, if it exists.
 
         Raises:
-            ZooKeeperError: no answer.
+            ZooKeeperError: ZooKeeper does not answer.
         """
         with suppress(NoNodeError):
             self._answer(lambda: self._client.delete_async(path))
@@ -174,7 +174,7 @@ class ZooKeeperSession:
 
         Raises:
             RefusedError: none was made.
-            ZooKeeperError: no answer.
+            ZooKeeperError: ZooKeeper does not answer.
         """
         request = self._client.transaction()
         for change in changes:

@@ -1,4 +1,4 @@
-"""The door for databus' users: a server that publishes changes and dumps in databus' form, and a client of them.
+"""The front end for databus' users: a server that publishes changes and dumps in databus' form, and a client for them.
 
 ===============  ====================================================================
 ``server``       publishes changes, and serves dumps
@@ -7,7 +7,7 @@
 ``discovery``    what the nodes contain
 ``sql``          statements that repeat an event on another server
 ``events``       the messages: keys, rows, statements, structures of tables
-``errors``       what can go wrong
+``errors``       the errors
 ===============  ====================================================================
 
 ::

@@ -1,4 +1,4 @@
-"""What databus keeps in ZooKeeper: the dump that new clients begin with, and the server that is alive.
+"""The data of databus in ZooKeeper: the dump that new clients begin with, and the server that is alive.
 
 ===============================  ====================================  ==============================
 Node below the root              Content                               Written
@@ -7,7 +7,7 @@ Node below the root              Content                               Written
 ``<KeepAlivepath>/<Topic>``      ``IP:Port:Topic:TimeSecond``          every 30 seconds by the server
 ===============================  ====================================  ==============================
 
-The texts are read from their ends, so that a name or an IPv6 address may contain colons.
+The texts are parsed from the end, so that a name or an IPv6 address may contain colons.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ class DumpDescriptor:
     """The dump that new clients begin with (``DumpSyncMetaData``).
 
     Attributes:
-        file: its name, which the server serves it by.
-        position: the dump is the state of the tables at it.
+        file: the name under which the server offers it.
+        position: the position whose table states the dump contains.
         offset: the first event after the dump is at this offset of the topic, or after it.
     """
 
@@ -57,7 +57,7 @@ class KeepAlive:
         ip: the address of its dump server.
         port: its port.
         topic: the topic that it publishes to.
-        time_s: when it has last said so, in seconds since the epoch.
+        time_s: the time of its last keep-alive, in seconds since the epoch.
     """
 
     ip: str
@@ -66,7 +66,7 @@ class KeepAlive:
     time_s: int
 
     def encoded(self) -> str:
-        """Return the content of the node; an IPv6 address stands in brackets, and old clients cannot read it."""
+        """Return the content of the node; an IPv6 address is in brackets, which old clients cannot read."""
         ip = f"[{self.ip}]" if ":" in self.ip else self.ip
         return f"{ip}:{self.port}:{self.topic}:{self.time_s}"
 

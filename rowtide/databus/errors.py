@@ -2,7 +2,7 @@
 
 
 class DatabusError(Exception):
-    """Base class of the errors; the message says what is wrong, and the way out."""
+    """Base class of the errors; the message says what is wrong and what to do."""
 
 
 class SettingsError(DatabusError):
@@ -10,7 +10,7 @@ class SettingsError(DatabusError):
 
 
 class StartError(DatabusError):
-    """The client cannot begin where its settings or its offset file say."""
+    """The client cannot start at the position in its settings or its offset file."""
 
 
 class OverflowOffset(StartError):
@@ -18,19 +18,19 @@ class OverflowOffset(StartError):
 
 
 class UnreadableMessage(DatabusError):
-    """A message of the topic, or a line of a dump, is not one of databus."""
+    """A message of the topic, or a line of a dump, is not in databus' form."""
 
 
 class DiscoveryError(DatabusError):
-    """ZooKeeper cannot be reached, or a node does not have what it should."""
+    """ZooKeeper cannot be reached, or a node has unexpected content."""
 
 
 class DumpError(DatabusError):
-    """A dump cannot be read to its end."""
+    """A dump cannot be read completely."""
 
 
 class DumpDiscarded(DatabusError):
-    """A dump that was made cannot be announced; another one is made."""
+    """A finished dump cannot be announced; another one is made."""
 
 
 class OffsetFileError(DatabusError):
@@ -45,7 +45,7 @@ class HandlerInterrupted(DatabusError):
     """Raised by a handler to end the run (``do handler error, interrupted``).
 
     Args:
-        cause: why, for the message.
+        cause: the reason, for the message.
     """
 
     def __init__(self, cause: str = "") -> None:

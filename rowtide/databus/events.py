@@ -37,7 +37,7 @@ class Position:
 
     @property
     def server(self) -> str:
-        """The name of the file without its number: another one after a fail-over, perhaps."""
+        """The name of the file without its number, which may differ after a fail-over."""
         return self.file.rpartition(".")[0]
 
     def before(self, other: "Position") -> bool:
@@ -56,7 +56,7 @@ class KafkaKey:
     """The key of a message.
 
     Attributes:
-        position: after the previous event that was published; this one begins at it or after it.
+        position: a position after the previously published event; this event begins at it or after it.
         action: ``DML``, ``DDL`` or ``Dump``.
     """
 
@@ -73,7 +73,7 @@ class KafkaKey:
         """Read a key.
 
         Raises:
-            ValueError: it is not one.
+            ValueError: the text is not valid.
         """
         if text is None:
             raise ValueError("it has no key")
@@ -90,7 +90,8 @@ class RowsEvent:
     Attributes:
         table: its structure.
         action: ``insert``, ``update`` or ``delete``.
-        rows: the texts of all columns of each row; of an update, rows before and after it alternate.
+        rows: the texts of all columns of each row; in an update, the rows
+            before and after it alternate.
     """
 
     table: Table
@@ -98,7 +99,7 @@ class RowsEvent:
     rows: tuple[tuple[Cell, ...], ...]
 
     def values(self) -> list[list[Value]]:
-        """Return the rows, in Python's values."""
+        """Return the rows as Python values."""
         columns = self.table.columns
         return [[column.value(cell) for column, cell in zip(columns, row, strict=True)] for row in self.rows]
 
@@ -129,7 +130,7 @@ class RowsEvent:
         """Read an event.
 
         Raises:
-            ValueError: it is not one.
+            ValueError: the text is not valid.
         """
         fields = _fields(text)
         table, action = Table.of(fields.get("Table")), fields.get("Action")
@@ -157,7 +158,7 @@ class QueryEvent:
         table: its structure after the statement; without columns if it was dropped.
         action: ``alter``, ``create``, ``drop`` or ``truncate``.
         query: the statement, which names the database of each table.
-        sql_mode: what it needs in the session that executes it; usually nothing.
+        sql_mode: the SQL mode that the executing session needs; usually empty.
     """
 
     table: Table
@@ -176,7 +177,7 @@ class QueryEvent:
         """Read an event.
 
         Raises:
-            ValueError: it is not one.
+            ValueError: the text is not valid.
         """
         fields = _fields(text)
         query = _cell(fields.get("Query"))
@@ -188,13 +189,13 @@ class QueryEvent:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a client gets (``EventDiscrip``).
+    """An event that a client receives (``EventDiscrip``).
 
     Attributes:
         header: the key; each event has its own.
-        event: what has happened.
+        event: the event itself.
         offset: the message's offset in the topic; ``None`` for the events of a dump.
-        sequence: its number among those of the client, from 1.
+        sequence: its number among the events of the client, from 1.
     """
 
     header: KafkaKey
@@ -212,7 +213,7 @@ def decode_message(
     """Read a message of the topic.
 
     Raises:
-        UnreadableMessage: it is not one of databus; the message has topic and offset.
+        UnreadableMessage: it is not in databus' form; the error names topic and offset.
     """
     try:
         header = KafkaKey.decode(key)

@@ -33,9 +33,9 @@ def statements(event: RowsEvent | QueryEvent) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    """Return a text between quotes of a statement (``EscapeStringBackslash``).
+    """Return a text escaped for the quotes of a statement (``EscapeStringBackslash``).
 
-    Not for sql_mode NO_BACKSLASH_ESCAPES.
+    It is not valid with sql_mode NO_BACKSLASH_ESCAPES.
     """
     return text.translate(_ESCAPES)
 
@@ -81,7 +81,7 @@ def _condition(table: Table, row: Sequence[Cell]) -> str:
 
 
 def _is_exactly(column: Column, cell: Cell) -> str:
-    """Return a condition that is false for other texts, also if they are equal in the collation of the column."""
+    """Return a condition that is false for other texts, even if they are equal in the collation of the column."""
     if cell is not None and column.type is ColumnType.STRING and not isinstance(column.value(cell), bytes):
         return f"CAST(CONVERT({_quoted(column.name)} USING utf8mb4) AS BINARY)=X'{cell.hex()}'"
     return _is(column, cell)

@@ -1,4 +1,4 @@
-"""The structure of a table in databus' messages, and the values of its columns. The names are those of go-mysql."""
+"""The structure of a table in databus' messages, and the values of its columns, with the names of go-mysql."""
 
 import re
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Column:
         enum_values: the labels of an ENUM.
         set_values: the members of a SET.
         is_virtual: whether MySQL computes its values when it reads them ...
-        is_stored: ... or when it writes them. The original, whose go-mysql is older, has neither in its messages.
+        is_stored: ... or when it writes them. The original has neither in its messages, because its go-mysql is older.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Column:
         return _BINARY.match(self.raw_type) is not None
 
     def value(self, cell: Cell) -> Value:
-        """Return a value of the column: numbers exactly, ENUM and SET as text, bytes for what is not text."""
+        """Return a value of the column: exact numbers, ENUM and SET as text, and bytes for non-text values."""
         if cell is None:
             return None
         if self.binary:
@@ -84,7 +84,7 @@ class Column:
         return text
 
     def _label(self, text: str) -> str:
-        """The original server writes the index of a label, but in dumps."""
+        """Return the label; except in dumps, the original server writes its index."""
         if text in self.enum_values or not text.isdecimal():
             return text
         index = int(text)
@@ -134,7 +134,7 @@ class Table:
         return f"{self.schema}.{self.name}"
 
     def fields(self) -> dict[str, Any]:
-        """Return the structure as the original's JSON has it."""
+        """Return the structure in the original's JSON form."""
         columns = [
             {
                 "Name": column.name,
@@ -169,7 +169,7 @@ class Table:
         """Read a structure.
 
         Raises:
-            ValueError: it is none, or names a column that is not there.
+            ValueError: it is not a structure, or names a column that does not exist.
         """
         try:
             columns = tuple(

@@ -20,10 +20,10 @@ _CONNECT_S = 10.0
 
 
 class Nodes:
-    """The nodes below a root (``ZkConn`` of the original). All are persistent, and everybody may change them.
+    """The nodes below a root (``ZkConn`` of the original). All are persistent, and anyone may change them.
 
     Args:
-        servers: of ZooKeeper, ``host:port``.
+        servers: the ZooKeeper servers, ``host:port``.
         root: the root; it is created if it is missing.
 
     Raises:
@@ -69,7 +69,7 @@ class Nodes:
         return (data or b"").decode(errors="replace")
 
     def replace(self, node: str, text: str) -> None:
-        """Write a node; it is created if it is missing.
+        """Write a node, and create it if it is missing.
 
         Raises:
             DiscoveryError: ZooKeeper does not answer.

@@ -1,1 +1,1 @@
-"""Reads records of Debezium's format, whoever wrote them, as the changes that :class:`rowtide.Engine` gives."""
+"""Reads records in Debezium's format from any producer, as changes like those of :class:`rowtide.Engine`."""

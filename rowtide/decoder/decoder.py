@@ -1,4 +1,4 @@
-"""Decodes records of Debezium's format into changes."""
+"""Decodes records in Debezium's format into changes."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ Message = tuple[str, bytes | None, bytes | None, Headers]
 
 
 class _Plan(NamedTuple):
-    """How the records of one pair of schemas become changes."""
+    """Converts the records of one pair of schemas to changes."""
 
     layout: Layout
     key: Callable[[Any], tuple[Any, ...]] | None
@@ -49,19 +49,19 @@ class _Plan(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """A plan, and the schemas by whose identity it is found: a reference keeps their ids."""
+    """A plan, and the schemas by whose identity it is found; the references keep their ids valid."""
 
     plan: _Plan
     schemas: tuple[Schema | None, Schema | None]
 
 
 class Decoder:
-    """Turns keys and values of records into changes, with the values that :class:`rowtide.Engine` gives.
+    """Turns keys and values of records into changes, with values like those of :class:`rowtide.Engine`.
 
     It reads JSON with and without schemas, Avro and Protobuf by the id of their schemas, and CloudEvents in JSON;
     envelopes, and records that ``ExtractNewRecordState`` has unwrapped, whether rowtide or Debezium wrote them. Without
-    schemas in JSON, values are those of JSON: types are not known then. Protobuf does not name Debezium's types, so
-    dates and times are numbers, and the labels of an ENUM keep their backslashes.
+    schemas in JSON, types are not known, so values are those of JSON. Protobuf does not name Debezium's types, so dates
+    and times are numbers, and the labels of an ENUM keep their backslashes.
 
     Args:
         registry: the schema registry of Avro and Protobuf: its URL, or a client with ``get_schema(id)``.
@@ -71,7 +71,7 @@ class Decoder:
             connector, or another path or URL of the same folder. Nothing is read outside of it.
 
     Raises:
-        DeliveryError: there is no such folder, or fsspec is not installed.
+        DeliveryError: the folder does not exist, or fsspec is not installed.
         ValueError: the placeholder has no hexadecimal digits after ``hex:``.
     """
 
@@ -116,7 +116,7 @@ class Decoder:
 
         Raises:
             DecodeError: the record is not a change of a row, or is damaged.
-            RegistryUnavailable: the schema registry cannot be asked.
+            RegistryUnavailable: the schema registry does not answer.
             ClaimCheckUnavailable: the value that the record points to cannot be read.
         """
         if value is None:
@@ -153,7 +153,9 @@ class Decoder:
         return self.decode(record.topic, record.key, record.value, record.headers)
 
     def deserialize(self, value: bytes | None, context: Any) -> Change | None:
-        """Return the change that a value describes, as ``value.deserializer`` of confluent-kafka; it has no key.
+        """Return the change that a value describes, for use as ``value.deserializer`` of confluent-kafka.
+
+        It has no key.
 
         Raises:
             DecodeError: as for :meth:`decode`.
@@ -204,7 +206,7 @@ class Decoder:
         return self._of_row(topic, key, value.json, schema, document, headers, added)
 
     def _from_cloud_event(self, event: Mapping[str, Any]) -> tuple[Schema | None, Any, Mapping[str, Any]]:
-        """Return the schema and the data of a CloudEvent: an envelope, or a row with the fields that its event adds."""
+        """Return the schema and the data of a CloudEvent: an envelope, or a row with the fields that the event adds."""
         data, more = of_cloud_event(event)
         if not isinstance(data, dict):
             raise DecodeError("the data of its CloudEvent are not JSON")
@@ -256,7 +258,7 @@ class Decoder:
         headers: Headers,
         given: Mapping[str, Any],
     ) -> Change:
-        """Return a change of an unwrapped record: fields and headers that begin with ``__`` say more than the row."""
+        """Return a change of an unwrapped record, whose fields and headers that begin with ``__`` describe it."""
         added = {**given, **{name: value for name, value in document.items() if name.startswith("__")}}
         for name, text in headers:
             if text and name.startswith("__") and name not in _SCHEMA_IDS:
@@ -371,9 +373,9 @@ def _row_schema(envelope: Schema) -> Schema:
 
 
 def _without_schema(schema: Schema | None, document: Mapping[str, Any]) -> str:
-    """Return what a record without a schema is, if it is not a row.
+    """Return the kind of a record without a schema, if it is not a row.
 
-    Those of rowtide and Debezium are told by their fields.
+    The fields identify records of rowtide and Debezium.
     """
     if schema is not None:
         return ""
@@ -406,7 +408,7 @@ def _op(given: Any) -> Op:
 def _table_of_names(source: Mapping[str, Any], topic: str, schema: str) -> tuple[str, str]:
     """Return the database and the table that the topic or the schema names.
 
-    Debezium's first releases did so nowhere else.
+    Debezium's first releases named them nowhere else.
     """
     prefix = f"{source.get('name')}."
     for name in (topic, schema.removesuffix(".Envelope")):
@@ -433,7 +435,7 @@ def _position(source: Mapping[str, Any], read_ns: int) -> SourcePosition:
 
 
 def _table(table: TableId, columns: Sequence[tuple[str, Schema | None]], key: Sequence[str]) -> Table:
-    """Return the structure as far as a record shows it.
+    """Return the structure as far as a record reveals it.
 
     Types are those of Connect, unless the connector propagates MySQL's.
     """

@@ -23,7 +23,7 @@ class ChangeSchema(faust.Schema[Any, Any]):
         self._decoder = decoder
 
     def loads_value(self, app: AppT, message: Message, **_options: Any) -> Any:
-        """Decode a record. An error is handled like any of Faust's, by ``on_value_decode_error``."""
+        """Decode a record. An error is handled as in Faust, by ``on_value_decode_error``."""
         try:
             return self._decoder.decode(message.topic, message.key, message.value, _headers(message.headers))
         except DecodeError as error:
@@ -48,7 +48,7 @@ def changes(app: AppT, *topics: str, decoder: Decoder | None = None, pattern: st
         app: the Faust app.
         topics: the names of the topics.
         decoder: decodes the records; by default without a schema registry.
-        pattern: a regular expression of names, instead of them.
+        pattern: a regular expression of names, instead of names.
         more: further arguments of ``app.topic``.
     """
     given: Iterable[str] = topics

@@ -1,4 +1,4 @@
-"""From the bytes of keys and values to parsed values with their Connect schemas: JSON, Avro and Protobuf."""
+"""Parses the bytes of keys and values with their Connect schemas: JSON, Avro and Protobuf."""
 
 import json as python_json
 import uuid
@@ -52,7 +52,7 @@ class SchemaSource(Protocol):
 
 
 class JsonReader:
-    """The keys or the values of records in JSON with schemas, each parsed once, or without."""
+    """Reads the keys or the values of records in JSON: with schemas, each of which is parsed once, or without."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Schema] = {}
@@ -62,7 +62,7 @@ class JsonReader:
         """Parse a key or value.
 
         Args:
-            subject: the topic, whose records mostly have the same schema.
+            subject: the topic, most of whose records have the same schema.
             data: the bytes.
 
         Raises:
@@ -83,7 +83,7 @@ class JsonReader:
     def _opening(self, data: bytes) -> tuple[bytes, Schema] | None:
         """Return the bytes up to the payload, and the schema in them.
 
-        ``None`` if they are not as a converter writes them.
+        ``None`` if they do not have the form that a converter writes.
         """
         text = data.decode("utf-8", "surrogatepass")
         document, end = _DECODER.raw_decode(text, len(_SCHEMA))
@@ -91,7 +91,7 @@ class JsonReader:
         return (opening, self._schema(document)) if data.startswith(opening) else None
 
     def unwrapped(self, document: Any) -> tuple[Schema | None, Any]:
-        """Return the schema and the value of a document, whose members may stand in any order; it may have no schema.
+        """Return the schema and the value of a document, whose members may be in any order; it may lack a schema.
 
         Raises:
             ValueError: its schema is not one of Connect.
@@ -104,7 +104,7 @@ class JsonReader:
     def _schema(self, document: Any) -> Schema:
         """Return a schema, the same object for the same text.
 
-        What is derived from schemas is kept by their identity.
+        Objects derived from schemas are cached by the schemas' identity.
         """
         text = _dumps(document)
         known = self._known.get(text)
@@ -138,7 +138,7 @@ def in_registry(side: Side, data: bytes, headers: Headers) -> bool:
 
 
 def schema_id(side: Side, data: bytes, headers: Headers) -> tuple[int | bytes, bytes, bytes]:
-    """Return the id of a schema or its global id, what follows the global id, and the bytes after a prefix."""
+    """Return the id of a schema or its global id, the part after the global id, and the bytes after a prefix."""
     in_header = next((value for name, value in headers if name == SCHEMA_ID_HEADERS[side] and value), None)
     if in_header is not None:
         return in_header[1:17], in_header[17:], data
@@ -160,8 +160,9 @@ class RegistryReader:
         """Decode a key or value.
 
         Raises:
-            DecodeError: the registry does not have the schema, it is of another kind, or the bytes do not fit it.
-            RegistryUnavailable: the registry cannot be asked.
+            DecodeError: the registry does not have the schema, the schema is of another kind, or the bytes do not match
+                it.
+            RegistryUnavailable: the registry does not answer.
         """
         number, indexes, data = schema_id(side, data, headers)
         read = self._readers.get(number)
@@ -215,7 +216,7 @@ def registered_schema(source: SchemaSource, number: int | bytes) -> tuple[Schema
 
     Raises:
         DecodeError: the registry does not have it, or it is neither Avro nor Protobuf.
-        RegistryUnavailable: the registry cannot be asked.
+        RegistryUnavailable: the registry does not answer.
     """
     name = _name(number)
     try:

@@ -116,7 +116,7 @@ class TopicReader:
                 yield TopicPartition(topic, partition)
 
     def _positioned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Assign partitions from where the reader starts. Later, committed offsets count."""
+        """Assign partitions at the reader's start. Later, committed offsets count."""
         fresh = [one for one in partitions if (one.topic, one.partition) not in self._assigned]
         if fresh and self._start != "committed":
             if isinstance(self._start, dt.datetime):
@@ -132,7 +132,7 @@ class TopicReader:
         consumer.assign(partitions)
 
     def _given_up(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Forget partitions that another reader of the group gets: their offsets are no longer this one's."""
+        """Forget partitions that move to another reader of the group."""
         self._has_assignment = False
         for one in partitions:
             place = one.topic, one.partition
@@ -145,9 +145,9 @@ class TopicReader:
 
         Raises:
             DecodeError: a record cannot be decoded; the offset before it can be committed. A new loop begins after it.
-            RegistryUnavailable: the schema registry cannot be asked. A new loop begins with the same record.
+            RegistryUnavailable: the schema registry does not answer. A new loop begins with the same record.
             ClaimCheckUnavailable: the value that a record points to cannot be read. The same applies.
-            TopicError: Kafka refuses to be read.
+            TopicError: Kafka refuses the reader.
         """
         while self._follow or not self._has_assignment or self._ended != self._assigned:
             message = self._consumer.poll(_POLL_S)
@@ -222,7 +222,7 @@ def _place(message: Any) -> tuple[str, int]:
 
 
 def gtid_test(text: str) -> Callable[[str], bool]:
-    """Tell the GTIDs of a set, of MySQL or of MariaDB."""
+    """Return a test for the GTIDs of a set, of MySQL or of MariaDB."""
     try:
         if re.fullmatch(r"\s*\d+-\d+-\d+\s*(,\s*\d+-\d+-\d+\s*)*", text):
             position = MariadbGtidPosition.parse(text)
@@ -261,16 +261,16 @@ def read_topics(
         topics: their names, or regular expressions that begin with ``^``.
         group: the consumer group, whose members share the partitions and whose offsets :meth:`TopicReader.commit`
             stores; without one, this reader reads all partitions and stores nothing.
-        start: ``committed`` (the group's offsets, at first the beginning), ``beginning``, ``end``, a time, or a GTID
-            set, of whose transactions the changes are skipped.
-        follow: wait for more; otherwise the loop ends with the last record.
+        start: ``committed`` (the group's offsets, or the beginning if there are none), ``beginning``, ``end``, a time,
+            or a GTID set, whose transactions are skipped.
+        follow: wait for further records; otherwise, the loop ends with the last one.
         registry: the schema registry of Avro and Protobuf: its URL, or a client.
         decoder: a decoder with other settings.
         claim_checks: the folder of the values of claim checks, see :class:`Decoder`.
         kafka: further settings of the consumer, with librdkafka's names.
 
     Raises:
-        DecodeError: there is no such topic.
+        DecodeError: a topic does not exist.
         TopicError: Kafka cannot be reached.
     """
     return TopicReader(

@@ -1,7 +1,7 @@
 """``BinLogStreamReader`` of mysql-replication, with rowtide's reader and decoder.
 
 The constructor and the events are those of mysql-replication 1.0; the events are instances of its classes. ``reader``
-follows the stream, ``structures`` knows the tables at every position, ``rows`` and ``values`` decode row images,
+follows the stream, ``structures`` has the tables at every position, ``rows`` and ``values`` decode row images,
 ``events`` makes the events, ``settings`` translates the settings of the connection.
 """
 

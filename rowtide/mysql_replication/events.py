@@ -1,6 +1,6 @@
 """Makes the events of mysql-replication: instances of its own classes.
 
-Row events and TABLE_MAPs are made of rowtide's; all others by their own constructors, from the bytes of the event.
+Row events and TABLE_MAPs are made from rowtide's; the constructors of all others parse the bytes of the event.
 """
 
 import zlib
@@ -54,7 +54,7 @@ _LAST_METADATA = 12
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """What events ask of the connection for queries.
+    """The properties of the query connection that events use.
 
     Attributes:
         charset: its character set.
@@ -75,7 +75,7 @@ class EventPacket:
     Attributes:
         data: the event, with its header.
         checksum: whether it ends with a checksum.
-        log_pos: where it ends in the binlog file.
+        log_pos: its end in the binlog file.
     """
 
     data: bytes
@@ -99,13 +99,13 @@ class EventFactory:
 
     Args:
         allowed: the classes of events that are wanted.
-        connection: what events ask of the connection for queries.
+        connection: the properties of the query connection that events use.
         options: the options of the reader that events keep: ``only_tables`` and others.
 
     Attributes:
         allowed: the classes of events that are wanted.
         table_map: mysql-replication's tables, by table id.
-        mysql_version: of the server that wrote the file.
+        mysql_version: the version of the server that wrote the file.
     """
 
     def __init__(self, allowed: frozenset[type], connection: Connection, options: dict[str, Any]) -> None:
@@ -233,7 +233,7 @@ class EventFactory:
             structure: its TABLE_MAP.
             known: the structure of its table.
             rows: decodes it.
-            at: its position, for messages.
+            at: its position, for error messages.
         """
         table = self._table(event.table_id, structure, known)
         made = self._new(_class_of(event), self._wrapper(packet, _uncompressed(event.header.type_code)))
@@ -279,7 +279,7 @@ class EventFactory:
         return made
 
     def _wrapper(self, packet: EventPacket, code: int) -> Any:
-        """Return a packet that shows the header; its body is read by rowtide."""
+        """Return a packet that exposes the header; rowtide reads its body."""
         timestamp, _, server_id, size, _, flags = HEADER.unpack_from(packet.data)
         wrapper = BinLogPacketWrapper.__new__(BinLogPacketWrapper)
         wrapper.__dict__.update(

@@ -97,19 +97,19 @@ class BinLogStreamReader:
         log_file: the binlog file to begin with.
         log_pos: the position in that file.
         end_log_pos: end the iteration after the event that reaches this position.
-        filter_non_implemented_events: omit events that mysql-replication has no class for.
+        filter_non_implemented_events: omit events for which mysql-replication has no class.
         ignored_events: classes of events not to yield.
-        auto_position: begin after these GTIDs (MySQL: a set; MariaDB, with ``is_mariadb``: a position).
+        auto_position: start after these GTIDs (MySQL: a set; MariaDB, with ``is_mariadb``: a position).
         only_tables: the names of tables whose events to yield.
         ignored_tables: names of tables whose events to omit.
         only_schemas: the names of databases whose events to yield.
         ignored_schemas: names of databases whose events to omit.
         freeze_schema: yield one TABLE_MAP of each table id only.
         skip_to_timestamp: omit events before this time, in seconds since the epoch.
-        report_slave: what SHOW REPLICAS shows: a host, a tuple (host, user, password, port) or a dictionary.
+        report_slave: the entry in SHOW REPLICAS: a host, a tuple (host, user, password, port) or a dictionary.
         slave_uuid: the UUID of the replica.
         pymysql_wrapper: is refused; rowtide opens its own connections.
-        slave_heartbeat: let the server send heartbeats so often, in seconds, and yield them.
+        slave_heartbeat: the interval, in seconds, of the server's heartbeats, which are then yielded.
         is_mariadb: the server is MariaDB; begin with its oldest file unless a position is given.
         annotate_rows_event: yield the statements of rows (MariaDB, with ``is_mariadb``).
         ignore_decode_errors: without effect: bytes that are invalid in their character set become U+FFFD.
@@ -122,7 +122,7 @@ class BinLogStreamReader:
     Attributes:
         log_file: the binlog file of the last event.
         log_pos: the position after the last event.
-        mysql_version: of the server that wrote the file.
+        mysql_version: the version of the server that wrote the file.
         dbms: ``mysql`` or ``mariadb``; ``None`` before the first connection.
         table_map: mysql-replication's tables, by table id.
 
@@ -254,10 +254,10 @@ class BinLogStreamReader:
         ignored_events: Collection[type] | None,
         filter_non_implemented_events: bool,
     ) -> frozenset[type]:
-        """Return the classes of events to yield. It has the name that mysql-replication gives it.
+        """Return the classes of events to yield. The name is that of mysql-replication.
 
         Raises:
-            KeyError: an ignored event is not among them.
+            KeyError: an ignored event is not one of them.
         """
         found = set(_DEFAULT_EVENTS if only_events is None else only_events)
         for kind in ignored_events or ():
@@ -269,7 +269,7 @@ class BinLogStreamReader:
     # --- the server --------------------------------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        """Find out what the server is, where to begin, and which structures the tables have there."""
+        """Determine the server's flavor, the start position, and the structures of the tables there."""
         config = configuration(self._settings, self._server_id, mariadb=False)
         with Session(config.database, mariadb=False) as session:
             mariadb = "mariadb" in str(session.query("SELECT VERSION()")[0][0]).lower()
@@ -302,7 +302,7 @@ class BinLogStreamReader:
         self._begin_at(self._start)
 
     def _replica(self, config: Configuration) -> Configuration:
-        """Return the configuration with the data that the server gets about the replica."""
+        """Return the configuration with the data about the replica that the server receives."""
         report, database = self.report_slave, config.database
         replica = replace(
             database.replica,
@@ -383,7 +383,7 @@ class BinLogStreamReader:
                 return
 
     def _packet(self, data: bytes) -> Iterator[Any]:
-        """Yield the events that are wanted of those in one event of the stream."""
+        """Yield the wanted events among those in one event of the stream."""
         decoder, progress = self._decoder, self._progress
         event = decoder.decode(data)
         header = event.header
@@ -395,7 +395,7 @@ class BinLogStreamReader:
         if not isinstance(event, events.TransactionPayload):
             if header.type_code not in HEARTBEATS:
                 progress.advance(header)
-            # MariaDB's events inside a transaction have no position: that of the transaction is one to resume at.
+            # MariaDB's events inside a transaction have no position; resume at that of the transaction.
             return self._one(event, EventPacket(data, checksum, 0 if header.artificial else end or progress.end))
         progress.at_payload(end - header.size, end, header.server_id, header.timestamp)
         return self._payload(event, end)
@@ -482,7 +482,7 @@ class BinLogStreamReader:
     def _selects(self, structure: TableStructure) -> bool:
         """Return whether the events of a table are wanted.
 
-        As in mysql-replication, what is selected is never ignored.
+        As in mysql-replication, a selected table is never ignored.
         """
         database, table = structure.database, structure.table
         if self._only_tables is not None:

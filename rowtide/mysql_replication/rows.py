@@ -1,4 +1,4 @@
-"""From the row images of one table to the dictionaries of mysql-replication's ``rows``."""
+"""Converts the row images of one table to the dictionaries of mysql-replication's ``rows``."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -42,7 +42,7 @@ class EventRows(RowImages[Values]):
         return value_rows(columns, *layouts)
 
     def decode_partial(self, buffer: bytes, start: int, end: int, before: bytes, after: bytes) -> list[Values]:
-        """Decode pairs of images whose second one may hold differences of JSON documents, which stay differences."""
+        """Decode pairs of images whose second one may hold JSON differences, which stay differences."""
         present = self.present_columns(before), self.present_columns(after)
         layouts = [column.layout for column in self._columns]
         whole = expand_images(buffer, start, end, layouts, *present, needs_documents=False)

@@ -72,7 +72,7 @@ def configuration(settings: Mapping[str, Any], server_id: int, *, mariadb: bool)
 
 
 def _refuse(settings: Mapping[str, Any]) -> None:
-    """Refuse what is neither used nor without effect."""
+    """Refuse arguments that would have an effect but are not supported."""
     given = {name for name, value in settings.items() if value is not None} - _USED - _WITHOUT_EFFECT
     problems = [f"{name}: {_REFUSED.get(name, 'is not supported; leave it out')}" for name in sorted(given)]
     if problems:
@@ -80,7 +80,7 @@ def _refuse(settings: Mapping[str, Any]) -> None:
 
 
 def _tls(settings: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    """Return the mode of TLS as MySQL's clients name it, and the properties of its files; PyMySQL's rules apply."""
+    """Return the TLS mode with the name in MySQL's clients, and the properties of its files, by PyMySQL's rules."""
     given = settings.get("ssl")
     if settings.get("ssl_disabled") or given is False:
         return "disabled", {}

@@ -1,4 +1,4 @@
-"""The structures of all tables at the position of a stream, and the rows that are decoded with them."""
+"""The structures of all tables at the position of a stream, and the decoding of rows with them."""
 
 import logging
 import time
@@ -28,7 +28,7 @@ _WAY_OUT = (
 
 
 class TableStructures:
-    """Finds the structure of each table whose rows the stream brings.
+    """Finds the structure of each table whose rows are in the stream.
 
     It is taken from the schema history if there is one, from the statements of the stream, from the rows' TABLE_MAP,
     or from the server's SHOW CREATE TABLE if no statement since the rows has changed the table.
@@ -45,7 +45,7 @@ class TableStructures:
         self._rows: RecentlyUsed[TableStructure, tuple[Table, EventRows]] = RecentlyUsed(MAX_COLUMNS)
 
     def apply(self, event: events.Query, place: str) -> None:
-        """Apply a statement. What it may have changed is unknown from then on if it cannot be applied."""
+        """Apply a statement. If that fails, the structures that it may have changed are unknown from then on."""
         statement = query_event(event, place)
         try:
             self._tables.apply(statement)
@@ -58,11 +58,11 @@ class TableStructures:
                         self._tables.remove(table)
 
     def rows(self, structure: TableStructure, position: SourcePosition) -> tuple[Table, EventRows]:
-        """Return a table's structure, and what decodes its rows.
+        """Return a table's structure, and the decoder of its rows.
 
         Args:
             structure: the TABLE_MAP.
-            position: of the rows.
+            position: the position of the rows.
 
         Raises:
             SchemaError: the structure is not known.

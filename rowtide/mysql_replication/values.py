@@ -1,4 +1,4 @@
-"""Column values as mysql-replication's: how the compiler converts each column of a table."""
+"""Column values in mysql-replication's form: the conversion of each column of a table."""
 
 import datetime as dt
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ _OBJECT_FORMS = {
 
 @dataclass(frozen=True, slots=True)
 class NoneSource:
-    """A value that users see as ``None``, with the reason that ``none_sources`` has."""
+    """A value that users see as ``None``, with the reason in ``none_sources``."""
 
     reason: str
 
@@ -67,7 +67,7 @@ def value_columns(mapped: Sequence[MappedColumn], table: model.Table) -> list[Co
 
 
 def may_be_none(column: Column) -> bool:
-    """Return whether users may see ``None`` as a value that the images of a column hold."""
+    """Return whether users may see ``None`` for a value in the images of a column."""
     return column.nullable or column.decoding.kind in {"date", "datetime", "timestamp", "set", "json"}
 
 
@@ -155,7 +155,7 @@ def _members(text: str) -> set[str] | NoneSource:
 
 
 def _document(stored: bytes) -> Any:
-    """Return the document; ``None`` for no bytes, which a row has that is older than its column."""
+    """Return the document; ``None`` for no bytes, as in a row that is older than its column."""
     if not stored:
         return None
     if native is not None:
@@ -177,7 +177,7 @@ def _in_bytes(value: Any) -> Any:
 
 
 def _document_or_differences(stored: bytes) -> Any:
-    """Return the document, or what changes it: one ``JsonDiff``, or a list of several."""
+    """Return the document, or its changes: one ``JsonDiff``, or a list of several."""
     parts = split_differences(stored)
     if parts is None:
         return _document(stored)
@@ -191,7 +191,7 @@ def _document_or_differences(stored: bytes) -> Any:
 
 
 def _opaque(column_type: int, stored: bytes) -> Any:
-    """Return a value that JSON has no type for, as Python's; mysql-replication has a DATE as a ``datetime``, too."""
+    """Return the Python value of a type that JSON lacks; mysql-replication has a DATE as a ``datetime``, too."""
     if column_type in DECIMAL_TYPES:
         return Decimal(decimal_text(stored))
     if column_type not in _TIME_TYPES | _DATE_TYPES:

@@ -13,12 +13,12 @@ Kind = Literal["lost", "stale", "extra"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A key, or for a table without one a row, that differs.
+    """A key that differs, or a row of a table without a key.
 
     Attributes:
         kind: ``lost`` if the topic lacks the row, ``stale`` if it has other values, ``extra`` if the source lacks it.
-            Of two servers, the other one stands for the topic.
-        key: the canonical texts of the key by column; of all columns without a key.
+            Between two servers, the other server takes the place of the topic.
+        key: the canonical texts of the key by column; without a key, those of all columns.
         source: the row of the source.
         topic: the row of the topic.
         columns: the columns that differ.
@@ -36,7 +36,7 @@ class Difference:
 
 
 def different_columns(source: Row, topic: Row) -> tuple[str, ...]:
-    """Return the columns that differ. A column that only one side has was added or dropped later."""
+    """Return the columns that differ. A column on only one side was added or dropped later."""
     return tuple(
         name
         for name, text in source.items()
@@ -45,7 +45,7 @@ def different_columns(source: Row, topic: Row) -> tuple[str, ...]:
 
 
 def not_compared(source: Row, topic: Row) -> Collection[str]:
-    """Return the columns whose value the topic does not have: added later, or omitted by the binlog.
+    """Return the columns whose values are missing in the topic, because they were added later or the binlog omits them.
 
     A column that a record lacks is null for consumers, so it is compared if the source has NULL.
     """
@@ -57,18 +57,18 @@ def not_compared(source: Row, topic: Row) -> Collection[str]:
 
 
 def is_same(source: Row | None, topic: Row | None) -> bool:
-    """Tell whether a row is the same on both sides, or on neither."""
+    """Return whether a row is the same on both sides, or exists on neither."""
     if source is None or topic is None:
         return source is topic
     return not different_columns(source, topic)
 
 
 def possible_states(states: Sequence[State], order: ViewOrder) -> list[State]:
-    """Return the states of a key that the topic has for a view of the source.
+    """Return the states of a key in the topic that may match a view of the source.
 
     Args:
-        states: from the one before the view was opened.
-        order: of records and the view.
+        states: the states from the last one before the view was opened.
+        order: the order of records and the view.
     """
     possible = [states[0]]
     for state in states[1:]:
@@ -83,13 +83,13 @@ def possible_states(states: Sequence[State], order: ViewOrder) -> list[State]:
 
 
 def difference(key: Row, source: Row | None, state: State) -> Difference:
-    """Describe a key whose row in the source is not that of a state of the topic."""
+    """Describe a key whose row in the source matches no state in the topic."""
     kind: Kind = "extra" if source is None else "lost" if state.row is None else "stale"
     columns = different_columns(source, state.row) if source and state.row else ()
     return Difference(kind, key, source, state.row, columns, state.places)
 
 
 def difference_of_copies(row: Row, number: int) -> Difference:
-    """Describe a row of a table without a key, of which the source has so many copies more than the other side."""
+    """Describe a row of a table without a key, with the number of additional copies in the source."""
     kind: Kind = "lost" if number > 0 else "extra"
     return Difference(kind, row, row if number > 0 else None, None if number > 0 else row, copies=abs(number))

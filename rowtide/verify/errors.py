@@ -4,4 +4,4 @@ from rowtide.errors import ConnectorError
 
 
 class Undecided(ConnectorError):
-    """It cannot be decided whether a table and its topic are equal; the message says why and what to do."""
+    """Raised if the equality of a table and its topic cannot be decided; the message says why and what to do."""

@@ -1,6 +1,6 @@
 """The rows of a source table and the last record of each key in its topic, in a file of SQLite.
 
-Memory is bounded: only the records since the last write, and the states of watched keys, are in it.
+Memory is bounded: it holds only the records since the last write, and the states of watched keys.
 """
 
 import json
@@ -40,11 +40,11 @@ CREATE TABLE IF NOT EXISTS kept.reading (number INTEGER PRIMARY KEY CHECK (numbe
 
 
 class State(NamedTuple):
-    """What a topic says of a key after a record.
+    """The state of a key in a topic after a record.
 
     Attributes:
         row: the row; ``None`` after a deletion, and before the first record.
-        places: where the last records of the key are, the newest last.
+        places: the places of the last records of the key, the newest last.
     """
 
     row: Row | None
@@ -55,10 +55,10 @@ class Record(NamedTuple):
     """A record of the topic.
 
     Attributes:
-        key: the canonical texts of its key; ``None`` for a tombstone, whose key is known by its bytes only.
+        key: the canonical texts of its key; ``None`` for a tombstone, only the bytes of whose key are known.
         raw: the bytes of its key.
         row: the row after the change; ``None`` if it is deleted.
-        place: where the record is.
+        place: the place of the record.
     """
 
     key: tuple[str, ...] | None
@@ -114,12 +114,12 @@ class KeyedFold:
         self._names = list(self._layouts)
 
     def close(self) -> None:
-        """Close the file. What was kept remains, without the rows since then."""
+        """Close the file. It keeps the stored rows, without later ones."""
         self._database.close()
 
     @property
     def reading(self) -> str | None:
-        """The text that was kept with the rows of the source."""
+        """The text stored with the rows of the source."""
         return next((text for (text,) in self._database.execute("SELECT text FROM kept.reading")), None)
 
     def keep(self, text: str) -> None:
@@ -131,7 +131,7 @@ class KeyedFold:
         self._database.execute("BEGIN")
 
     def forget(self) -> None:
-        """Delete the rows of the source and the text that were kept."""
+        """Delete the stored rows of the source, and the text."""
         self._database.execute("DELETE FROM source")
         self._database.execute("DELETE FROM kept.reading")
 
@@ -146,10 +146,10 @@ class KeyedFold:
         return len(made)
 
     def doubled(self, *, chosen: bool = False) -> Iterator[tuple[tuple[str, ...], Row, int]]:
-        """Yield the keys that were added to the source more than once, with a row and how often.
+        """Yield the keys that were added to the source more than once, with a row and the count.
 
         Args:
-            chosen: whether to look only for the keys that were chosen.
+            chosen: whether to consider only the chosen keys.
         """
         only = " AND key IN (SELECT key FROM chosen)" if chosen else ""
         found = self._database.cursor().execute(f"SELECT key, layout, row, copies FROM source WHERE copies > 1{only}")
@@ -157,16 +157,16 @@ class KeyedFold:
             yield tuple(json.loads(key)), self._unpacked(layout, row) or {}, copies
 
     def choose(self, keys: Iterable[tuple[str, ...]]) -> None:
-        """Choose keys, of which :meth:`unlike` then yields those that differ."""
+        """Choose keys. :meth:`unlike` then yields those of them that differ."""
         self._database.executemany("INSERT OR IGNORE INTO chosen VALUES (?)", ([_text(key)] for key in keys))
 
     def state(self, key: tuple[str, ...]) -> State:
-        """Return what the topic says of a key now."""
+        """Return the current state of a key in the topic."""
         entry = self._entry(_text(key))
         return State(None, ()) if entry is None else self._state(entry)
 
     def add(self, record: Record) -> None:
-        """Add a record of the topic. Those of a key come in their order."""
+        """Add a record of the topic. The records of a key must be added in their order."""
         raw = blake2b(record.raw, digest_size=16).digest()
         key = self._raw_key(raw) if record.key is None else _text(record.key)
         if key is None:
@@ -188,13 +188,13 @@ class KeyedFold:
             self._write()
 
     def is_live(self, raw: bytes, mark: str) -> bool:
-        """Return whether the key with these bytes has a row whose column ``mark`` does not say that it is deleted."""
+        """Return whether the key with these bytes has a row that its column ``mark`` does not mark as deleted."""
         key = self._raw_key(blake2b(raw, digest_size=16).digest())
         row = None if key is None else self.state(tuple(json.loads(key))).row
         return row is not None and row[mark] != value_text(True)
 
     def truncate(self, place: Place) -> None:
-        """Delete all rows, as a record of the topic says."""
+        """Delete all rows, as a TRUNCATE record demands."""
         self._write()
         more = json.dumps([place.as_list()])
         self._database.execute("UPDATE topic SET row = NULL, layout = NULL, places = ?", [more])
@@ -202,7 +202,7 @@ class KeyedFold:
             states.append(State(None, (place,)))
 
     def watch(self, keys: Collection[tuple[str, ...]]) -> None:
-        """Keep all states of these keys from now on, instead of those that were watched before."""
+        """Keep all states of these keys from now on, and stop watching earlier ones."""
         self._write()
         self._watched = {}
         for key in map(_text, keys):
@@ -210,7 +210,7 @@ class KeyedFold:
             self._watched[key] = [State(None, ()) if entry is None else self._state(entry)]
 
     def states(self, key: tuple[str, ...]) -> Sequence[State]:
-        """Return the states of a watched key, from the one when the watch began."""
+        """Return the states of a watched key, from its state when the watch began."""
         return self._watched[_text(key)]
 
     def counts(self) -> tuple[int, int]:
@@ -223,13 +223,13 @@ class KeyedFold:
     def unlike(
         self, *, extra: bool = True, chosen: bool = False
     ) -> Iterator[tuple[tuple[str, ...], Row | None, Row | None]]:
-        """Yield the keys whose texts differ, with the row of the source and of the topic: once, as they are now.
+        """Yield each key whose texts currently differ once, with the rows of the source and of the topic.
 
         Records may be added while the keys are yielded.
 
         Args:
-            extra: whether to look for rows that only the topic has, too.
-            chosen: whether to look only for the keys that were chosen.
+            extra: whether to include rows that only the topic has.
+            chosen: whether to consider only the chosen keys.
         """
         self._write()
         only = " AND {}.key IN (SELECT key FROM chosen)" if chosen else ""
@@ -286,7 +286,7 @@ class KeyedFold:
 
 
 class CountedFold:
-    """The rows of a table without a key, each with its number in the source less that in the topic.
+    """The rows of a table without a key, each with its count in the source minus that in the topic.
 
     Args:
         path: the file, which does not exist yet.
@@ -322,7 +322,7 @@ class CountedFold:
         return next(self._database.execute("SELECT 1 FROM rows LIMIT 1"), None) is None
 
     def unlike(self) -> Iterator[tuple[Row, int]]:
-        """Yield the rows whose number differs between the sides, and how many more the source has."""
+        """Yield the rows whose counts differ between the sides, and the additional copies in the source."""
         self._write()
         for text, number in self._database.execute("SELECT row, n FROM rows ORDER BY n DESC, row"):
             yield json.loads(text), number

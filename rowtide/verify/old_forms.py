@@ -1,8 +1,8 @@
-"""Tells differences from rows whose last record is older than a change of the table's structure.
+"""Distinguishes differences from rows whose last record is older than a change of the table's structure.
 
-``ALTER TABLE`` changes how the rows of a table look without a row event: FLOAT to DOUBLE, another character set, other
-labels of an ENUM, a column that is dropped and added again. The last record of a row that has not changed since then
-has its values in their old form. This is not a fault, and proves nothing about the column either.
+``ALTER TABLE`` changes the appearance of a table's rows without a row event: FLOAT to DOUBLE, another character set,
+other labels of an ENUM, a column that was dropped and added again. If a row has not changed since then, its last record
+has the values in their old form. This is neither a fault nor a proof for the column.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -43,9 +43,9 @@ class OldForms:
         return self._same()
 
     def of(self, one: Difference) -> Mapping[str, ColumnChange]:
-        """Return the columns of a difference that say nothing, with their changes.
+        """Return the columns of a difference that prove nothing, with their changes.
 
-        Those of a stale row are of old form. A row that one side lacks may have its key in another form there.
+        A stale row has them in their old form. A row that one side lacks may exist there with its key in another form.
         """
         if one.kind == "stale":
             return self.before(one.places[-1], one.columns)
@@ -56,7 +56,7 @@ class OldForms:
         return {name: found for name in self._key if (found := self._changes.get(name)) and not found.made}
 
     def before(self, place: Place, names: Collection[str]) -> Mapping[str, ColumnChange]:
-        """Return the columns, of those with these names, that were changed after a record, with their changes."""
+        """Return those of the named columns that were changed after a record, with their changes."""
         return {
             name: found for name in names if (found := self._changes.get(name)) and self._is_older(place, found, name)
         }
@@ -74,7 +74,7 @@ class OldForms:
 
 
 def described(change: ColumnChange) -> str:
-    """Return a change as a report shows it."""
+    """Return the text of a change for a report."""
     statement = " ".join(change.ddl.split())
     shown = statement if len(statement) <= 120 else statement[:119] + "…"
     return f"{shown or 'a snapshot of the structure'}, at {change.position.file}:{change.position.pos}"

@@ -1,4 +1,4 @@
-"""Pauses between the chunks that are read from a server, by all connections together."""
+"""Pauses between the chunks that all connections together read from a server."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,11 +7,11 @@ from threading import Lock
 
 
 class Pace:
-    """Spreads the reading of chunks, so that it takes a part of the time.
+    """Spreads the reading of chunks, so that it takes only a part of the time.
 
     Args:
-        part: the part of the time, above 0; 1 makes no pauses. Chunks that are read at the same time count each.
-        clock: seconds that only increase.
+        part: the part of the time, above 0; 1 for no pauses. Chunks that are read at the same time each count.
+        clock: a monotonic clock, in seconds.
         sleep: waits for some seconds.
     """
 
@@ -24,7 +24,7 @@ class Pace:
 
     @contextmanager
     def chunk(self) -> Iterator[None]:
-        """Wait until a chunk may be read, and count the time that reading it takes."""
+        """Wait until a chunk may be read, and measure the time to read it."""
         if self._part >= 1:
             yield
             return

@@ -1,4 +1,4 @@
-"""Does independent work in threads, and yields each result when it is there."""
+"""Does independent work in threads, and yields each result when it is ready."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -21,14 +21,14 @@ def in_parallel(
 ) -> Iterator[Output]:
     """Yield the result of each item, in the order in which they are made; each worker works on one item at a time.
 
-    A worker that fails takes no further item. The others finish what they have begun and take what is left, and the
-    first error is raised after all results. Workers are closed in the end; a single one works in the calling thread.
+    A worker that fails takes no further item. The others finish all remaining items, and the first error is raised
+    after all results. Workers are closed in the end; a single one works in the calling thread.
 
     Args:
-        items: what is worked on.
-        workers: by what; each belongs to one thread.
-        work: does it.
-        close: closes a worker, and stops what it does then.
+        items: the items.
+        workers: the workers, each of which belongs to one thread.
+        work: processes an item.
+        close: closes a worker, and stops its current work.
     """
     if len(workers) == 1:
         try:

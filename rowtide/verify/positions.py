@@ -17,7 +17,7 @@ from rowtide.verify.errors import Undecided
 
 
 class Order(Enum):
-    """Where the change of a record stands."""
+    """The order of the change of a record and a view."""
 
     BEFORE = auto()
     """The view has it."""
@@ -29,7 +29,7 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a record stands in the topic and in the binlog."""
+    """The place of a record in the topic and in the binlog."""
 
     partition: int
     offset: int
@@ -47,7 +47,7 @@ class Place:
         return cls(partition, offset, op, at.file, at.pos, at.gtid, at.snapshot is not None)
 
     def as_list(self) -> list[Any]:
-        """Return its attributes, for JSON."""
+        """Return the attributes as a list, for JSON."""
         return [self.partition, self.offset, self.op, self.file, self.pos, self.gtid, self.snapshot]
 
 
@@ -55,7 +55,7 @@ class ViewOrder:
     """Compares records with a view.
 
     Args:
-        view: where the view is in the binlog.
+        view: the position of the view in the binlog.
         same_server: whether the records have positions in the binlog of the view's server.
     """
 
@@ -63,7 +63,10 @@ class ViewOrder:
         self._seen, self._end = (before(offset, same_server=same_server) for offset in (view.seen, view.end))
 
     def order(self, place: Place) -> Order:
-        """Return where the change of a record stands. That of a snapshot's row is not known."""
+        """Return whether the change of a record is before or after the view.
+
+        It is not known for a row of a snapshot.
+        """
         if place.snapshot:
             return Order.WITHIN
         if self._seen(place):
@@ -72,7 +75,7 @@ class ViewOrder:
 
 
 def before(offset: SourceOffset, *, same_server: bool) -> Callable[[Place], bool | None]:
-    """Tell whether a record is before a position; ``None`` if that is not known.
+    """Return whether a record is before a position; ``None`` if that is not known.
 
     Args:
         offset: the position.
@@ -99,7 +102,7 @@ class Server:
 
     Attributes:
         identity: MySQL's ``server_uuid`` or MariaDB's ``server_id``.
-        server_id: its ``server_id``, which its events have.
+        server_id: its ``server_id``, as in its events.
     """
 
     identity: str
@@ -108,7 +111,7 @@ class Server:
     def wrote(self, stored: SourceOffset) -> bool:
         """Return whether the position of a connector is known to be in the binlog of this server.
 
-        Debezium does not store the server. The last event of its position names the server where it came from.
+        Debezium does not store the server. The last event before its position names the server of origin.
         """
         if stored.server is not None:
             return stored.server == self.identity
@@ -135,6 +138,6 @@ def refuse_other_server(stored: SourceOffset, end: SourceOffset, server: Server)
 
 
 def described(position: SourceOffset) -> str:
-    """Return a position as a report shows it."""
+    """Return the text of a position for a report."""
     place = f"{position.file}:{position.pos}" if position.file else ""
     return ", ".join(filter(None, (place, position.gtids and f"GTIDs {position.gtids}")))

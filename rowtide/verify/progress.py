@@ -1,4 +1,4 @@
-"""Finds out whether a connector has delivered all changes before a position of its source."""
+"""Determines whether a connector has delivered all changes before a position of its source."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -28,11 +28,11 @@ Captures = Callable[[str, str], bool]
 
 
 class Progress:
-    """How far a connector is.
+    """The progress of a connector.
 
     Args:
         config: its configuration.
-        offsets: where it stores its position.
+        offsets: the store of its position.
         captures: whether a table of a database is captured.
     """
 
@@ -42,11 +42,11 @@ class Progress:
         self.stored: SourceOffset | None = None
 
     def is_of(self, server: Server, end: SourceOffset) -> bool:
-        """Return whether records of the connector have positions in the binlog of a server, by its stored position.
+        """Return whether, by its stored position, the connector's records have positions in the binlog of a server.
 
         Raises:
             OffsetStoreError: the position cannot be read.
-            Undecided: it cannot be compared with one of the server.
+            Undecided: it cannot be compared with a position of the server.
         """
         stored = self.stored = self._offsets.load()
         if stored is None:
@@ -123,8 +123,8 @@ def has_other_changes(
 
     Args:
         files: the binlog files of any server that has the second set.
-        start: has the GTIDs that are delivered, and how much of the transaction after them.
-        end: has the GTIDs that are wanted.
+        start: contains the delivered GTIDs, and the delivered part of the transaction after them.
+        end: contains the wanted GTIDs.
         captures: whether a table of a database is captured.
         connector: ``mysql`` or ``mariadb``.
         annotations: whether positions of the connector count MariaDB's ANNOTATE_ROWS (``include.query``).
@@ -157,7 +157,7 @@ def has_other_changes(
 
 
 def _is_begun(start: SourceOffset, file: str, event: events.Event, head: Head) -> bool:
-    """Return whether a position is within a transaction."""
+    """Return whether a position is inside a transaction."""
     if start.within is not None:
         return head.gtid == start.within
     header = event.header
@@ -203,7 +203,7 @@ def _events_between(files: BinlogFiles, start: SourceOffset, end: SourceOffset) 
 
 
 def _refuse_files(file: str, written_by: str, end: SourceOffset) -> None:
-    """Refuse files of another server, to which a connection of the same name leads."""
+    """Refuse files of another server, to which the same host name may lead."""
     if end.server is not None and written_by != end.server:
         raise Undecided(
             f"the binlog file {file} is of the server with server_id {written_by}, but the tables are read from the "

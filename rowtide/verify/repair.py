@@ -1,6 +1,6 @@
-"""Repairs rows of topics: signals by which a running connector reads them again.
+"""Repairs rows of topics with signals, on which a running connector reads the rows again.
 
-Only the connector can do it: its records stand in the order of the stream, so that none replaces a newer one.
+Only the connector can do it: its records are in the order of the stream, so none replaces a newer one.
 """
 
 import base64
@@ -35,8 +35,8 @@ class Repair:
     Attributes:
         send: sends a signal with these fields, and waits until it is carried out; raises :class:`RepairError`.
         largest: the bytes that the data of a signal may have.
-        dry_run: whether signals are only shown.
-        problem: why a signal was not carried out; then no other one is sent.
+        dry_run: whether to only show the signals.
+        problem: the reason why a signal was not carried out; no other signal is sent then.
     """
 
     send: Callable[[Mapping[str, Any]], None]
@@ -45,7 +45,7 @@ class Repair:
     problem: str = ""
 
     def signals(self, table: SourceTable, keys: Sequence[Key]) -> Iterator[Mapping[str, Any]]:
-        """Yield the signals for some keys, each with as many keys as it may have."""
+        """Yield the signals for some keys, each with as many keys as allowed."""
         columns = [column.name for column in table.key_columns]
         head = {"data-collection": str(table.id), "key-columns": columns}
         rest, size = list[list[str]](), len(json.dumps(head))
@@ -66,8 +66,8 @@ class Repair:
 def exact_key(table: SourceTable, key: Key) -> Key | None:
     """Return the texts by which the row of a key can be looked up; ``None`` if there are none.
 
-    Records without schemas have dates, times and bytes as numbers and strings, in Debezium's default forms. A text that
-    was mistaken for another form names a row that does not exist, and a record of deletion of it changes nothing.
+    Records without schemas have dates, times and bytes as numbers and strings, in Debezium's default forms. A text
+    mistaken for another form names a row that does not exist, and a deletion record for it changes nothing.
     """
     if table.hidden_key:
         return None

@@ -1,4 +1,4 @@
-"""Finds out how far a server has executed the changes of another one, which it replicates."""
+"""Determines how far a server has executed the changes of another server that it replicates."""
 
 import time
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A row of ``SHOW REPLICA STATUS``: the source of a replica, and how far its changes are executed.
+    """A row of ``SHOW REPLICA STATUS``: the source of a replica, and its progress in executing the changes.
 
     Attributes:
         source: the ``server_id`` of the source.
         file: the binlog file of the source up to which its changes are executed.
         pos: the position in it.
-        stopped: why no further change is executed; ``""`` if the replica runs.
+        stopped: the reason why no further change is executed; ``""`` if the replica runs.
     """
 
     source: str
@@ -37,7 +37,7 @@ class Channel:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Channel":
-        """Read a row, whose columns have other names by version."""
+        """Parse a row, whose column names depend on the version."""
         named = {
             name.lower().replace("master", "source").replace("slave", "replica"): value for name, value in row.items()
         }
@@ -50,7 +50,7 @@ class Channel:
 
 
 class Replication:
-    """How a server replicates the source.
+    """The replication of the source by another server.
 
     Args:
         session: with the server.
@@ -61,7 +61,7 @@ class Replication:
         replicates: whether it is a replica, directly or of another replica of the source.
 
     Raises:
-        Undecided: the account may not see it.
+        Undecided: the account is not allowed to see it.
     """
 
     def __init__(self, session: Session, source: str, flavor: str) -> None:
@@ -73,10 +73,10 @@ class Replication:
 
         Args:
             position: the position, with the ``server_id`` of the source as its server.
-            timeout_s: how long to wait.
+            timeout_s: the time to wait, in seconds.
 
         Raises:
-            Undecided: it has not executed them by then, or never will, or nothing tells.
+            Undecided: it has not executed them in time, will never execute them, or nothing shows it.
         """
         limit = time.monotonic() + timeout_s
         while not self._has_executed(position, channels := self._channels()):
@@ -94,7 +94,7 @@ class Replication:
         executed = self._gtids() if position.gtids is not None else None
         if executed is not None and _contains(executed, position, self._flavor):
             return True
-        # A direct replica may lack GTIDs of the source, such as those from before it was made.
+        # A direct replica may lack GTIDs of the source, such as those from before its creation.
         own = next((one for one in channels if one.source == self._source), None)
         if own is not None:
             return has_executed(SourceOffset(own.file, own.pos, server=own.source), position, self._flavor or "mysql")
@@ -107,9 +107,9 @@ class Replication:
         return False
 
     def _gtids(self) -> str | None:
-        """Return the GTIDs that the server has executed; ``None`` if it has none, or those of another kind.
+        """Return the GTIDs that the server has executed; ``None`` if it has none, or GTIDs of another kind.
 
-        Of MariaDB, those that it has replicated: with its own writes, ``gtid_current_pos`` may be higher.
+        For MariaDB, these are the replicated ones: with its own writes, ``gtid_current_pos`` may be higher.
         """
         if not self._flavor:
             return None
@@ -138,7 +138,7 @@ class Replication:
 def _contains(executed: str, position: SourceOffset, flavor: str) -> bool:
     """Return whether GTIDs of a server contain those of a position.
 
-    Of MariaDB, numbers of different servers in one domain are not compared: two of them may write the same ones.
+    With MariaDB, numbers of different servers in one domain are not compared: two servers may write the same numbers.
     """
     if flavor != "mariadb":
         return has_executed(SourceOffset("", 0, executed), position, flavor)

@@ -1,8 +1,8 @@
-"""Keeps how far the source of a table was read, so that a run that was killed continues within the table.
+"""Stores the progress of reading a source table, so that a killed run continues in the middle of the table.
 
-The rows that were read stay in a file. Each was the source's at a position after the one at which the first run began,
-so the proof of all of them holds at that position. Rows that were changed since then differ from the topic, and are
-read again as those that change during a run.
+The rows that were read stay in a file. Each was in the source at a position after the start of the first run, so the
+proof of all of them holds at that start. Rows that were changed since then differ from the topic, and are read again,
+like rows that change during a run.
 """
 
 import json
@@ -24,11 +24,11 @@ _VERSION = 1
 
 @dataclass(slots=True)
 class Reading:
-    """How far the source of a table was read.
+    """The progress of reading a source table.
 
     Attributes:
         start: the position at which the first run began.
-        begun: the time of it, in seconds since 1970.
+        begun: the time of its start, in seconds since 1970.
         topics: the topics of the rows so far.
         bound: the last key of the chunks so far; ``None`` before the first one.
         complete: whether all chunks were read.
@@ -43,12 +43,12 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Where readings are kept, and which of them belong to a run.
+    """The store of readings, and the conditions under which a run may use them.
 
     Attributes:
         folder: the directory of the files, one for each table.
         connector: the name of the connector.
-        run: what the rows depend on besides the table: the configuration and the options.
+        run: the configuration and the options, on which the rows depend.
         longest_s: the age in seconds after which a reading starts over; ``None`` for any age.
     """
 
@@ -80,12 +80,12 @@ class Resume:
         )
 
     def reading(self, text: str, table: SourceTable, server: str) -> Reading | None:
-        """Return the reading of an earlier run; ``None`` if the table is to be read again.
+        """Return the reading of an earlier run; ``None`` if the table must be read again.
 
-        It is read again after a change of its structure, of the server or of rowtide's version, and if it is too old.
+        It is read again if its structure, the server or rowtide's version has changed, or if the reading is too old.
 
         Raises:
-            Undecided: it is damaged, or that of another connector, configuration or options.
+            Undecided: it is damaged, or belongs to another connector, configuration or options.
         """
         path = self.path(table)
         try:

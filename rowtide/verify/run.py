@@ -64,19 +64,19 @@ def verified(
     done: Collection[str] = (),
     parallel: int = 1,
 ) -> Iterator[tuple[Result, Sequence[TableResult]]]:
-    """Verify tables, and yield the results of each when it is verified: for its topics, and for their Spark tables.
+    """Verify tables, and yield the results of each as soon as they are known: for its topics and their Spark tables.
 
     Args:
         config: the configuration of the connector.
         decoder: makes decoders of its records, one for each table that is verified at the same time.
         options: what to compare.
         tables: the names of the tables, ``database.table``; none for all that are captured.
-        folder: where files of rows are; by default a temporary folder.
+        folder: the folder for files of rows; by default a temporary folder.
         stored: finds the Spark table of a topic; ``None`` to compare topics only.
         repair: sends signals that repair differences of topics; ``None`` to repair nothing.
         resume: keeps the rows of unfinished tables for the next run; ``None`` to keep none.
         load: the part of the time in which chunks are read from the server.
-        done: the names of tables that are not verified again.
+        done: the names of tables that need no verification.
         parallel: how many tables are verified at the same time, each with its own connections.
 
     Raises:
@@ -126,14 +126,14 @@ class _Verifier:
 
     Args:
         config: the configuration of the connector.
-        settings: how it makes records.
+        settings: its settings for records.
         pace: of reading, shared by all connections.
         decoder: decodes the records.
         options: what to compare.
         folder: where files of rows are.
         captured: the databases and names of all captured tables.
         stored: finds the Spark table of a topic, if those are compared.
-        turn: held while a Spark table is compared, so that Spark's rows of one table at a time are in memory.
+        turn: held while a Spark table is compared, so that only one table's Spark rows are in memory.
         repair: sends signals that repair differences.
         resume: keeps the rows of unfinished tables.
     """
@@ -245,7 +245,7 @@ def _refuse_untyped(config: Configuration) -> None:
 
 
 def listed_tables(config: Configuration) -> Sequence[str]:
-    """Return the names in ``table.include.list`` that are plain: without special characters of regular expressions."""
+    """Return the names in ``table.include.list`` that contain no special characters of regular expressions."""
     include = config.capture.tables.tables.include
     texts = [] if include is None else [text.replace("\\.", ".") for text in include.sources]
     return [text for text in texts if text.count(".") == 1 and text.replace(".", "").replace("_", "").isalnum()]
@@ -258,7 +258,7 @@ def missing_tables(captured: Sequence[TableId], wanted: Sequence[str]) -> list[s
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a table cannot be decided, for the report."""
+    """Return the reason why the result for a table is undecided, for the report."""
     if not isinstance(error, pymysql.MySQLError) or not error.args:
         return str(error)
     way_out = ". Grant the user SELECT on the table" if error.args[0] in DENIED else ""
@@ -379,7 +379,7 @@ def report_lines(result: Result, limit: int) -> Iterator[str]:
 
     Args:
         result: the result.
-        limit: how many differences to show.
+        limit: the number of differences to show.
     """
     counts = f"{result.source_rows:,} rows in the source, {result.topic_rows:,} {_at(result)} the {result.other}"
     if result.outcome == "undecided":
@@ -450,7 +450,7 @@ def spark_lines(result: TableResult, limit: int) -> Iterator[str]:
 
     Args:
         result: the result.
-        limit: how many differences to show.
+        limit: the number of differences to show.
     """
     name, counts = result.path or result.topic, f"{result.topic_rows:,} rows in the topic, {result.table_rows:,} in the"
     if result.outcome == "undecided":

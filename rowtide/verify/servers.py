@@ -6,7 +6,7 @@
     other:   ─────── rows ─────────────── has executed `end`, view ──────
 
 A key with the same row on both servers is proved. The others may have been changed in between. They are read again:
-from the source, then from the other server when it has executed all that the source had, and once more from the
+from the source, then from the other server once it has executed all changes of the source, and once more from the
 source. If the source has the same row both times, and the other server another one, they differ.
 """
 
@@ -78,7 +78,7 @@ class ServerTable:
     Args:
         source: the server.
         table: the table.
-        texts: makes the texts of its rows.
+        texts: creates the texts of its rows.
         decoder: decodes the records that a connector would send.
     """
 
@@ -92,7 +92,7 @@ class ServerTable:
             yield list(self._of(chunk.rows))
 
     def all(self) -> Iterator[Row]:
-        """Read all rows in one view, each with its columns sorted by name: servers may have them in another order."""
+        """Read all rows in one view, with columns sorted by name: the servers may have them in different orders."""
         return (dict(sorted(row.items())) for _, row in self._of(self.source.rows(self.table, "TRUE")))
 
     def of_keys(self, keys: Sequence[Key]) -> dict[Key, Row]:
@@ -113,9 +113,9 @@ class ServerComparison:
     Args:
         source: the table on the source.
         other: the table on the other server.
-        replication: how the other server replicates the source.
+        replication: the replication of the source by the other server.
         options: what to compare.
-        result: gets the result.
+        result: receives the result.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class ServerComparison:
         """Compare the tables; files of their rows are in a folder.
 
         Raises:
-            Undecided: it cannot be decided.
+            Undecided: the result cannot be decided.
             ConnectorError: a server cannot be reached.
         """
         source, other, result = self._source, self._other, self.result
@@ -171,7 +171,7 @@ class ServerComparison:
             fold.add(Record(key, json.dumps(key).encode(), row, _NOWHERE))
 
     def _confirmed(self, keys: Sequence[Key]) -> list[Difference]:
-        """Return the differences of keys that are the same each time when they are read again."""
+        """Return the differences of keys that stay the same whenever they are read again."""
         found, last, times = dict[Key, Difference](), dict[Key, Difference](), dict[Key, int]()
         limit = time.monotonic() + self._options.timeout_s
         while keys:
@@ -189,7 +189,7 @@ class ServerComparison:
         return list(found.values())
 
     def _round(self, keys: Sequence[Key]) -> tuple[dict[Key, Difference], list[Key]]:
-        """Read keys again. Returns the differences, and the keys that the source changed in between."""
+        """Read keys again, and return the differences and the keys that the source changed in between."""
         with self._view() as end:
             before = self._source.of_keys(keys)
         self._await(end)
@@ -228,7 +228,7 @@ class ServerComparison:
         self.result.more = len(self.result.differences) >= self._options.most
 
     def _count(self, fold: CountedFold) -> Literal["equal", "different", "changing"]:
-        """Read both tables; if they differ, the source once more, to see whether it has changed."""
+        """Read both tables and, if they differ, the source once more, to see whether it has changed."""
         result = self.result
         result.source_rows = result.topic_rows = before = 0
         with self._view() as end:
@@ -246,7 +246,7 @@ class ServerComparison:
 
     @contextmanager
     def _view(self) -> Iterator[SourceOffset]:
-        """Open a view of the table on the source; yields a position that it has no change after."""
+        """Open a view of the table on the source; yield a position after all changes in the view."""
         source = self._source.source
         view = source.view(self._source.table)
         try:
@@ -263,13 +263,13 @@ class ServerComparison:
 
 
 def _values(one: Difference) -> tuple[Any, ...]:
-    """Return what a difference consists of."""
+    """Return the values that identify a difference."""
     source, other = one.source or {}, one.topic or {}
     return one.kind, *((name, source[name], other[name]) for name in one.columns)
 
 
 def _number(row: Row) -> int:
-    """Return a number for a row: the sum of those of two tables is equal if they have the same rows, in any order."""
+    """Return a number for a row. Two tables with the same rows, in any order, have the same sum."""
     return int.from_bytes(blake2b(json.dumps(dict(row)).encode(), digest_size=16).digest())
 
 
@@ -308,7 +308,7 @@ def compared(
         decoder: makes decoders of records, one for each table that is compared at the same time.
         options: what to compare.
         tables: the names of the tables, ``database.table``; none for all that are captured.
-        folder: where files of rows are; by default a temporary folder.
+        folder: the folder for files of rows; by default a temporary folder.
         load: the part of the time in which chunks are read from each server.
         parallel: how many tables are compared at the same time, each with its own connections.
 
@@ -343,7 +343,7 @@ def compared(
 
 
 def _place(source: Source) -> str:
-    """Return where a server is: two that do not replicate each other may have the same id."""
+    """Return the address of a server: servers that do not replicate each other may have the same id."""
     host, port, folder = source.session.query("SELECT @@GLOBAL.hostname, @@GLOBAL.port, @@GLOBAL.datadir")[0]
     return f"{host}:{port} ({folder})"
 
@@ -355,8 +355,8 @@ class _Servers:
         sides: connect to the source, and to the other server.
         decoder: decodes the records of both.
         options: what to compare.
-        folder: where files of rows are.
-        flavor: that of both servers; see :class:`Replication`.
+        folder: the folder for files of rows.
+        flavor: the flavor of both servers; see :class:`Replication`.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ class Chunk(NamedTuple):
 
     Attributes:
         rows: its rows.
-        upper: the last key of it; ``None`` for the last chunk.
+        upper: its last key; ``None`` for the last chunk.
     """
 
     rows: Iterator[Rows]
@@ -65,7 +65,7 @@ class SourceTable:
         key: the columns that identify a row, if the key of its records has all of them.
         key_columns: the columns of the key of its records, in the key's order.
         ranges: the ranges of its key; ``None`` if it is read in one part.
-        hidden_key: whether records have another key than the row, because a column converter changes it.
+        hidden_key: whether the key of the records differs from that of the row, because a column converter changes it.
     """
 
     structure: Table
@@ -107,8 +107,8 @@ class Source:
 
     Args:
         config: the configuration of the connector.
-        settings: how it makes records.
-        pace: when chunks may be read.
+        settings: its settings for records.
+        pace: limits the reading of chunks.
 
     Raises:
         DatabaseUnreachableError: the server cannot be reached.
@@ -168,12 +168,12 @@ class Source:
             raise Undecided("the table was altered during the run: run the command again")
 
     def position(self) -> SourceOffset:
-        """Return a position of the binlog before which all is visible to the queries that follow."""
+        """Return a binlog position; later queries see all changes before it."""
         position = committed_position(self.session, _COMMITS_S, "run the command when none is long")
         return replace(position, server=server_queries.server_id(self.session))
 
     def server(self) -> Server:
-        """Return the server that answers."""
+        """Return the server that answers the queries."""
         identity = server_queries.server_identity(self.session.client, mariadb=self.session.mariadb)
         return Server(identity, server_queries.server_id(self.session))
 

@@ -1,4 +1,4 @@
-"""The canonical texts of a Spark table's values, and which of them equal those of the topic. Pure.
+"""The canonical texts of a Spark table's values, and and their comparison with those of the topic. Pure.
 
 The values of the topic come from the decoder. Nothing here uses the conversion of ``rowtide tables``: a check that
 shares the code it checks cannot find its faults.
@@ -71,7 +71,7 @@ def _plain(value: Any) -> Any:
 
 
 def is_same_value(topic: str, table: str, kind: str, spark_type: str, records: Collection[str]) -> bool:
-    """Tell whether the values of two texts are equal, although the table may have a wider type than the record.
+    """Return whether the values of two texts are equal; the table may have a wider type than the record.
 
     Args:
         topic: the text of the topic's value.
@@ -132,7 +132,10 @@ _TYPES = {
 
 
 def is_wrong_type(spark_type: str, records: Collection[str]) -> bool:
-    """Return whether a column cannot have a type, by its types in the records. Several types have a common one."""
+    """Return whether the types of a column in the records rule out its type in the table.
+
+    Several types have a common one.
+    """
     if len(records) != 1:
         return False
     (record,) = records

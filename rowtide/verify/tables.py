@@ -5,9 +5,9 @@
     topic:   ──────────────┤ stored offset ├──────┤ end ├
     table:   the version that has it        behind by these offsets
 
-Up to the stored offsets, the table must be what a consumer gets that applies the records one by one: every difference
+Up to the stored offsets, the table must equal the result of applying the records one by one: every difference
 is a fault of the job, or a change by another writer. Together with the comparison of source and topic this proves the
-table. What it merely has not read yet is not a difference, whatever the load.
+table. Records that the job has not read yet are never a difference, whatever the load.
 """
 
 import datetime as dt
@@ -46,7 +46,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class StoredTable(Protocol):
-    """A table as the job has left it: :class:`rowtide.spark_consumers.stored_tables.StoredTable`."""
+    """A table as the job left it: :class:`rowtide.spark_consumers.stored_tables.StoredTable`."""
 
     @property
     def path(self) -> str:
@@ -68,7 +68,7 @@ class StoredTable(Protocol):
         """Return the names and types of the columns."""
 
     def rows(self, columns: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the values of columns; of the current versions if the table has all."""
+        """Yield the values of columns; if the table has all versions, those of the current ones."""
 
     def is_replaced(self) -> bool:
         """Return whether it was rewritten since it was opened."""
@@ -76,13 +76,13 @@ class StoredTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableDifference:
-    """A key, a row of a table without one, or a column that differs.
+    """A key that differs, a row of a table without a key, or a column.
 
     Attributes:
         kind: ``lost`` if the table lacks the row; ``stale`` if it has other values; ``not applied`` if it has an
             earlier state of the row; ``extra`` if the topic does not have the row; ``doubled`` if the table has the key
             more than once; ``column`` if the table lacks a column, or it has another type.
-        key: the texts of the key by column; of all columns without a key.
+        key: the texts of the key by column; without a key, those of all columns.
         topic: the row of the topic; for a column, its type.
         table: the row of the table; for a column, its type.
         columns: the columns that differ.
@@ -109,17 +109,17 @@ class TableResult:
         topic: its topic.
         path: its directory.
         outcome: equal, different, or not decided.
-        reason: why it could not be decided.
+        reason: the reason why it could not be decided.
         version: the version of the table.
-        others: commits of other writers after the last one of the job.
-        offsets: the offsets that the table is compared at, by partition.
+        others: other writers' commits after the last commit of the job.
+        offsets: the offsets at which the table is compared, by partition.
         behind: the offsets that the topic has after them.
         last: the last change before the offset of each partition.
         table_rows: rows of the table.
         topic_rows: rows of the topic at the offsets.
-        differences: what differs.
+        differences: the differences.
         more: whether there may be further differences.
-        not_compared: rows whose last record does not tell the value of a column, by column.
+        not_compared: the number of rows whose last record lacks the value of a column, by column.
     """
 
     topic: str
@@ -147,7 +147,7 @@ class TableComparison:
         topic: reads the topic.
         texts: make the texts of records; with all digits of FLOAT if the table has a key.
         options: what to compare.
-        ambiguous: reads from the schema history which names of columns were given to others, or are former ones.
+        ambiguous: reads from the schema history which column names were reused, or are former names.
         cleanup_policy: reads the ``cleanup.policy`` of the topic; empty if the account may not read it.
         exact: whether the texts of FLOAT have all digits.
     """
@@ -178,18 +178,21 @@ class TableComparison:
 
     @cached_property
     def _ambiguous(self) -> Collection[str]:
-        """The names whose meaning has changed. The job may have renamed columns: older records have other names."""
+        """Return the names whose meaning has changed.
+
+        The job may have renamed columns, which older records have under other names.
+        """
         return self._read_ambiguous()
 
     def run(self, folder: Path, chosen: Iterable[Key] | None = None) -> None:
         """Compare the table.
 
         Args:
-            folder: where files of rows are.
+            folder: the folder for files of rows.
             chosen: the keys to compare; ``None`` for all.
 
         Raises:
-            Undecided: it cannot be decided.
+            Undecided: the result cannot be decided.
             ConnectorError, TopicReadError: the topic cannot be read.
         """
         result, stored = self.result, self._stored
@@ -216,7 +219,7 @@ class TableComparison:
         result.outcome = "different" if result.differences else "equal"
 
     def _refuse_offsets(self) -> str:
-        """Refuse offsets of another topic, and return which records Kafka no longer has.
+        """Refuse offsets of another topic, and return the records that Kafka no longer has.
 
         Compaction keeps the last record of each key, which is all that a table of the latest rows needs.
         """
@@ -244,7 +247,7 @@ class TableComparison:
         return f"Kafka deletes earlier records of a key (cleanup.policy={policy})" if "compact" in policy else ""
 
     def _records(self) -> Iterator[TopicRecord]:
-        """Yield the records before the stored offsets, whose structures are noted."""
+        """Yield the records before the stored offsets, and note their structures."""
         partitions = len(self._stored.batch.offsets)
         for found in self._topic.records_before(self.result.topic, self._stored.batch.offsets):
             change = found.change
@@ -279,7 +282,8 @@ class TableComparison:
             self._required.update(names)
         if before is not names:
             if before is not None:
-                # Added, perhaps again: older rows have its default in the table. Or renamed: they have another's value.
+                # The column was added, perhaps again: older rows have its default in the table. Or it was renamed: they
+                # have the value of another column.
                 for name in {*names} - {*before} | {*self._ambiguous}:
                     self._returned[place.partition, name] = place.offset
             self._names[place.partition] = names
@@ -287,7 +291,7 @@ class TableComparison:
     def _compared_columns(self, metadata: Collection[str]) -> list[tuple[str, str, str]]:
         """Return the columns of the table to read.
 
-        Name in the table, type, and name in the records or of the metadata.
+        For each, return its name in the table, its type, and its name in the records or the metadata.
         """
         known = {name.lower(): name for name in self._types}
         found = []
@@ -390,14 +394,14 @@ class TableComparison:
 
     @property
     def _is_soft(self) -> bool:
-        """Whether the table keeps deleted rows."""
+        """Return whether the table keeps deleted rows."""
         return bool(self._stored.batch.layout == "soft-delete")
 
     @cached_property
     def _metadata(self) -> Sequence[str]:
-        """The columns of the table with metadata of a row's last record that the decoded record has.
+        """Return the table's columns with metadata of a row's last record that are in the decoded record.
 
-        A table of all versions has those of the record that the current version began with.
+        A table of all versions has the metadata of the record with which the current version began.
         """
         if self._stored.batch.layout == "history":
             return []
@@ -486,7 +490,7 @@ class TableComparison:
     def _earlier(
         self, unlike: Mapping[Key, TableDifference], types: Mapping[str, str], folder: Path
     ) -> dict[Key, Place]:
-        """Read the topic again for the last record after which each key had the row that the table has."""
+        """Read the topic again to find, for each key, the last record after which it had the table's row."""
         found: dict[Key, Place] = {}
         fold = KeyedFold(folder / "states.sqlite")
         try:
@@ -587,7 +591,7 @@ class TableComparison:
 def _metadata_texts(change: Change, place: Place | None) -> Row:
     """Return the texts of the metadata columns of a change whose values are known.
 
-    Null columns of the table are not here.
+    Columns that are null in the table are omitted.
     """
     at = change.position
     digits = at.file[len(at.file.rstrip("0123456789")) :]
@@ -609,7 +613,7 @@ def _metadata_texts(change: Change, place: Place | None) -> Row:
 
 
 def _is_repeated(change: Change, recent: dict[int, None]) -> bool:
-    """Return whether a connector has written a change again after a crash, as its place and content tell."""
+    """Return whether, by place and content, a connector has written a change again after a crash."""
     at = change.position
     images = [None if row is None else repr(tuple(row.values())) for row in (change.before, change.after)]
     identity = hash((at.server_id, at.gtid, at.ts_us, at.file, at.pos, change.row, change.op, *images))

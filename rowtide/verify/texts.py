@@ -21,11 +21,12 @@ class Texts:
 
     Args:
         table: the table.
-        chosen: the columns to compare, besides the key; none for all.
+        chosen: the columns to compare in addition to the key; none for all.
         exact: whether values are exact; otherwise a FLOAT is compared with six digits.
         two_forms: whether values may be in the forms of a snapshot and of the stream, which differ with Debezium's
             values: of a DOUBLE(M,D), a snapshot has D digits after the point; and the zero date in a TIMESTAMP that may
-            be NULL is NULL in MariaDB's snapshot, and 1970-01-01 00:00:00 in its stream, which no other TIMESTAMP is.
+            be NULL is NULL in MariaDB's snapshot, and 1970-01-01 00:00:00 in its stream, a value that no other
+            TIMESTAMP can have.
 
     Attributes:
         kinds: the data types of the columns in the source.
@@ -102,7 +103,7 @@ class Texts:
         return forms
 
     def refuse_others(self, found: TopicRecord, change: Change) -> None:
-        """Raise ``Undecided`` if a record is of another table."""
+        """Raise ``Undecided`` if a record belongs to another table."""
         table = self._table.id
         if (change.database, change.table) != (table.database, table.table):
             raise Undecided(

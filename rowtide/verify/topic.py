@@ -1,4 +1,4 @@
-"""Reads topics as records with their places, from the beginning and then what is added."""
+"""Reads the records of topics with their places: first all of them, and then new ones."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class TopicRecord(NamedTuple):
         topic: the topic.
         record: its bytes.
         change: its change; ``None`` for a tombstone.
-        place: where it stands.
+        place: its place.
     """
 
     topic: str
@@ -55,9 +55,9 @@ class Topic:
         Records are in the order of the binlog.
 
         Args:
-            order: of records and the view.
-            position: makes the test whether a record is before the end of the server's binlog. A transaction that the
-                server does not have says nothing: another one had it.
+            order: the order of records and the view.
+            position: creates the test whether a record is before the end of the server's binlog. A transaction that the
+                server lacks proves nothing, because it came from another server.
         """
         last = self._last.values()
         if len(last) != self.partitions or not last or any(order.order(place) is not Order.AFTER for place in last):
@@ -74,7 +74,7 @@ class Topic:
         return [name for name in self.names if self._reader.extents(name) is None]
 
     def new_records(self) -> Iterator[TopicRecord]:
-        """Yield the committed records that were added since the last call; at first, all.
+        """Yield the committed records that were added since the last call; the first call yields all.
 
         Raises:
             TopicReadError: Kafka cannot be read.

@@ -6,8 +6,9 @@
     topic:   from its beginning to its end, after the source was read
 
 A key whose row is the same on both sides is proved: the topic has every change of it up to the start, or a later state
-that is the source's. The others may have been changed in between. They are read again in a view of the source whose
-position is known, with all states of their records from then on, until the connector has delivered that position.
+that is equal to the source's. The others may have been changed in between. They are read again in a view of the source
+whose position is known, together with all later states of their records, until the connector has delivered that
+position.
 """
 
 import itertools
@@ -66,10 +67,10 @@ class Options:
 
     Attributes:
         where: a condition for the rows of the source, as SQL; ``""`` for all.
-        columns: the columns to compare, besides the key; none for all.
+        columns: the columns to compare in addition to the key; none for all.
         sample: the part of the chunks to read.
-        most: differences of a table after which it is not compared further.
-        timeout_s: how long to wait for the connector to deliver a position.
+        most: the number of differences after which a table is not compared further.
+        timeout_s: the time to wait for the connector to deliver a position, in seconds.
     """
 
     where: str = ""
@@ -92,23 +93,23 @@ class Result:
         table: its name.
         begun: the time at which its verification began, in seconds since 1970.
         outcome: equal, different, or not decided.
-        reason: why it could not be decided.
-        other: what the source is compared with.
+        reason: the reason why it could not be decided.
+        other: the other side of the comparison.
         topics: its topics.
         start: all changes before this position are proved to be in the topic, if the outcome is ``equal``.
         end: the position at which the source had been read.
         source_rows: rows that were read from the source.
         topic_rows: rows that the topic, or the other server, has.
         resumed: rows of the source that an earlier run had read.
-        again: keys that were read again, because they had been changed.
-        differences: what differs.
+        again: keys that were read again because they had changed.
+        differences: the differences.
         more: whether there may be further differences.
         older: rows of the topic without a value of a column, which was added later, by column.
         old: rows of the topic with a column in the form before a later change of it, by column.
         repaired: the differences that were repaired.
-        sent_again: rows that were not different, but of an old form, and were sent again.
+        sent_again: rows that did not differ, but had an old form and were sent again.
         signals: the signals that would repair the differences, with ``--dry-run``.
-        not_repaired: why differences were not repaired.
+        not_repaired: the reason why differences were not repaired.
     """
 
     table: str
@@ -183,7 +184,7 @@ class TableVerification:
         """Verify the table; the file of its rows is in a folder.
 
         Raises:
-            Undecided: it cannot be decided.
+            Undecided: the result cannot be decided.
             ConnectorError: the source or the topic cannot be read.
         """
         run = self._keyed if self._table.key else self._counted
@@ -247,7 +248,7 @@ class TableVerification:
             fold.close()
 
     def _fold(self, path: Path) -> KeyedFold:
-        """Make the file of rows, with those of an earlier run."""
+        """Create the file of rows, with those of an earlier run."""
         if self._resume is None:
             return KeyedFold(path)
         kept = self._resume.path(self._table)
@@ -280,7 +281,7 @@ class TableVerification:
                 fold.keep(resume.text(reading, self._table, server))
 
     def _unlike(self, fold: KeyedFold, forms: OldForms) -> Iterator[Key]:
-        """Yield the keys that may differ. Of very many rows in their old form, not all are read again."""
+        """Yield the keys that may differ. If very many rows have their old form, not all of them are read again."""
         for key, source, topic in fold.unlike(extra=self._options.complete):
             if is_same(source, topic):
                 self._note(key, source, topic)
@@ -290,7 +291,7 @@ class TableVerification:
                 yield key
 
     def _is_old(self, key: Key, one: Difference, forms: OldForms) -> bool:
-        """Return whether a difference only says that the last record is older than the structure; then it is noted."""
+        """Return whether a difference only means that the last record is older than the structure; if so, note it."""
         if is_same(one.source, one.topic):
             return True
         old = forms.of(one)
@@ -310,7 +311,7 @@ class TableVerification:
             self._noted.setdefault(key, []).append(name)
 
     def _forget(self, key: Key) -> None:
-        """Forget what was noted of a key, which is compared again."""
+        """Forget the notes about a key, which is compared again."""
         older, old = self.result.older, self.result.old
         for name in self._noted.pop(key, ()):
             if name in old:
@@ -345,7 +346,7 @@ class TableVerification:
                 self._keep(key, name)
 
     def _confirmed(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key], forms: OldForms) -> list[Difference]:
-        """Return the differences of keys that are there each time when they are read again."""
+        """Return the differences of keys that persist whenever they are read again."""
         found: dict[Key, Difference] = {}
         for _ in range(_ROUNDS):
             made = self._round(fold, topic, keys)
@@ -387,7 +388,7 @@ class TableVerification:
     def _repaired(
         self, fold: KeyedFold, topic: Topic, forms: OldForms, found: Sequence[Difference]
     ) -> list[Difference]:
-        """Let the connector read the rows of differences again; return what then differs."""
+        """Let the connector read the rows of differences again, and return the remaining differences."""
         left = {tuple(one.key.values()): one for one in found}
         for _ in range(_REPAIRS):
             keys = [key for key in left if key not in self._silent and self._is_repairable(key)]
@@ -410,7 +411,7 @@ class TableVerification:
         return list(left.values())
 
     def _send_again(self, fold: KeyedFold, topic: Topic, forms: OldForms) -> None:
-        """Let the connector read the rows again whose last record is older than the structure."""
+        """Let the connector read the rows whose last record is older than the structure again."""
         keys = [key for key in self._noted if self._is_repairable(key)]
         for begin in range(0, len(keys), _KEYS):
             batch = keys[begin : begin + _KEYS]
@@ -429,7 +430,7 @@ class TableVerification:
         return False
 
     def _read_again(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key]) -> bool:
-        """Send the signals for some keys, and wait for their records. Returns whether keys are to be compared again."""
+        """Send the signals for some keys, wait for their records, and return whether keys must be compared again."""
         repair, result = self._repair, self.result
         assert repair is not None
         signals = list(repair.signals(self._table, keys))
@@ -452,7 +453,7 @@ class TableVerification:
         return True
 
     def _await_records(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key]) -> None:
-        """Wait for the records of rows that were read again. Some have none: those that are never deleted."""
+        """Wait for the records of rows that were read again. Some rows have none: those that are never deleted."""
         missing, last = len(keys), time.monotonic()
         while missing and time.monotonic() < last + min(_RECORD_S, self._options.timeout_s):
             time.sleep(_POLL_S)
@@ -472,7 +473,7 @@ class TableVerification:
         return ViewOrder(view, same_server=self._progress.is_of(self._server, view.end))
 
     def _before_now(self) -> Callable[[Place], bool | None]:
-        """Tell whether a record is before the end of the server's binlog."""
+        """Return whether a record is before the end of the server's binlog."""
         now = self.source.position()
         return before(now, same_server=self._progress.is_of(self._server, now))
 
@@ -501,7 +502,7 @@ class TableVerification:
         time.sleep(_POLL_S)
 
     def _reread(self, keys: Sequence[Key]) -> tuple[dict[Key, Row], TableView]:
-        """Read the rows of some keys again, in a view whose position is known. Without --where: a key has one row."""
+        """Read the rows of some keys again in a view whose position is known, ignoring --where: a key has one row."""
         condition = keys_condition(self._table, keys)
         source, wanted = self.source, {*keys}
         view = source.view(self._table)
@@ -599,9 +600,9 @@ class TableVerification:
         self._refuse_missing(topic)
 
     def _order_of(self, found: TopicRecord, ends: Mapping[tuple[str, int], int], order: ViewOrder) -> Order:
-        """Return where the change of a record stands.
+        """Return whether the change of a record is before or after the view.
 
-        What was in the topic before the view was opened is not after it.
+        Records in the topic from before the view was opened are not after it.
         """
         place = found.place
         if place.snapshot:
@@ -612,7 +613,7 @@ class TableVerification:
         return at
 
     def _refuse_unknown(self, found: TopicRecord) -> None:
-        """Refuse a record with a transaction that the server does not have, after the moment that a commit takes."""
+        """Refuse a record whose transaction the server does not have, after waiting as long as a commit takes."""
         place, limit = found.place, time.monotonic() + _COMMIT_S
         while not self._before_now()(place):
             if time.monotonic() > limit:
@@ -685,7 +686,7 @@ class TableVerification:
             raise Undecided(f"topic {missing[0]} does not exist: has the connector ever sent this table?")
 
     def _rows(self, blocks: Iterable[Sequence[tuple[object, ...]]]) -> Iterator[tuple[Key, Row]]:
-        """Yield the keys and rows of the source, as the records of the connector would have them."""
+        """Yield the keys and rows of the source as in the connector's records."""
         for topic, change in self.source.changes(self._table, blocks, self._decoder):
             self._topics[topic] = None
             row = self._texts.row(change, change.after)
@@ -694,7 +695,7 @@ class TableVerification:
 
 
 def _is_equal_within(fold: CountedFold, within: list[list[tuple[Row, int]]]) -> bool:
-    """Return whether both sides are equal, after the records so far or after some of those that the view may have."""
+    """Return whether both sides are equal after the records so far, or after some records that the view may contain."""
     if fold.is_equal():
         return True
     while within:

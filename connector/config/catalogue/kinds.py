@@ -38,7 +38,7 @@ class Kind(Generic[T]):
 
 
 def boolean() -> Kind[bool]:
-    """``true`` or ``false``, case-insensitive."""
+    """Accept ``true`` or ``false``, case-insensitively."""
 
     def parse(text: str) -> bool:
         value = {"true": True, "false": False}.get(text.strip().lower())
@@ -72,7 +72,7 @@ def long(low: int | None = None) -> Kind[int]:
 
 
 def text(pattern: str | None = None, explanation: str = "", separator: str | None = None) -> Kind[str]:
-    """Any text, or one that matches a pattern; ``explanation`` is the message for other texts.
+    """Return any text, or one that matches a pattern; ``explanation`` is the message for other texts.
 
     Args:
         pattern: of the whole text.
@@ -95,7 +95,7 @@ def secret() -> Kind[Secret]:
 
 
 def password_source() -> Kind[PasswordSource]:
-    """``command:…`` or ``python:…``; never displayed, because arguments may be secrets."""
+    """Accept ``command:…`` or ``python:…``, which is never displayed, because arguments may be secrets."""
 
     def parse(value: str) -> PasswordSource:
         kind, _, rest = value.strip().partition(":")
@@ -158,7 +158,7 @@ def patterns() -> Kind[Patterns | None]:
 
 
 def helper_names() -> Kind[HelperNames]:
-    r"""Regular expressions for helper tables, ``well-known`` or ``none``; ``\,`` is a literal comma."""
+    r"""Return regular expressions for helper tables, ``well-known`` or ``none``; ``\,`` is a literal comma."""
     return Kind("list of regular expressions", lambda value: parse_helper_names(split_list(value)), join=joined_list)
 
 
@@ -191,7 +191,7 @@ def ssl_mode() -> Kind[SslMode | None]:
 
 
 def failure_handling() -> Kind[FailureHandling]:
-    """``fail``, ``warn`` or ``skip``; ``ignore`` is Debezium's former name of ``skip``."""
+    """Accept ``fail``, ``warn`` or ``skip``; ``ignore`` is Debezium's former name for ``skip``."""
     plain = choice(FailureHandling)
 
     def parse(value: str) -> FailureHandling:

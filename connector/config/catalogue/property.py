@@ -42,11 +42,11 @@ class Property(Generic[T]):
         doc: one or two sentences for a newcomer.
         status: how rowtide supports it. A property that is not supported yet may be set to its default.
         reason: why it has no effect, the alternative, or which values are supported.
-        flavors: the servers that it exists for.
+        flavors: the servers for which it exists.
         required: whether a connector cannot start without it.
         refused: former values of Debezium and values that rowtide does not support, each with the alternative.
         default_text: the default in the reference, if it is not the value itself.
-        ignorable: whether ``rowtide.ignore.unsupported`` may leave it out, because all records stay the same.
+        ignorable: whether ``rowtide.ignore.unsupported`` may omit it, because all records stay the same.
     """
 
     name: str

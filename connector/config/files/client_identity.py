@@ -50,7 +50,7 @@ def load_identity(context: ssl.SSLContext, key: "PrivateKeyTypes", certificates:
     Args:
         context: the context.
         key: the private key.
-        certificates: the certificate of the key, and those that it depends on, as PEM.
+        certificates: the certificate of the key, and its chain, as PEM.
 
     Raises:
         ssl.SSLError: they do not belong together.
@@ -79,7 +79,7 @@ def load_key_store(context: ssl.SSLContext, content: bytes, password: str | None
 
     Raises:
         ValueError: the store cannot be read, or contains no key.
-        ssl.SSLError: OpenSSL does not accept what it contains.
+        ssl.SSLError: OpenSSL does not accept the content.
     """
     from cryptography.hazmat.primitives.serialization import load_der_private_key  # noqa: PLC0415 - slow to import
 

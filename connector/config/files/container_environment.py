@@ -1,6 +1,6 @@
 """Reads environment files of containers: of Kafka Connect's images, and of Debezium Server; pure.
 
-Kafka Connect's images make a property of every variable that starts with ``CONNECT_``, and of a few without a prefix.
+Kafka Connect's images turn every variable that starts with ``CONNECT_`` into a property, and a few without a prefix.
 Debezium Server reads ``DEBEZIUM_SOURCE_DATABASE_HOSTNAME`` as ``debezium.source.database.hostname``.
 """
 
@@ -28,7 +28,7 @@ _PREFIXES = ("DEBEZIUM_", "QUARKUS_")
 
 
 def is_environment(properties: Mapping[str, str]) -> bool:
-    """Return whether all names are those of variables, and some are those of such a container."""
+    """Return whether all names are those of variables, and some belong to such a container."""
     return all(map(_VARIABLE.fullmatch, properties)) and any(
         name in _WITHOUT_PREFIX or name.startswith(("CONNECT_", "DEBEZIUM_")) for name in properties
     )

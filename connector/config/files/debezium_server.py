@@ -1,7 +1,7 @@
 """Translates the configuration of Debezium Server (``application.properties``); pure.
 
 ``debezium.source.*`` are the connector's properties, ``debezium.format.*`` those of its converters, and
-``debezium.sink.*`` say where records go. The names and their precedence are those of Debezium Server 3.
+``debezium.sink.*`` define the destination of records. The names and their precedence are those of Debezium Server 3.
 """
 
 import re
@@ -29,7 +29,7 @@ def is_debezium_server(properties: Mapping[str, str]) -> bool:
 
 
 def translate(properties: Mapping[str, str]) -> Layer:
-    """Translate a configuration; a property without a meaning here becomes a note or a problem."""
+    """Translate a configuration; a property without a counterpart becomes a note or a problem."""
     left_out = {name for name in properties if _OF_THE_PROCESS.fullmatch(name)}
     kept = {name: text for name, text in properties.items() if name not in left_out}
     given = prefixed(kept, "debezium.")

@@ -14,7 +14,7 @@ CONFIG_VARIABLE = "ROWTIDE_CONFIG"
 _NOT_PROPERTIES = re.compile(
     r"ROWTIDE_(?:CONFIG|LOG_LEVEL|PURE_PYTHON|(?:SPARK|STACK|TEST|CACHE|BENCH|DEMO|ORACLE)(?:_.*)?)"
 )
-# What Kubernetes injects into every container of a namespace that has a service named "rowtide" or "rowtide-...":
+# Kubernetes injects these into every container of a namespace that has a service named "rowtide" or "rowtide-...":
 # https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
 _OF_A_SERVICE = re.compile(
     r"ROWTIDE(?:_\w+)?_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"

@@ -45,7 +45,7 @@ def read_files(paths: Iterable[Path], known: Iterable[str] = ()) -> Layer:
 def read_file(path: Path, known: Iterable[str] = ()) -> Layer:
     """Read a configuration file: JSON, YAML or variables (``.env``) by its suffix, everything else as ``.properties``.
 
-    JSON and YAML may nest keys (``database: {port: 3306}``) or write them out (``database.port: 3306``), and may have
+    JSON and YAML may nest keys (``database: {port: 3306}``) or use full names (``database.port: 3306``), and may have
     the format of Kafka Connect's REST interface, ``{"name": …, "config": {…}}``, or be resources of Strimzi.
     Configurations of Debezium Server and the variables of containers are translated.
 

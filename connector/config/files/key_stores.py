@@ -33,12 +33,15 @@ class KeyStore(NamedTuple):
 
     @property
     def certificates(self) -> tuple[bytes, ...]:
-        """All certificates, for a store whose certificates are to be trusted."""
+        """All certificates, for use as a trust store."""
         return (*self.trusted, *self.chain)
 
 
 def kind_of(content: bytes) -> str:
-    """``JKS``, ``JCEKS``, ``PEM``, or else ``PKCS12``, by the content; the names of files are often misleading."""
+    """Return ``JKS``, ``JCEKS``, ``PEM``, or otherwise ``PKCS12``, by the content.
+
+    The names of files are often misleading.
+    """
     if content.startswith(_JKS):
         return "JKS"
     if content.startswith(_JCEKS):
@@ -149,7 +152,7 @@ def _unprotected(protected: bytes, password: str) -> bytes:
 
 
 def _der(data: bytes, tag: int) -> tuple[bytes, bytes]:
-    """Return the content of a DER element, and what follows it."""
+    """Return the content of a DER element, and the bytes after it."""
     if len(data) < 2 or data[0] != tag:
         raise ValueError("it is damaged")
     length, start = data[1], 2

@@ -14,9 +14,9 @@ class Layer(NamedTuple):
     """The properties of one or several configuration files.
 
     Attributes:
-        properties: the properties, by the names that a connector has for them.
-        notes: what was translated or omitted, for the user.
-        problems: what cannot be translated, as (property, message).
+        properties: the properties, by their names in a connector.
+        notes: notes for the user on translated and omitted properties.
+        problems: properties that cannot be translated, as (property, message).
     """
 
     properties: dict[str, str]
@@ -27,8 +27,8 @@ class Layer(NamedTuple):
 def merged(layers: Sequence[Layer]) -> Layer:
     """Merge files; each overrides those before it.
 
-    A file without properties of a connector has those of a Kafka Connect worker. As in Kafka Connect, a connector that
-    has its own converter takes none of the worker's settings for it, and takes all of them otherwise.
+    A file without properties of a connector has those of a Kafka Connect worker. As in Kafka Connect, a connector with
+    its own converter uses none of the worker's settings for it; otherwise, it uses all of them.
     """
     notes = [note for layer in layers for note in layer.notes]
     problems = tuple(problem for layer in layers for problem in layer.problems)
@@ -65,7 +65,7 @@ def _belongs(name: str, converter: str) -> bool:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return the names of properties as a text."""
+    """Return the names of properties as text."""
     return ", ".join(masked_name(name) for name in sorted(names))
 
 

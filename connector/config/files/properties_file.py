@@ -26,13 +26,14 @@ def parse_properties(text: str) -> list[tuple[str, str]]:
 
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Logical lines (continued lines joined, no comments or blank lines), each with the number of its first line."""
+    """Yield logical lines (continuations joined, no comments or blank lines) with the numbers of their first lines."""
     joined, first = "", 0
     continued = False
     for number, natural in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         line = natural.lstrip(_BLANK)
         if not joined:
-            # Also after a line of only a backslash: Java then still looks for the start of a logical line.
+            # This also applies after a line with only a backslash: Java then still looks for the start of a logical
+            # line.
             first = number
             if line.startswith(("#", "!")) or (not line and not continued):
                 continued = False

@@ -33,7 +33,7 @@ def is_resource(document: Any) -> bool:
 
 
 def properties_of(resource: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the properties of a resource, and notes about what is not translated.
+    """Return the properties of a resource, and notes about properties that are not translated.
 
     Raises:
         ValueError: ``spec.config`` is not a map of properties.

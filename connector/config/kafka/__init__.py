@@ -1,1 +1,1 @@
-"""Settings of Kafka clients: translates Java's names to librdkafka's, and sets what delivery requires of a producer."""
+"""Settings of Kafka clients: translates Java's names to librdkafka's, and adds those that delivery requires."""

@@ -20,7 +20,7 @@ Translated = Mapping[str, str] | str
 
 
 class ClientKind(enum.StrEnum):
-    """Which of Kafka's clients."""
+    """The kinds of Kafka clients."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"
@@ -38,7 +38,7 @@ class ClientSettings(dict[str, str]):
     __str__ = __repr__
 
     def over(self, defaults: Mapping[str, str]) -> "ClientSettings":
-        """These settings, with defaults for those that are not set."""
+        """Return these settings, with defaults for those that are not set."""
         return ClientSettings({**defaults, **self})
 
 
@@ -110,7 +110,7 @@ _MONITORING = "io.confluent.monitoring."
 
 
 def _interceptors(value: str) -> Translated:
-    """Nothing for Confluent's monitoring, which changes no record; other interceptors could."""
+    """Accept Confluent's monitoring, which changes no record; reject other interceptors, which could."""
     return {} if all(name.strip().startswith(_MONITORING) for name in value.split(",") if name.strip()) else _NO_JAVA
 
 
@@ -243,7 +243,7 @@ class _Translator:
         return scope in ("*", {"producer": "P", "consumer": "C", "admin": "*"}[self.kind])
 
     def store(self, name: str, value: str, given: Mapping[str, str]) -> None:
-        """A trust store or key store: PEM files, or PKCS#12 for a key store, which librdkafka reads itself."""
+        """Return a trust store or key store: PEM files, or PKCS#12 for a key store, which librdkafka reads itself."""
         which = name.split(".")[1]
         kind = given.get(f"ssl.{which}.type", "").strip().upper() or _store_kind(value)
         if kind == "PKCS12" and which == "keystore":
@@ -309,7 +309,10 @@ def translate(
 
 
 def layers(properties: Mapping[str, str], *prefixes: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield each prefix and its properties, by the rest of their names. The longest matching prefix applies."""
+    """Yield each prefix and its properties, by the remaining parts of their names.
+
+    The longest matching prefix applies.
+    """
     for prefix in prefixes:
         longer = [other for other in prefixes if other != prefix and other.startswith(prefix)]
         yield (

@@ -12,7 +12,7 @@ _PEM = (".pem", ".crt", ".cer", ".p12", ".pfx")
 def without_stores(
     properties: Mapping[str, str], read: Callable[[str], bytes]
 ) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """Replace the locations of Java's stores by their content, under the names that Java's clients have for PEM.
+    """Replace the locations of Java's stores by their content, under the names that Java's clients use for PEM.
 
     Key stores in PKCS#12 stay: librdkafka reads them itself.
 

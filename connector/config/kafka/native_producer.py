@@ -1,4 +1,4 @@
-"""The problems of settings that rowtide's own Kafka producer lacks. Pure."""
+"""The problems of settings that rowtide's own Kafka producer does not support. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

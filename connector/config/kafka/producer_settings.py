@@ -20,7 +20,7 @@ DEFAULTS: Mapping[str, Any] = {
     "message.max.bytes": 1048576,  # Java's max.request.size; librdkafka's default is slightly smaller
     "queue.buffering.max.kbytes": 65536,  # librdkafka's default is 1 GiB; raised for larger messages
     "queue.buffering.max.messages": 100000,
-    # Records of incomplete batches wait so long while others are ready to be sent, see ``delivery/kafka/lingering``.
+    # Records of incomplete batches wait this long while others are ready to be sent, see ``delivery/kafka/lingering``.
     "linger.ms": 50,
     "message.timeout.ms": 0,  # retry forever, as Kafka Connect does; back-pressure bounds the queue
 }
@@ -89,7 +89,7 @@ def transactional_settings(client: Mapping[str, Any], transactional_id: str, int
     Args:
         client: the user's settings, including those of the connection.
         transactional_id: used unless the user sets one.
-        interval_ms: how long a transaction may stay open (``transaction.boundary.interval.ms``), 0 for short ones.
+        interval_ms: the time that a transaction may stay open (``transaction.boundary.interval.ms``), 0 for short ones.
 
     Raises:
         ProducerSettingsError: they contradict the delivery guarantee.

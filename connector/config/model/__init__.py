@@ -1,7 +1,7 @@
 """The configuration as one frozen tree of parsed and checked values.
 
-``given`` names the property whose value a field has; the catalogue has its type, check, default and meaning. The other
-fields are made from several properties (``sections``), and docstrings describe them where that is not plain.
+``given`` names the property whose value a field has; the catalogue defines its type, check, default and meaning. The
+other fields combine several properties (``sections``); docstrings describe those that are not obvious.
 """
 
 from collections.abc import Mapping
@@ -115,7 +115,7 @@ class ValuesConfig:
     """The format of values and records.
 
     Attributes:
-        exact: whether values are exact (``rowtide.values``); otherwise they are as Debezium writes them.
+        exact: whether values are exact (``rowtide.values``); otherwise, they have Debezium's forms.
         canonical: whether a snapshot and the stream write each value in one form, even if values are not exact.
         unavailable_placeholder: as configured, including ``hex:``.
     """
@@ -146,7 +146,7 @@ class ValuesConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureConfig:
-    """How failures are handled and reported."""
+    """The handling and reporting of failures."""
 
     event_processing: FailureHandling
     event_converting: FailureHandling = given(values.CONVERTING_FAILURE)
@@ -158,7 +158,7 @@ class FailureConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotFlags:
-    """What ``snapshot.mode=configuration_based`` does."""
+    """The settings of ``snapshot.mode=configuration_based``."""
 
     data: bool = given(snapshot.BASED_SNAPSHOT_DATA)
     schema: bool = given(snapshot.BASED_SNAPSHOT_SCHEMA)
@@ -169,11 +169,11 @@ class SnapshotFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotConfig:
-    """How snapshots are taken.
+    """The settings of snapshots.
 
     Attributes:
         flags: only used in mode ``configuration_based``.
-        include: of the captured tables, those whose rows are read; ``None`` for all.
+        include: the captured tables whose rows are read; ``None`` for all.
         select_overrides: queries by (database, table).
         threads: the number of connections that read rows.
         cut_tables: whether several connections read parts of one table.
@@ -205,7 +205,7 @@ class MirrorConfig:
 
     Attributes:
         directory: the directory.
-        always: whether it is read instead of the server; else only what the server has purged.
+        always: whether it always replaces the server; otherwise, it has only the files that the server has purged.
     """
 
     directory: str
@@ -214,7 +214,7 @@ class MirrorConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingConfig:
-    """The queue between reading and delivering, and where the binlog is read.
+    """The queue between reading and delivering, and the source of the binlog.
 
     Attributes:
         mirror: ``None`` without a mirror.
@@ -303,11 +303,11 @@ class RegistryConfig:
         user_info: ``user:password``.
         token: a bearer token.
         tls: settings of TLS, with the names of librdkafka: ``ssl.ca.pem`` …
-        auto_register: register new schemas; otherwise they are looked up.
+        auto_register: register new schemas; otherwise, they are looked up.
         latest_version: write with the latest version of the subject.
         normalize: let the registry normalize schemas.
         timeout_s: seconds to wait for an answer.
-        prefix: of the properties, for messages: ``value.converter.``.
+        prefix: the prefix of the properties, for messages: ``value.converter.``.
     """
 
     urls: tuple[str, ...]
@@ -357,8 +357,8 @@ class CloudEventsConverterConfig:
 
     Attributes:
         metadata: where the metadata come from: ``value`` or ``header``.
-        fields: the same for single attributes: ``header`` or ``generate``.
-        avro: the converter of what is in Avro; ``None`` if nothing is.
+        fields: the sources of single attributes: ``header`` or ``generate``.
+        avro: the converter of the parts in Avro; ``None`` if there are none.
     """
 
     serializer: Serializer
@@ -441,9 +441,9 @@ class DeadLettersConfig:
 
     Attributes:
         topic: ``errors.deadletterqueue.topic.name``.
-        settings: of this topic if it is created.
+        settings: the settings of this topic, for its creation.
         context: ``errors.deadletterqueue.context.headers.enable``.
-        used: whether a record can go there.
+        used: whether any record can go there.
     """
 
     topic: str
@@ -454,7 +454,7 @@ class DeadLettersConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryConfig:
-    """How records and positions are delivered.
+    """The delivery of records and positions.
 
     Attributes:
         tables: the path of a sink that keeps tables; ``None`` for other sinks.
@@ -523,9 +523,9 @@ class Configuration:
         canal_gtids: whether the headers of Canal's entries have GTIDs.
         properties: all properties as written, without defaults. They may contain secrets; display
             ``masked_properties`` instead.
-        file_values: the values of the properties that name files only, as read from them, without user and password;
+        file_values: the values, read from files, of the properties that refer only to files, without user and password;
             ``load`` sets them.
-        fingerprint: differs if any property does, with the values of references. It does not show them.
+        fingerprint: changes with any property or value of a reference, without revealing them.
         sanitizer: decides which properties are secrets.
     """
 

@@ -1,4 +1,4 @@
-"""The settings of the connection to the database, and of the replica as which rowtide reads its binlog."""
+"""The settings of the connection to the database, and of rowtide's registration as a replica."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ from rowtide.connector.config.secret import PasswordSource, Secret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaConfig:
-    """How rowtide registers as a replica.
+    """The registration of rowtide as a replica.
 
     Attributes:
         name: the connector's name.
         host: the host in ``SHOW REPLICAS``.
-        uuid: the UUID; ``None`` for one that is made of the name and the server id.
+        uuid: the UUID; ``None`` for one derived from the name and the server id.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Tls:
 
 @dataclass(slots=True)
 class Renewal:
-    """Where the user and the password of each log-in come from, if they may change while the connector runs.
+    """The sources of the user and the password of each log-in, if they may change while the connector runs.
 
     Attributes:
         references: ``database.user`` and ``database.password`` as written, if they name files, and the definitions of
@@ -64,7 +64,7 @@ class DatabaseConfig:
         initial_statements: split into single statements.
         time_zone: for connections that run queries; ``None`` for the server's.
         keep_alive_interval_ms: 0 if the binlog connection is not monitored.
-        renewal: where user and password of each log-in come from; ``None`` if they stay the same.
+        renewal: the sources of user and password of each log-in; ``None`` if they stay the same.
     """
 
     hostname: str = given(connection.HOSTNAME)

@@ -116,7 +116,7 @@ def _flavor(properties: Mapping[str, str]) -> Flavor:
 
 
 def _exact(properties: Mapping[str, str]) -> bool:
-    """Return whether values are exact. Debezium's class, whichever it is, stands for Debezium's values."""
+    """Return whether values are exact. Any of Debezium's classes selects Debezium's values."""
     given = properties.get(values.VALUES.name, "").strip().lower()
     if given in set(Values):
         return given == Values.EXACT
@@ -136,7 +136,7 @@ def _flavors_agree(reader: PropertyReader) -> None:
 
 
 def _distinct_topics(reader: PropertyReader, configuration: Configuration) -> None:
-    """The connector's own topics must differ from each other, because their records differ."""
+    """Report topics of the connector that do not differ from each other, because their records differ."""
     naming, letters = configuration.topics.naming, configuration.delivery.dead_letters
     used = {naming.schema_change: "schema changes (topic.prefix)"}
     own = [
@@ -160,7 +160,7 @@ def _transforms_are_right(reader: PropertyReader, configuration: Configuration) 
 
 
 def _classes(reader: PropertyReader, property_: Property[tuple[str, ...]]) -> tuple[Plugin, ...]:
-    """Return the classes that a property names, each with the options that have its name as prefix."""
+    """Return the classes that a property names, each with the options whose prefix is its name."""
     plugins: list[Plugin] = []
     for name in reader[property_]:
         options = reader.with_prefix(f"{name}.")
@@ -179,7 +179,7 @@ def _classes_are_right(
 
 
 def _acknowledges_delivery(reader: PropertyReader, configuration: Configuration) -> None:
-    """Transactions can be acknowledged after their delivery only if Kafka has the records immediately."""
+    """Report acknowledgement after delivery where Kafka does not receive the records immediately."""
     if configuration.streaming.semi_sync is not Acknowledge.DELIVERED:
         return
     delivery, name = configuration.delivery, connection.SEMI_SYNC_ACKNOWLEDGE.name

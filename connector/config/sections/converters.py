@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def converters_config(reader: PropertyReader) -> ConvertersConfig:
-    """Return how keys, values and headers are written."""
+    """Return the converters of keys, values and headers."""
     return ConvertersConfig(
         _converter(_Settings(reader, converters.KEY)),
         _converter(_Settings(reader, converters.VALUE)),
@@ -42,7 +42,7 @@ def converters_config(reader: PropertyReader) -> ConvertersConfig:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """The settings of one converter, or of a converter within it, whose names have a prefix more.
+    """The settings of one converter, or of a converter within it, whose names have an additional prefix.
 
     Attributes:
         reader: reads properties.
@@ -81,7 +81,7 @@ class _Settings:
         self.reader.problem(self.name(one), message)
 
     def within(self, inner: str, known: Sequence[Property[Any]]) -> "_Settings":
-        """Return the settings of a converter within this one; reports names that it does not have."""
+        """Return the settings of a converter within this one; report names that it does not have."""
         found = _Settings(self.reader, self.given, inner)
         names = {found.name(one) for one in known}
         for name in self.reader.with_prefix(found.prefix):
@@ -90,7 +90,7 @@ class _Settings:
         return found
 
     def differs(self, one: Property[Any]) -> bool:
-        """Return whether a property has another value than its default."""
+        """Return whether a property has a value other than its default."""
         return self[one] not in (one.default, one.default_for(exact=self.reader.exact))
 
 
@@ -167,7 +167,7 @@ def _avro_format(settings: _Settings) -> AvroFormat:
 
 
 def _apicurio(settings: _Settings) -> AvroConverterConfig:
-    """Apicurio's converter in the form of Confluent's, through Confluent's interface of Apicurio's registry."""
+    """Return Apicurio's converter as Confluent's, which uses the Confluent-compatible API of Apicurio's registry."""
     given = settings.given
     form: tuple[tuple[Property[Any], object], ...] = (
         (given.apicurio_confluent, True),
@@ -287,7 +287,7 @@ def _cloud_events(settings: _Settings) -> CloudEventsConverterConfig:
 
 
 def _metadata(settings: _Settings) -> tuple[str, dict[str, str]]:
-    """``metadata.source``: ``value`` or ``header``, and after that ``<attribute>:header`` or ``:generate``."""
+    """Return ``metadata.source``: ``value`` or ``header``, followed by ``<attribute>:header`` or ``:generate``."""
     given = settings.given
     source, *others = settings[given.metadata] or ("value",)
     if source not in ("value", "header"):
@@ -327,7 +327,7 @@ def _header_converter(reader: PropertyReader) -> JsonConverterConfig | HeaderCon
 
 
 def _without_effect(settings: _Settings, chosen: ConverterClass) -> None:
-    """Warn of settings of other converters."""
+    """Warn about settings of other converters."""
     given = settings.given
     own = (given.converter, given.cache, *given.of(chosen))
     names = [one.name for one in given.entries() if one not in own and settings.differs(one)]

@@ -39,7 +39,7 @@ _PRODUCER = ("producer.", "producer.override.")
 
 
 def kafka_config(reader: PropertyReader) -> KafkaConfig:
-    """Kafka and its clients."""
+    """Return the settings of Kafka and its clients."""
     brokers = reader[connect.BOOTSTRAP_SERVERS]
     servers = ",".join(brokers)
     if reader.is_set(connect.BOOTSTRAP_SERVERS):
@@ -68,13 +68,13 @@ def client_settings(reader: PropertyReader, kind: ClientKind, prefixes: tuple[st
 
 
 def check_servers(reader: PropertyReader, name: str, servers: str) -> None:
-    """Report brokers that are not of the form host:port, or that there is none."""
+    """Report brokers that do not have the form host:port, and a missing list."""
     for problem in server_problems(servers):
         reader.problem(name, problem)
 
 
 def delivery_config(reader: PropertyReader, producer: ClientSettings) -> DeliveryConfig:
-    """Return how records and positions are delivered."""
+    """Return the settings of delivery."""
     required = reader[connect.EXACTLY_ONCE] is ExactlyOnce.REQUIRED
     worker = reader[connect.EXACTLY_ONCE_SOURCE]
     if required and reader.is_set(connect.EXACTLY_ONCE_SOURCE) and worker is ExactlyOnceSource.DISABLED:
@@ -128,7 +128,7 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
 
 
 def _check_table_sink(reader: PropertyReader) -> None:
-    """Report what would make tables differ from those of the source, and what has no effect."""
+    """Report properties that would make tables differ from those of the source, or that have no effect."""
     missing = {operation.lower() for operation in reader[capture.SKIPPED_OPERATIONS]} - {"t", "none"}
     if missing:
         reader.problem(
@@ -151,7 +151,7 @@ def _check_table_sink(reader: PropertyReader) -> None:
 
 
 def _check_standby(reader: PropertyReader, *, in_kafka: bool) -> None:
-    """Report what several processes cannot share, and what would let two of them write."""
+    """Report properties that several processes cannot share, or that would let two of them write."""
     name, support = connect.STANDBY.name, connect.EXACTLY_ONCE_SOURCE
     if not in_kafka or history_implementation(reader.properties) != history.KAFKA_HISTORY:
         reader.problem(
@@ -168,7 +168,7 @@ def _check_standby(reader: PropertyReader, *, in_kafka: bool) -> None:
 
 
 def _large_records_config(reader: PropertyReader) -> LargeRecordsConfig:
-    """Return what to do with records that are too large."""
+    """Return the handling of records that are too large."""
     mode, name, url = reader[connect.LARGE_RECORDS], connect.LARGE_RECORDS.name, reader[connect.CLAIM_CHECK_URL]
     sink, needed = reader[connect.SINK], _NEEDED.get(mode)
     if mode is not LargeRecordsMode.FAIL and sink != "kafka":
@@ -246,7 +246,7 @@ def uses_kafka(properties: Mapping[str, str]) -> bool:
 
 
 def offset_storage(properties: Mapping[str, str]) -> str:
-    """``offset.storage``: a file if only its name is given. A sink of tables keeps the position itself."""
+    """Return ``offset.storage``: a file if only its name is given. A sink of tables stores the position itself."""
     if table_sink(properties):
         return connect.SINK.name
     given = properties.get(connect.OFFSET_STORAGE.name, "").strip()
@@ -255,7 +255,7 @@ def offset_storage(properties: Mapping[str, str]) -> str:
 
 
 def history_implementation(properties: Mapping[str, str]) -> str:
-    """``schema.history.internal``: a file if only its name is given."""
+    """Return ``schema.history.internal``: a file if only its name is given."""
     given = properties.get(history.IMPLEMENTATION.name, "").strip()
     file, topic = (properties.get(entry.name, "").strip() for entry in (history.FILE_NAME, history.TOPIC))
     in_file = file or table_sink(properties)
@@ -269,13 +269,13 @@ def table_sink(properties: Mapping[str, str]) -> str | None:
 
 
 def _tables_interval_ms(reader: PropertyReader, sink: str) -> int:
-    """Return how often a sink that keeps tables commits. Each commit of Delta Lake makes files."""
+    """Return the commit interval of a sink that keeps tables. Each commit of Delta Lake creates files."""
     given = reader.is_set(connect.TABLES_INTERVAL)
     return reader[connect.TABLES_INTERVAL] if given or not sink.startswith("delta:") else connect.DELTA_INTERVAL_MS
 
 
 def history_config(reader: PropertyReader) -> HistoryConfig:
-    """Return where the schema history is stored, and what it contains."""
+    """Return the storage and contents of the schema history."""
     kind = history_implementation(reader.properties)
     topic = reader[history.TOPIC] if kind == history.KAFKA_HISTORY else None
     file = reader[history.FILE_NAME] if kind == history.FILE_HISTORY else None

@@ -64,7 +64,10 @@ def nearest(name: str) -> str:
 
 
 def replacement_for(name: str) -> str | None:
-    """Return why a former property of Debezium is gone and what replaces it; ``None`` for any other name."""
+    """Return the reason why a former property of Debezium was removed, and its replacement.
+
+    ``None`` for any other name.
+    """
     if name in REMOVED:
         return REMOVED[name]
     for pattern, prefix in _PREFIXES:
@@ -109,7 +112,7 @@ class PropertyReader:
         return value
 
     def declared(self, model: type[Any]) -> dict[str, Any]:
-        """Return the values of the fields of a dataclass that have those of properties (``given``), by field."""
+        """Return the values of the dataclass fields that take them from properties (``given``), by field."""
         found = ((field.name, field.metadata.get("property")) for field in fields(model))
         return {name: self[property_] for name, property_ in found if property_ is not None}
 
@@ -167,7 +170,7 @@ class PropertyReader:
             self._unsupported(property_, property_.name, f"{_NOT_YET}: {property_.reason}")
 
     def _unsupported(self, entry: Property[T] | Family, name: str, message: str) -> None:
-        """Add a problem, or leave the property out if the user wants to start anyway."""
+        """Add a problem, or omit the property if the user wants to start anyway."""
         if not entry.ignorable:
             self.problem(name, message)
         elif self._ignores:
@@ -197,6 +200,6 @@ class PropertyReader:
                 self._unsupported(family, name, f"{_NOT_YET}: {family.reason}")
 
     def exclusive(self, one: Property[Any], other: Property[Any]) -> None:
-        """Add a problem if two properties that exclude each other are both set: to the second one, as in Debezium."""
+        """Add a problem to the second property, as in Debezium, if two mutually exclusive ones are both set."""
         if self.is_set(one) and self.is_set(other):
             self.problem(other.name, f"cannot be used together with {one.name}")

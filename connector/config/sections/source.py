@@ -40,7 +40,7 @@ _NON_BLOCK = 0x01
 
 
 def database_config(reader: PropertyReader, written: Mapping[str, str]) -> DatabaseConfig:
-    """Return how the database is reached.
+    """Return the settings of the connection to the database.
 
     Args:
         reader: the properties, with references resolved.
@@ -162,7 +162,7 @@ def _skipped(reader: PropertyReader) -> frozenset[str]:
 
 
 def values_config(reader: PropertyReader) -> ValuesConfig:
-    """Return how values and records look."""
+    """Return the format of values and records."""
     placeholder = reader[values.UNAVAILABLE_PLACEHOLDER]
     try:
         values.placeholder_bytes(placeholder)
@@ -203,7 +203,7 @@ def event_failure(reader: PropertyReader) -> FailureHandling:
 
 
 def failure_config(reader: PropertyReader) -> FailureConfig:
-    """Return how failures are handled and reported."""
+    """Return the handling and reporting of failures."""
     event = event_failure(reader)
     return FailureConfig(
         **reader.declared(FailureConfig),
@@ -212,7 +212,7 @@ def failure_config(reader: PropertyReader) -> FailureConfig:
 
 
 def snapshot_config(reader: PropertyReader) -> SnapshotConfig:
-    """Return how snapshots are taken."""
+    """Return the settings of snapshots."""
     overrides: dict[tuple[str, str], str] = {}
     listed: set[str] = set()
     prefix = f"{snapshot.OVERRIDES.name}."
@@ -252,7 +252,7 @@ def _incremental_config(reader: PropertyReader) -> IncrementalConfig:
 
 
 def streaming_config(reader: PropertyReader) -> StreamingConfig:
-    """Queue and batches."""
+    """Return the settings of queue and batches."""
     queue, batch = reader[running.MAX_QUEUE_SIZE], reader[running.MAX_BATCH_SIZE]
     if queue <= batch:
         reader.problem(

@@ -1,1 +1,1 @@
-"""Batches of changes, as the engine hands them out, also as Arrow record batches."""
+"""Batches of changes, as the engine returns them, also as Arrow record batches."""

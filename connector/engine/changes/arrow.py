@@ -60,7 +60,7 @@ def _record_batch(changes: Sequence[Change], wide_decimals: WideDecimals) -> pa.
 def _meta_fields(names: Sequence[str]) -> list[pa.Field]:
     """Return the columns before those of the table.
 
-    A name that the table has, in whatever case, gets another underscore.
+    A name that the table already has, in any case, gets another underscore.
     """
     taken = {name.lower() for name in names}
     fields = []

@@ -1,4 +1,4 @@
-"""A batch of changes, as the engine hands it out."""
+"""A batch of changes, as the engine returns it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn, overload
@@ -72,7 +72,7 @@ class ChangeBatch(Sequence[Change]):
                 read it; ``decimal256`` is exact, but few libraries read it; ``decimal128`` has 38 digits.
 
         Raises:
-            EngineError: a value does not fit, such as one with more digits into ``decimal128``.
+            EngineError: a value does not fit its type, such as one with too many digits for ``decimal128``.
         """
         from rowtide.connector.engine.changes.arrow import record_batches  # noqa: PLC0415 - pyarrow is an extra
 

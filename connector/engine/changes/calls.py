@@ -1,4 +1,4 @@
-"""The arguments of calls that a program makes, checked before anything is done with them."""
+"""The arguments of calls that a program makes, which are checked before they are used."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def require_mapping(properties: object) -> None:
 
 
 def require_number(name: str, value: object, kind: type | UnionType, least: int) -> None:
-    """Raise ``EngineError`` unless an argument is a number that is large enough."""
+    """Raise ``EngineError`` unless an argument is a sufficiently large number."""
     if not isinstance(value, kind) or isinstance(value, bool):
         raise EngineTypeError(f"{name} must be a number, not {value!r}")
     if not value >= least:  # type: ignore[operator]  # a number; not a number (NaN) is refused, too

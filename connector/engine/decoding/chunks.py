@@ -37,11 +37,12 @@ Tables = Mapping[bytes, FoundTable]
 
 
 class End(NamedTuple):
-    """Where a chunk must end: what the next one was built on.
+    """The end that a chunk must reach, which the next one assumes.
 
     Attributes:
         gtids: the transactions of the stream.
-        events: how many events of the last transaction are complete, 0 after its end.
+        events: the number of complete events of the last transaction; 0 after
+            its end.
     """
 
     gtids: str | None
@@ -54,13 +55,14 @@ class Chunk:
 
     Attributes:
         start: the resume position before its first transaction.
-        head: the events of that transaction that a pipeline must have seen, if the chunk begins inside of it.
-        events: how many events of that transaction are complete.
-        position: where its first event begins in the binlog file.
+        head: the events of that transaction that a pipeline must have processed, if the chunk begins inside the
+            transaction.
+        events: the number of complete events of that transaction.
+        position: the position of its first event in the binlog file.
         gtids: the transactions of the stream at its first event.
         packets: its events.
         tables: the tables of its rows.
-        end: where it must end.
+        end: the end that it must reach.
     """
 
     start: SourceOffset
@@ -79,7 +81,7 @@ class Chunk:
 
 
 class Inline(NamedTuple):
-    """Events that the pipeline must process, when every chunk before them is done.
+    """Events that the pipeline must process once every chunk before them is done.
 
     Attributes:
         packets: the events.
@@ -107,7 +109,7 @@ class _Transaction:
         text: the last ROWS_QUERY or ANNOTATE_ROWS.
         tables: its tables.
         unknown: TABLE_MAPs of tables whose first rows the pipeline has to process.
-        events: how many of its events are in earlier chunks, as offsets count them.
+        events: the number of its events in earlier chunks, as offsets count them.
         cut: whether there are any.
     """
 
@@ -122,7 +124,7 @@ class _Transaction:
     cut: bool = False
 
     def replayed(self) -> list[bytes]:
-        """Return what a pipeline must see to continue inside of the transaction."""
+        """Return the events that a pipeline needs to continue inside the transaction."""
         return [*self.head, *([self.text] if self.text else ()), *self.maps.values()]
 
 
@@ -151,11 +153,11 @@ class Splitter:
             if the pipeline has to process rows of it first.
         decode: decodes an event.
         limit: bytes of events in a chunk.
-        most: bytes of a transaction that may not be cut; a larger one is left to the pipeline.
+        most: the maximum size in bytes of a transaction that may not be cut; the pipeline processes larger ones.
         cuts: whether a transaction may be cut.
 
     Attributes:
-        limit: the same; it may be changed.
+        limit: the limit, which may be changed.
     """
 
     def __init__(
@@ -185,7 +187,7 @@ class Splitter:
         self._tables: dict[bytes, FoundTable] = {}  # of complete transactions
 
     def add(self, packet: bytes) -> Sequence[Piece]:
-        """Take the next event; returns what is complete now, in order."""
+        """Add the next event, and return the pieces that are now complete, in order."""
         kind = packet[_TYPE]
         current = self._current
         if current is None:
@@ -216,7 +218,7 @@ class Splitter:
         return self.flush() or (self._cut_inside(current) if self._cuts else self._at_most())
 
     def flush(self) -> list[Chunk]:
-        """Return the chunk of the transactions that are complete."""
+        """Return the chunk of the complete transactions."""
         following = self._next
         if not self._complete or following is None:
             return []
@@ -232,11 +234,11 @@ class Splitter:
         return [chunk]
 
     def finish(self) -> list[Piece]:
-        """Everything that is left at the end of the events."""
+        """Return everything that remains at the end of the events."""
         return self._give_up()
 
     def rebase(self) -> Sequence[Piece]:
-        """Continue at the position of the pipeline, which has processed every piece; returns what it must process."""
+        """Continue at the position of the pipeline, after all pieces, and return the events that it must process."""
         if self._current is None:
             self._reset()
         elif not self._current.cut:
@@ -275,13 +277,13 @@ class Splitter:
         return pieces
 
     def _map(self, current: _Transaction, packet: bytes) -> bool:
-        """Take a TABLE_MAP; false if only the pipeline may process the transaction."""
+        """Add a TABLE_MAP, and return false if only the pipeline may process the transaction."""
         current.unknown[packet[_TABLE_BODY : self._event_end(packet)]] = packet
         current.maps[packet[HEADER_LENGTH : HEADER_LENGTH + 6]] = packet
         return self._find_tables(current)
 
     def _find_tables(self, current: _Transaction) -> bool:
-        """Look up the unknown tables of a transaction; false if only the pipeline may process it."""
+        """Look up the unknown tables of a transaction, and return false if only the pipeline may process it."""
         for body, one in list(current.unknown.items()):
             try:
                 found = current.tables.get(body) or self._tables.get(body) or self._table(one)
@@ -323,7 +325,7 @@ class Splitter:
         return self._give_up() if self._size > self._most else ()
 
     def _cut_inside(self, current: _Transaction) -> Sequence[Piece]:
-        """Return the part of the current transaction that is there."""
+        """Return the available part of the current transaction."""
         following = self._next
         if following is None or not current.open:
             return ()
@@ -334,7 +336,7 @@ class Splitter:
         return [chunk]
 
     def _pass(self, current: _Transaction, packet: bytes) -> Sequence[Piece]:
-        """Leave the part of the transaction that is there to the pipeline: the first rows of a table."""
+        """Leave the available part of the transaction to the pipeline: the first rows of a table."""
         pieces: list[Piece] = [*self.flush()]
         following = self._next
         assert following is not None
@@ -346,7 +348,7 @@ class Splitter:
 
 
 class _Next:
-    """Where the next chunk begins; see :class:`Chunk`."""
+    """The start of the next chunk; see :class:`Chunk`."""
 
     def __init__(self, boundary: Boundary) -> None:
         self.checksums = boundary.checksums
@@ -358,7 +360,7 @@ class _Next:
         self.gtids = self.executed.text
 
     def advance(self, current: _Transaction, packets: int) -> End:
-        """Advance inside of a transaction; returns the end of what is before."""
+        """Advance inside a transaction, and return the end of the preceding part."""
         current.events += packets
         if not current.cut:
             self.executed.add(current.gtid)

@@ -14,14 +14,14 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Form(Protocol[T_co]):
-    """How outputs cross the border between two processes. It is pickled itself, once for each process."""
+    """Transfers outputs between two processes. The form itself is pickled once for each process."""
 
     def pack(self, outputs: Sequence[Output], memory: memoryview) -> tuple[int, int]:
-        """Convert outputs, in the decoder process; returns how many bytes they take, and a number for the parent.
+        """Convert outputs in the decoder process, and return their size in bytes and a number for the parent.
 
         Args:
             outputs: the outputs.
-            memory: where the bytes are written.
+            memory: the memory for the bytes.
 
         Raises:
             BufferError: the memory is too small for them.
@@ -33,12 +33,12 @@ class Form(Protocol[T_co]):
 
         Args:
             data: their bytes, valid until the next result is requested.
-            pieces: for each of them how many bytes it has, and its number.
+            pieces: the size in bytes and the number of each.
         """
         ...
 
     def direct(self, outputs: Sequence[Output]) -> T_co:
-        """Convert outputs that the parent has made itself."""
+        """Convert outputs that the parent made itself."""
         ...
 
 
@@ -70,7 +70,7 @@ class Lines(NamedTuple):
     Attributes:
         packed: the lines, for :func:`~rowtide.connector.engine.decoding.lines.write_lines`; valid until the next ones
             are requested.
-        records: how many there are.
+        records: their number.
     """
 
     packed: memoryview
@@ -78,7 +78,7 @@ class Lines(NamedTuple):
 
 
 class LineForm:
-    """A JSON object for each record, one a line; records of the schema history are omitted."""
+    """A JSON object for each record, one per line; records of the schema history are omitted."""
 
     def __init__(self) -> None:
         self._memory = bytearray()  # of the lines that were returned last

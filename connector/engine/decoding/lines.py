@@ -1,8 +1,8 @@
 """Messages as JSON lines: an object with topic, key, value and headers for each message.
 
-The lines are packed, in memory of the caller: the schema that all messages begin with is in memory once. Packed lines
-consist of pieces: the bytes of the text, the number of parts, the text, and the parts, the last one first. A part is
-text of its own, which follows that of the part before, and after it other text of the piece: three numbers, the
+The lines are packed in memory of the caller, where the schema at the beginning of all messages is stored only once.
+Packed lines consist of pieces: the bytes of the text, the number of parts, the text, and the parts, the last one first.
+A part is its own text, which follows that of the previous part, and then other text of the piece: three numbers, the
 bytes of its own text, where the other one begins in the text of the piece, and its bytes.
 """
 
@@ -27,7 +27,7 @@ _text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def put(memory: bytearray | memoryview, data: bytes) -> int:
-    """Copy bytes to the beginning of memory; returns how many.
+    """Copy bytes to the beginning of memory, and return their number.
 
     Raises:
         BufferError: the memory is too small for them.
@@ -40,10 +40,10 @@ def put(memory: bytearray | memoryview, data: bytes) -> int:
 
 
 def put_lines(memory: bytearray | memoryview, topic: str, messages: Sequence[Message]) -> int:
-    """Pack a line for each message at the beginning of memory; returns how many bytes they take.
+    """Pack a line for each message at the beginning of memory, and return the size in bytes.
 
     Args:
-        memory: where they are written; its contents after them are undefined, and all if an error is raised.
+        memory: the memory to write to. Its contents after the lines are undefined; after an error, all contents are.
         topic: the topic of all messages.
         messages: the messages.
 
@@ -57,7 +57,7 @@ def put_lines(memory: bytearray | memoryview, topic: str, messages: Sequence[Mes
 def python_lines(
     memory: bytearray | memoryview, topic: bytes, messages: Sequence[Message], headers: Callable[[Headers], bytes]
 ) -> int:
-    """As :func:`put_lines`.
+    """Do the same as :func:`put_lines`.
 
     Args:
         memory: as there.
@@ -75,7 +75,7 @@ def python_lines(
 
 
 def python_write(file: int, packed: memoryview) -> None:
-    """As :func:`write_lines`."""
+    """Do the same as :func:`write_lines`."""
     found = _segments(packed)
     while segments := list(islice(found, _MOST_SEGMENTS)):
         _write(file, segments)

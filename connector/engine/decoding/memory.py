@@ -1,7 +1,7 @@
 """The memory that a decoder process shares with its parent, in slots: events in, rendered outputs out.
 
-A file without a name holds it, so that nothing is left behind if a process is killed, and the size of ``/dev/shm`` in a
-container does not limit it. A page takes memory from its first use on.
+It is in an unnamed file, so that nothing remains if a process is killed, and the size of ``/dev/shm`` in a container
+does not limit it. A page takes memory only after its first use.
 """
 
 import mmap

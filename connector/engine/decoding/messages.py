@@ -27,7 +27,7 @@ class Setup(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """The process can take chunks."""
+    """The process is ready for chunks."""
 
 
 class Request(NamedTuple):
@@ -59,7 +59,7 @@ class State(NamedTuple):
 
     Attributes:
         progress: of its progress.
-        end: the same, as it is compared with what the next chunk was built on.
+        end: the progress in the form that is compared with the assumption of the next chunk.
         position: of its decoder.
     """
 
@@ -73,8 +73,9 @@ class Part(NamedTuple):
 
     Attributes:
         slot: the slot of the chunk.
-        pieces: for each piece in it how many bytes it has, and the number that its form has given to it.
-        events: how many events of the chunk are processed so far.
+        pieces: for each piece in it, its size in bytes and the number from its form.
+        events: the number of events of
+            the chunk that are processed so far.
         state: the state after them.
         last: whether the chunk is complete.
     """
@@ -92,6 +93,6 @@ class Part(NamedTuple):
 
 
 class Declined(NamedTuple):
-    """The parent has to process what is left of the chunk in a slot."""
+    """The parent has to process the rest of the chunk in a slot."""
 
     slot: int

@@ -1,7 +1,7 @@
-"""A pipeline that gives chunks of the stream to decoder processes, and yields all outputs in the order of the stream.
+"""A pipeline that passes chunks of the stream to decoder processes, and yields all outputs in the order of the stream.
 
-The pipeline itself is always at the position after the outputs that were yielded: it takes the state in which a
-process has left each part of a chunk.
+The pipeline itself is always at the position after the outputs that were yielded: it takes over the state of the
+process after each part of a chunk.
 """
 
 from collections import deque
@@ -41,10 +41,10 @@ class ParallelPipeline(Generic[T]):
         settings: its settings; rows must become messages.
         processes: the processes.
         form: of the outputs.
-        may_read_ahead: whether nothing has to be done at a certain position of the stream, between two transactions.
+        may_read_ahead: whether there is no work to do at a specific position of the stream, between two transactions.
 
     Attributes:
-        pipeline: the same; its resume position is the one after the outputs that were yielded.
+        pipeline: the pipeline; its resume position is the one after the outputs that were yielded.
         progress: its progress.
     """
 
@@ -83,12 +83,12 @@ class ParallelPipeline(Generic[T]):
         return self.pipeline.offset()
 
     def enter_file(self, name: str, decoder: EventDecoder | None = None) -> None:
-        """As :meth:`Pipeline.enter_file`; what is left of the file before is decoded first."""
+        """Do the same as :meth:`Pipeline.enter_file`; the rest of the previous file is decoded first."""
         self._held += self.finish()
         self.pipeline.enter_file(name, decoder)
 
     def receive(self, packet: bytes) -> Iterable[T]:
-        """Take the next event; yields the outputs of earlier events that are done, in order.
+        """Add the next event, and yield the outputs of finished earlier events, in order.
 
         Raises:
             ConnectorError: an event cannot be handled; everything before it was yielded.
@@ -96,7 +96,7 @@ class ParallelPipeline(Generic[T]):
         return self._settled(packet) if self.pipeline.groups.passes(packet) else self._group(packet)
 
     def _group(self, packet: bytes) -> Iterator[T]:
-        """Take an event that begins or continues a transaction that may be rolled back."""
+        """Add an event that begins or continues a transaction that may be rolled back."""
         pipeline = self.pipeline
         for event in pipeline.groups.add(packet, pipeline.decoder.format):
             yield from self._settled(event)
@@ -106,14 +106,14 @@ class ParallelPipeline(Generic[T]):
         return self._processed(pieces) if pieces or self._held else ()
 
     def receive_next(self, packets: list[bytes], at: int) -> tuple[Iterable[T], int]:
-        """As :meth:`receive` for ``packets[at]``, or for several events together; returns the place after them, too."""
+        """Receive ``packets[at]``, or several events like :meth:`receive`, and return the place after them."""
         committed = self.pipeline.groups.commits_within(packets, at)
         return self._settled(packets[at]) if committed else self.receive(packets[at]), at + 1
 
     def flush(self) -> Iterator[T]:
-        """Yield the outputs of all transactions that are complete.
+        """Yield the outputs of all complete transactions.
 
-        Few events are decoded here, which takes less time.
+        A few events are decoded in this process, which takes less time.
         """
         for piece in self._splitter.flush():
             yield from self._drained()
@@ -151,7 +151,7 @@ class ParallelPipeline(Generic[T]):
             self._astray = self._astray and not piece.resets
 
     def _submitted(self, chunk: Chunk) -> Iterator[T]:
-        """Give a chunk to a process; yields the work that is finished while it waits."""
+        """Pass a chunk to a process, and yield the work that is finished while waiting."""
         processes, size = self._processes, chunk.size
         if size >= _MIN_LIMIT:
             processes.start()
@@ -172,7 +172,7 @@ class ParallelPipeline(Generic[T]):
             yield from self._first()
 
     def _first(self) -> Iterator[T]:
-        """Yield the next part of the first chunk, or what is left of it if its process has declined it."""
+        """Yield the next part of the first chunk, or the rest of the chunk if its process has declined it."""
         task = self._tasks[0]
         while not task.is_ready:
             self._processes.receive()
@@ -194,7 +194,7 @@ class ParallelPipeline(Generic[T]):
             arrived.release(part)
 
     def _again(self, chunk: Chunk, done: int) -> Iterator[T]:
-        """Process a chunk here, from an event on."""
+        """Process a chunk in this process, starting with an event."""
         seen = [*chunk.head, *chunk.packets[:done]]
         begin = max((place for place, packet in enumerate(seen) if packet[4] in GTID_TYPES), default=0)
         self._settle(seen[begin:])

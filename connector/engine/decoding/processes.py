@@ -1,4 +1,7 @@
-"""The decoder processes of a parent. One that ends by itself is replaced; its chunks are the parent's then."""
+"""The decoder processes of a parent.
+
+A process that ends unexpectedly is replaced, and the parent processes its chunks.
+"""
 
 import contextlib
 import logging
@@ -43,7 +46,7 @@ class ArrivedPart(NamedTuple):
     Attributes:
         part: the message.
         data: the outputs.
-        release: to be called with the part when they have been read.
+        release: called with the part when the outputs have been read.
     """
 
     part: Part
@@ -58,8 +61,8 @@ class Task:
     Attributes:
         chunk: the chunk.
         parts: the parts that have arrived.
-        declined: whether nothing more comes: the parent has to process what is left.
-        events: how many of its events are in parts that were read.
+        declined: whether no further part comes, and the parent has to process the rest.
+        events: the number of its events in parts that were read.
         output_bytes: bytes of these parts.
         wanted: whether the parts are still wanted.
     """
@@ -73,11 +76,11 @@ class Task:
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is something to do for the parent."""
+        """Whether the parent has something to do."""
         return bool(self.parts) or self.declined
 
     def drop(self) -> None:
-        """Read no further part."""
+        """Discard further parts."""
         self.wanted = False
         for arrived in self.parts:
             arrived.release(arrived.part)
@@ -85,7 +88,7 @@ class Task:
 
 
 def default_number() -> int:
-    """Return how many processes are useful on this machine: none on up to two cores."""
+    """Return the number of useful processes on this machine: none on up to two cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 0 if cores <= 2 else min(cores - 1, _MAX_DEFAULT)
 
@@ -93,12 +96,12 @@ def default_number() -> int:
 def decoder_processes(
     number: int, settings: PipelineSettings, form: Form[Any], clock: Callable[[], int] = time.time_ns
 ) -> "DecoderProcesses | None":
-    """Decoder processes, which start with the first large chunk; ``None`` if there are to be none.
+    """Return decoder processes, which start with the first large chunk, or ``None`` if none are wanted.
 
     Post-processors can have a connection to the server or a state, so with them rows are decoded in this process.
 
     Args:
-        number: how many.
+        number: the number of processes.
         settings: of the pipeline.
         form: of the outputs.
         clock: for the processing times, in ns since the epoch.
@@ -106,7 +109,7 @@ def decoder_processes(
     post_processed = settings.transforms is not None and settings.transforms.processors
     if not number or settings.changes or post_processed:
         return None
-    # They get no rows of tables on which foreign keys depend, and do not know all tables.
+    # They receive no rows of tables on which foreign keys depend, and do not have all tables.
     return DecoderProcesses(number, replace(settings, derive_cascades=False), form, clock)
 
 
@@ -125,7 +128,7 @@ class DecoderProcesses:
     """A number of decoder processes.
 
     Args:
-        number: how many.
+        number: the number of processes.
         settings: of the pipeline.
         form: of the outputs.
         clock: for the processing times, in ns since the epoch.
@@ -139,7 +142,7 @@ class DecoderProcesses:
         self._used = 0.0
 
     def start(self) -> None:
-        """Start those that do not run. They are ready for chunks after about half a second."""
+        """Start the processes that are not running. They are ready for chunks after about half a second."""
         self._used = time.monotonic()
         while len(self._processes) < self._number and self._ended <= _MAX_ENDED:
             try:
@@ -168,7 +171,7 @@ class DecoderProcesses:
         return any(process.is_free for process in self._processes)
 
     def submit(self, chunk: Chunk, form: FormatDescription) -> Task:
-        """Give a chunk to a process; one must be free.
+        """Pass a chunk to a process; one must be free.
 
         Args:
             chunk: the chunk.
@@ -183,7 +186,7 @@ class DecoderProcesses:
         return task
 
     def receive(self, *, wait: bool = True) -> None:
-        """Take the messages that have arrived; with ``wait``, at least one."""
+        """Process the messages that have arrived; with ``wait``, at least one."""
         from multiprocessing.connection import wait as wait_for  # noqa: PLC0415 - most connectors have no processes
 
         connections = [process.connection for process in self._processes]
@@ -218,7 +221,7 @@ class DecoderProcesses:
 
 
 def start_process(connection: int, memory: int) -> "subprocess.Popen[bytes]":
-    """Start a process with these descriptors: a new Python, because threads do not survive a fork."""
+    """Start a process with these descriptors. It is a new Python interpreter, because threads do not survive a fork."""
     code = _CHILD.format(path=sys.path, connection=connection, memory=memory)
     command = [sys.executable, "-c", code]
     descriptors = connection, memory
@@ -226,7 +229,7 @@ def start_process(connection: int, memory: int) -> "subprocess.Popen[bytes]":
 
 
 class _Process:
-    """One process, and what it has been given.
+    """One process, and its chunks.
 
     Attributes:
         pid: its id.
@@ -294,7 +297,7 @@ class _Process:
             del self.tasks[message.slot]
 
     def release(self, part: Part) -> None:
-        """Let the process write over a part that has been read."""
+        """Let the process overwrite a part that has been read."""
         if part.last:
             self._free.append(part.slot)
             return

@@ -33,11 +33,11 @@ _KEPT_BYTES = 16 << 20
 
 
 class _Unusual(Exception):
-    """Something that only the parent may process."""
+    """Raised for anything that only the parent may process."""
 
 
 class _Within(NamedTuple):
-    """A pipeline that has received nothing but rows since the head of a chunk; see :class:`Request`."""
+    """A pipeline that has received only rows since the head of a chunk; see :class:`Request`."""
 
     start: SourceOffset
     head: Sequence[bytes]
@@ -51,7 +51,7 @@ def main(connection: int, memory: int) -> None:
         connection: the descriptor of the connection to the parent.
         memory: the descriptor of the shared memory.
     """
-    # The parent ends its processes when it stops: a signal to the process group must not end them before it has.
+    # The parent ends its processes when it stops; a signal to the process group must not end them earlier.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with Connection(connection) as parent:
@@ -68,7 +68,7 @@ def main(connection: int, memory: int) -> None:
 def keep_freed_memory() -> None:
     """Let glibc keep the memory of an event's messages for those of the next event.
 
-    It returns free memory to the kernel above a limit, which follows the largest block that was freed so far. Without
+    It returns free memory above a limit to the kernel. The limit is adapted to the largest block freed so far. Without
     such a block, each event would need new pages.
     """
     bytearray(_KEPT_BYTES)
@@ -130,7 +130,7 @@ class Worker:
     def _pipeline(self, request: Request) -> Pipeline:
         """Return the pipeline at the beginning of a chunk.
 
-        That of the chunk before if both are in the same statement.
+        This is the pipeline of the previous chunk if both are in the same statement.
         """
         within, self._within = self._within, None  # a chunk that is declined leaves none
         if within is not None and (within.start, within.head) == (request.start, request.head) and not request.tables:
@@ -155,7 +155,7 @@ class Worker:
         return pipeline
 
     def _send_parts(self, pipeline: Pipeline, request: Request) -> bool:
-        """Send the outputs of the chunk in parts, each with the state after it; returns whether it has rows only."""
+        """Send the outputs of the chunk in parts, each with the state after it, and return whether it has only rows."""
         packets = self._memory.input(request.slot)
         memory = self._memory.output(request.slot)
         last = len(request.sizes)
@@ -179,7 +179,7 @@ class Worker:
         return only_rows
 
     def _write(self, memory: memoryview, outputs: Sequence[Output], pieces: list[tuple[int, int]]) -> int:
-        """Write outputs to the beginning of memory; returns how many bytes they take."""
+        """Write outputs to the beginning of memory, and return their size in bytes."""
         if not all(isinstance(output, Batch) for output in outputs):
             raise _Unusual  # a record of the schema history
         size, count = self._setup.form.pack(outputs, memory)
@@ -215,14 +215,17 @@ class LogWatch(logging.Handler):
 
 
 class _ReceivedTables(CapturedTables):
-    """The captured tables that the parent has sent. It has checked them, and logged what there is to log."""
+    """The captured tables that the parent has sent.
+
+    The parent has checked them, and written all log entries about them.
+    """
 
     def __init__(self, settings: PipelineSettings, tables: Tables, clock: Callable[[], int]) -> None:
         super().__init__(settings, tables, clock)
         self._left_out: set[tuple[str, str]] = set()
 
     def receive(self, structure: TableStructure, table: Table | None) -> None:
-        """Take a table, or that it is not captured."""
+        """Store a table, or the fact that it is not captured."""
         name = structure.database, structure.table
         if table is None:
             self._left_out.add(name)
@@ -238,7 +241,7 @@ class _ReceivedTables(CapturedTables):
         progress: Progress,
         offset: Callable[[], SourceOffset],
     ) -> Lookup:
-        """Return the table; raises if the parent has not sent it."""
+        """Return the table, or raise if the parent has not sent it."""
         name = structure.database, structure.table
         if name in self._left_out:
             return NOT_CAPTURED

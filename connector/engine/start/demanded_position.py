@@ -1,4 +1,4 @@
-"""Where a start resumes if a signal of type ``set-binlog-position`` has set another position."""
+"""Decides where a start resumes if a signal of type ``set-binlog-position`` has set another position."""
 
 from typing import NamedTuple
 
@@ -18,11 +18,12 @@ class WrongDemand(OffsetError):
 
 
 class Resume(NamedTuple):
-    """Where a start resumes.
+    """The resume position of a start.
 
     Attributes:
         offset: the position.
-        note: why it is not the stored one, or would not have been; empty if no signal has set another one.
+        note: the reason why it differs, or would have differed, from the stored one; empty without a position from a
+            signal.
     """
 
     offset: SourceOffset
@@ -30,7 +31,7 @@ class Resume(NamedTuple):
 
 
 def resume_position(config: Configuration, stored: SourceOffset) -> Resume:
-    """Return where a start resumes: at the stored position, unless a signal has set another one.
+    """Return the position at which a start resumes: the stored one, unless a signal has set another one.
 
     Args:
         config: the configuration.
@@ -58,7 +59,7 @@ def resume_position(config: Configuration, stored: SourceOffset) -> Resume:
 
 
 def _place(demanded: SourceOffset) -> str:
-    """Return the position of a signal, in words. One by GTIDs has no file: the server finds it."""
+    """Return the position of a signal, in words. A position by GTIDs has no file, because the server finds it."""
     return describe(demanded) if demanded.gtids is None else f"GTIDs {demanded.gtids}"
 
 

@@ -1,7 +1,7 @@
 """``rowtide-set-table-include-list``: a signal that replaces ``table.include.list`` without a restart of the process.
 
-The list is carried by every offset until ``table.include.list`` is changed in the configuration. The connector begins a
-new run with it, at the position after the signal. Pure.
+Every offset carries the list until ``table.include.list`` changes in the configuration. The connector begins a new run
+with it at the position after the signal. Pure.
 """
 
 import json
@@ -27,7 +27,7 @@ _LIST = "table.include.list"
 
 
 class CapturedTablesChanged(Exception):
-    """A run has ended because a signal has changed the captured tables; a new one begins with them."""
+    """A run has ended because a signal has changed the captured tables; a new run begins with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class IncludedTables:
     Attributes:
         signal_id: the id of the signal.
         include: the expressions of the list.
-        configured: those of the configuration when the signal came; ``None`` without a list.
+        configured: the expressions in the configuration when the signal arrived; ``None`` without a list.
     """
 
     signal_id: str
@@ -45,13 +45,13 @@ class IncludedTables:
     configured: tuple[str, ...] | None
 
     def carried(self, others: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        """Return the fields of all offsets from now on: those of ``others``, and this one."""
+        """Return the fields of all later offsets: those of ``others``, and this one."""
         fields = {"signal": self.signal_id, "include": self.include, "configured": self.configured}
         return {**(others or {}), _FIELD: json.dumps(fields, separators=(",", ":"), ensure_ascii=False)}
 
     @classmethod
     def from_carried(cls, fields: Mapping[str, Any] | None) -> "IncludedTables | None":
-        """Return the list that an offset has; ``None`` if it has none."""
+        """Return the list in an offset; ``None`` if it has none."""
         text = (fields or {}).get(_FIELD)
         if text is None:
             return None
@@ -66,7 +66,7 @@ class IncludedTables:
             return None
 
     def applies_to(self, config: Configuration) -> bool:
-        """Return whether the list still replaces that of a configuration, which is as it was when the signal came."""
+        """Return whether the list still replaces that of a configuration, which has not changed since the signal."""
         tables = config.capture.tables.tables
         return tables.exclude is None and _sources(tables) == self.configured
 
@@ -77,7 +77,7 @@ class IncludedTables:
 
     @property
     def note(self) -> str:
-        """What the log says at each start."""
+        """The log message of each start."""
         return (
             f"signal {self.signal_id!r} has replaced {_LIST} by {','.join(self.include)!r}; the configuration applies "
             f"again when its {_LIST} is changed"
@@ -87,10 +87,10 @@ class IncludedTables:
 def with_included_tables(
     config: Configuration, earlier: IncludedTables | None, stored: SourceOffset | None
 ) -> tuple[Configuration, IncludedTables | None, SourceOffset | None]:
-    """The configuration of a run, the list that a signal has set, if it applies, and the position that carries it.
+    """Return a run's configuration, the list that a signal has set, if it applies, and the position that carries it.
 
     Args:
-        config: the configuration as its files have it.
+        config: the configuration from the files.
         earlier: the list of an earlier run of this process: a position after its signal may not be stored yet.
         stored: the stored position.
     """
@@ -108,13 +108,13 @@ def set_include_list(
     """Carry out the signal.
 
     Args:
-        config: the configuration as its files have it.
+        config: the configuration from the files.
         on_change: called if the captured tables change.
         signal: with ``table.include.list`` in its data.
-        context: where the signal stands.
+        context: the context of the signal.
 
     Raises:
-        SignalError: the data have no list, or an invalid one, or the connector has ``table.exclude.list``.
+        SignalError: the data has no list, or an invalid one, or the connector has ``table.exclude.list``.
     """
     text = signal.text(_LIST)
     if not text or not text.strip():

@@ -2,7 +2,7 @@
 
 With ``schema.history.internal.store.only.captured.tables.ddl`` the history has no statement about a table before it is
 captured. The structure at the stored position is not known then, but that at the end of the binlog is: the server shows
-it, and the binlog shows that no statement has changed it since. The table is captured from there on.
+it, and the binlog shows that no statement has changed it since. The table is captured from that position.
 """
 
 import logging
@@ -25,7 +25,7 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class LaterStructure:
-    """A structure, and the position from which on it is that of the table.
+    """A structure, and the position from which the table has it.
 
     Attributes:
         table: the table.

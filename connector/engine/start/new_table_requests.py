@@ -33,17 +33,18 @@ class NewTableRequests:
     """Requests the snapshot between two transactions, and captures hidden tables when their structure is known.
 
     The position after the first boundary is stored, so that the lists of captured tables are stored soon after a
-    start. A table that gets a captured name while the connector streams is new from there on. If it gets another name
-    before its snapshot is requested, it is read under that name.
+    start. A table that is renamed to a captured name while the connector streams is new from that position. If it is
+    renamed again before its snapshot is requested, it is read under the new name.
 
     Args:
         settings: of the records.
         found: the new tables.
-        entered: tables that got a captured name since; they are removed.
-        plan: decides what becomes of them, see :func:`plan_new_tables`.
+        entered: tables that were renamed to a captured name since; they are removed.
+        plan: decides what to do with
+            them, see :func:`plan_new_tables`.
         snapshots: reads them.
         clock: nanoseconds since the epoch.
-        new_id: makes the id of a request, which its notifications have.
+        new_id: creates the id of a request, which its notifications contain.
 
     Attributes:
         hidden: the tables that are not captured yet, as (database, table).
@@ -93,7 +94,7 @@ class NewTableRequests:
             yield from self._snapshots.add(wanted, request, pipeline.offset())
 
     def _take_entered(self, pipeline: Pipeline) -> None:
-        """Take the tables that have got a captured name, and the new names of tables that wait for their request."""
+        """Add the tables that were renamed to a captured name, and update the names of waiting tables."""
         progress, tables = pipeline.progress, pipeline.tables
         unread = _unread(progress.carried)
         entered = list(self._entered)
@@ -144,6 +145,9 @@ class NewTableRequests:
 
 
 def _unread(carried: Mapping[str, Any] | None) -> Sequence[TableId] | None:
-    """Return the tables whose rows were not read, as an offset stores them; ``None`` if it does not."""
+    """Return the tables whose rows were not read, in the form of an offset.
+
+    ``None`` if the offset does not store them.
+    """
     read = ReadTables.from_carried(carried)
     return None if read is None else read.unread

@@ -1,7 +1,7 @@
-"""Tables that have entered the captured tables since the stored position was written, and what becomes of their rows.
+"""Finds tables that are captured only since the stored position was written, and decides what to do with their rows.
 
 A table is new if the lists of the stored position do not capture it, those of the configuration do, and it existed at
-the position. A table that was created later is complete in the stream, unless it got a captured name by a rename. Pure.
+the position. A table that was created later is complete in the stream, unless a rename gave it a captured name. Pure.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -25,12 +25,12 @@ _GUIDE = "see 'Add a table' in docs/snapshots.md"
 
 @dataclass(frozen=True, slots=True)
 class NewTablePlan:
-    """What becomes of the new tables.
+    """The plan for the new tables.
 
     Attributes:
-        read: what offsets store from now on.
+        read: the lists that offsets store from now on.
         wanted: the tables that an incremental snapshot has to read.
-        findings: for the log and for the check.
+        findings: findings for the log and the check.
     """
 
     read: ReadTables
@@ -39,13 +39,14 @@ class NewTablePlan:
 
 
 def unread_tables(lists: TableFilter, read: ReadTables, tables: Iterable[TableId], exists: Exists) -> list[TableId]:
-    """The captured tables whose earlier rows were not read, in the order of ``table.include.list``, then by name.
+    """Return captured tables whose earlier rows were not read, in the order of ``table.include.list``, then by name.
 
     Args:
         lists: those of the configuration.
-        read: what the stored position has.
+        read: the lists in the stored position.
         tables: all tables at that position.
-        exists: says whether there is a table at that position.
+        exists: returns whether a table
+            exists at that position.
     """
     now, before, unread = CapturedNames(lists, exists), read.names(exists), set(read.unread)
     if read.lists == lists:
@@ -67,7 +68,7 @@ def plan_new_tables(
     structure: Callable[[TableId], Table | None],
     reading: Collection[TableId | None] = (),
 ) -> NewTablePlan:
-    """Decide about new tables.
+    """Decide what to do with new tables.
 
     Args:
         config: the configuration.
@@ -90,7 +91,7 @@ def plan_new_tables(
 
 
 def new_tables_action(snapshot: SnapshotConfig) -> NewTables | None:
-    """Return what ``rowtide.snapshot.new.tables`` says.
+    """Return the value of ``rowtide.snapshot.new.tables``.
 
     ``None`` if it is not set, and the snapshot mode reads no rows.
     """
@@ -107,7 +108,7 @@ def _has_rows_to_read(snapshot: SnapshotConfig, table: TableId, structure: Table
 
 
 def _obstacle(snapshot: SnapshotConfig, table: TableId, structure: Table | None) -> str | None:
-    """Return why an incremental snapshot cannot read a table, and the way out."""
+    """Return the reason why an incremental snapshot cannot read a table, and what to do."""
     if (table.database, table.table) in snapshot.select_overrides:
         return (
             "snapshot.select.statement.overrides has a query for it, which incremental snapshots do not use. Send an "

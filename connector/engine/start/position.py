@@ -37,10 +37,10 @@ log = logging.getLogger(__name__)
 
 
 def decide_start(config: Configuration, offset: SourceOffset | None, history: SchemaHistoryStore) -> Decision:
-    """Return what a start does with this stored position and this history.
+    """Return the decision of a start with this stored position and this history.
 
     Raises:
-        OffsetError: the GTIDs of the stored position are not those of such a server.
+        OffsetError: the GTIDs of the stored position do not match the kind of server.
         SnapshotError, PositionPurged: the configuration does not allow to resume from them.
         HistoryStoreError: the history cannot be read.
     """
@@ -81,7 +81,7 @@ def _check_gtids(offset: SourceOffset, flavor: Flavor) -> None:
 
 
 def as_signalled(config: Configuration) -> Configuration | None:
-    """Return the configuration with the captured tables that a signal has set, as a start has it.
+    """Return the configuration with the captured tables that a signal has set, as at a start.
 
     Returns:
         ``None`` if no signal has set any, or the stored position cannot be read, which :func:`start_findings` reports.
@@ -97,14 +97,14 @@ def as_signalled(config: Configuration) -> Configuration | None:
 def start_findings(
     config: Configuration, tables: Iterable[CheckedTable] | None = None, differences: Sequence[str] = ()
 ) -> list[Finding]:
-    """Return what a start would do, or why it would fail, as findings.
+    """Return findings about what a start would do, or the reason why it would fail.
 
     If Kafka Connect stored the position less than ``offset.flush.interval.ms`` ago, this waits for the next one.
 
     Args:
         config: the configuration.
         tables: the captured tables, to find new ones; ``None`` if they are not known.
-        differences: what exact values keep, see ``Report.exact_differences``.
+        differences: the values that exact values preserve, see ``Report.exact_differences``.
     """
     try:
         store = offset_store(config)
@@ -141,7 +141,10 @@ def start_findings(
 
 
 def _recorded_bools(config: Configuration) -> list[Finding]:
-    """Return what a start says about BOOL columns; nothing if the schema history cannot be read, which it reports."""
+    """Return the findings of a start about BOOL columns.
+
+    None if the schema history cannot be read, which the start reports.
+    """
     try:
         with history_source(config) as source:
             return bool_findings(config, source.latest())
@@ -150,9 +153,9 @@ def _recorded_bools(config: Configuration) -> list[Finding]:
 
 
 def included_findings(config: Configuration, included: IncludedTables) -> list[Finding]:
-    """Return what a run logs about the captured tables that a signal has set.
+    """Return the findings that a run logs about the captured tables that a signal has set.
 
-    The check before it saw those of the files.
+    The check before it used those of the files.
 
     Args:
         config: the configuration with these tables.
@@ -188,6 +191,6 @@ def second_writer_findings(config: Configuration, store: KafkaOffsetStore) -> li
 
 
 def log_findings(findings: Iterable[Finding]) -> None:
-    """Log what a check has found."""
+    """Log the findings of a check."""
     for finding in findings:
         log.log(logging.INFO if finding.severity is Severity.REMARK else logging.WARNING, "%s", finding)

@@ -1,4 +1,4 @@
-"""Says at a start which values change, and which columns a statement has declared BOOL; pure."""
+"""Reports at a start which values change, and which columns were declared BOOL; pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ _EXACT = "exact"
 
 
 def with_values(config: Configuration, carried: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the fields of all offsets from now on, which say if values are exact. Debezium does not keep the field."""
+    """Return the fields of all later offsets, which say whether values are exact. Debezium does not keep the field."""
     others = {name: value for name, value in (carried or {}).items() if name != _FIELD}
     return {**others, _FIELD: _EXACT} if config.values.exact else others or None
 
@@ -36,7 +36,7 @@ def first_fields(config: Configuration, included: IncludedTables | None) -> Mapp
 
 
 def changed_values(config: Configuration, stored: SourceOffset | None, differences: Sequence[str]) -> list[Finding]:
-    """Return what changes in records, if those before the stored position have other values.
+    """Return the changes in records, if those before the stored position have other values.
 
     Args:
         config: the configuration.
@@ -73,7 +73,7 @@ def _differences(config: Configuration, differences: Sequence[str]) -> Iterator[
 
 
 def bool_findings(config: Configuration, tables: Tables) -> list[Finding]:
-    """Return a warning about columns that a statement has declared BOOL, whose numbers a boolean cannot hold.
+    """Return a warning about columns declared BOOL, whose numbers a boolean cannot hold.
 
     Args:
         config: the configuration.

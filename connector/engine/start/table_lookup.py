@@ -1,4 +1,4 @@
-"""Finds the new tables of a start and of a check, with queries to the server where the position is not enough."""
+"""Finds the new tables of a start and of a check, with queries to the server where the position does not suffice."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,10 +38,10 @@ _MOST_SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class StartTables:
-    """What a start does with new tables.
+    """The decision of a start on new tables.
 
     Attributes:
-        start: the start position, with what is stored about tables from now on.
+        start: the start position, with the lists of tables to store from now on.
         wanted: the tables that an incremental snapshot has to read.
         later: tables that are captured from a later position on, at which their structure is known, and then read.
         hidden: the tables that are not captured yet, as (database, table).
@@ -65,7 +65,7 @@ def new_tables_at_start(
         start: the stored position.
         tables: the structures at that position.
         captured: the captured tables that the server has; ``None`` if they were not looked up. Without them, nothing is
-            decided about a position that does not say which tables were read.
+            decided if the position does not say which tables were read.
 
     Raises:
         DatabaseUnreachableError, StreamBroken, SnapshotError: the server cannot be queried.
@@ -127,7 +127,7 @@ def _created_later(created_at: object, start: SourceOffset) -> bool:
 def new_table_findings(
     config: Configuration, offset: SourceOffset | None, decision: Decision, captured: Iterable[CheckedTable] | None
 ) -> list[Finding]:
-    """Return what a start would do with new tables, as far as it can be found out without the schema history.
+    """Return findings about what a start would do with new tables, as far as possible without the schema history.
 
     Args:
         config: the configuration.
@@ -155,7 +155,7 @@ def new_table_findings(
 
 
 def _without_others(start: SourceOffset, names: CapturedNames) -> Mapping[str, Any] | None:
-    """Return what the position carries, without the incremental snapshot of tables that are no longer captured."""
+    """Return the fields of the position, without the incremental snapshot of tables that are no longer captured."""
     state = SnapshotState.from_carried(start.carried)
     left = tuple(
         table
@@ -185,7 +185,10 @@ def _never_written(config: Configuration, captured: Iterable[CheckedTable]) -> l
 
 
 def _has_rows(session: Session, table: TableId) -> bool:
-    """Return whether a table is not empty. One that cannot be read counts as such: the snapshot reports the reason."""
+    """Return whether a table is not empty.
+
+    A table that cannot be read counts as not empty; the snapshot reports the reason.
+    """
     try:
         return bool(session.query(f"SELECT 1 FROM {server_queries.quoted_table(table)} LIMIT 1"))
     except pymysql.MySQLError as error:
@@ -193,7 +196,7 @@ def _has_rows(session: Session, table: TableId) -> bool:
 
 
 def _current(config: Configuration, names: Sequence[TableId]) -> Tables:
-    """Return the structures that tables have now, without those that cannot be looked up."""
+    """Return the current structures of tables, without those that cannot be looked up."""
     with _session(config) as session:
         found = Tables(server_queries.server(session))
         for table in names:

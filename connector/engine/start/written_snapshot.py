@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def take_snapshot(snapshot: Snapshot, history: SchemaHistoryStore, store: EventStore, stop: threading.Event) -> None:
-    """Take a snapshot, and notify that it was aborted if it is not complete: ``stop`` was set, or it failed.
+    """Take a snapshot, and send a notification of its abort if it is incomplete because ``stop`` was set, or it failed.
 
     Raises:
         StoreClosed: the consumer has ended.
@@ -42,11 +42,11 @@ def write_snapshot(
 ) -> bool:
     """Write the outputs of a snapshot to the schema history and the event store.
 
-    An output that comes after ``stop`` is not taken, so the snapshot stands after the last one that was. Those of its
-    end are, because nothing is left to be interrupted.
+    An output after ``stop`` is dropped, so the snapshot remains after the last output before it. The final outputs are
+    still written, because there is nothing left to interrupt.
 
-    The history is complete before the first offset is put into the store from which a start streams: that of the
-    completed snapshot, or one with what is still to read.
+    The history is complete before the store receives the first offset from which a start streams: that of the completed
+    snapshot, or one with a list of the remaining tables.
 
     Returns:
         Whether everything was written; false if ``stop`` was set before.

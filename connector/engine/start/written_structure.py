@@ -1,4 +1,4 @@
-"""Puts the structure of a table among those of the stream, and makes its history entries and messages."""
+"""Adds the structure of a table to those of the stream, and makes its history entries and messages."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from rowtide.schema_history.store.history_record import history_record
 def written_structure(
     settings: PipelineSettings, pipeline: Pipeline, table: TableId, statement: str, now: int
 ) -> Iterator[Output]:
-    """Put a structure in place of the one that the stream has, if any.
+    """Replace or add a structure in those of the stream.
 
     Args:
         settings: of the records.

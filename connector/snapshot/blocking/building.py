@@ -27,8 +27,8 @@ def blocking_snapshots(
         tables: every table's structure, as the stream has it.
         clock: nanoseconds since the epoch.
         progress: receives the progress.
-        stopped: whether the connector stops.
-        signals: carries out the signals that come while a snapshot is taken.
+        stopped: returns whether the connector stops.
+        signals: carries out the signals that arrive during a snapshot.
     """
     semi_sync = config.streaming.semi_sync is not None
     reader = TableReader(config.database, settings, config.snapshot, tables, clock, progress, semi_sync=semi_sync)

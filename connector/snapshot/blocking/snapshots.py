@@ -1,4 +1,4 @@
-"""Blocking snapshots in the reader's thread: what signals change, and when the rows are read."""
+"""Blocking snapshots in the reader's thread: handles signals, and decides when rows are read."""
 
 import contextlib
 import logging
@@ -40,15 +40,15 @@ SignalsThatCame = Callable[[Pipeline], Iterable[Output]]
 class BlockingSnapshots:
     """Takes blocking snapshots, one after the other. All methods are called in the reader's thread.
 
-    What is to be taken is in every offset until its last record. After a crash or a lost connection a snapshot begins
-    again, at the position to which the stream has come then.
+    Every offset lists the pending snapshots until their last record. After a crash or a lost connection, a snapshot
+    starts again at the position that the stream has then reached.
 
     Args:
         settings: of the records.
         reader: reads the tables.
         clock: nanoseconds since the epoch.
-        stopped: whether the connector stops.
-        signals: carries out the signals that come while the stream stands still.
+        stopped: returns whether the connector stops.
+        signals: carries out the signals that arrive while the stream pauses.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class BlockingSnapshots:
     # --- the stream -----------------------------------------------------------------------------------------------
 
     def attach(self, pipeline: Pipeline, captured: CapturedTables) -> None:
-        """Continue with a new stream; a snapshot that its start offset has begins again."""
+        """Continue with a new stream; a snapshot in its start offset starts again."""
         self._progress, self._captured = pipeline.progress, captured
         if self._state is None:
             self._state = BlockingState.from_carried(pipeline.progress.carried)
@@ -89,7 +89,7 @@ class BlockingSnapshots:
 
     @property
     def active(self) -> bool:
-        """Whether a snapshot is to be taken."""
+        """Whether a snapshot is pending."""
         return self._state is not None and bool(self._state.requests) and not self._state.paused
 
     @property
@@ -99,7 +99,7 @@ class BlockingSnapshots:
 
     @property
     def due(self) -> bool:
-        """Whether the stream has come to where :meth:`run` continues."""
+        """Whether the stream has reached the position at which :meth:`run` continues."""
         progress = self._progress
         if not self.active or progress is None or not progress.passed_start:
             return False
@@ -108,7 +108,10 @@ class BlockingSnapshots:
         return self._awaited.may_be_passed(progress.file, progress.end)
 
     def run(self, pipeline: Pipeline) -> Iterator[Output]:
-        """Open the view of the first snapshot or, if the stream has come to it, read it. Only between transactions."""
+        """Open the view of the first snapshot or, if the stream has reached it, read it.
+
+        Call this only between transactions.
+        """
         if not self.active:
             return
         at, position = pipeline.offset(), stream_position(pipeline)
@@ -145,9 +148,9 @@ class BlockingSnapshots:
         self._close_view()
 
     def _view_at(self, request: BlockingRequest, position: SourceOffset) -> OpenSnapshot | None:
-        """Return the view, if the stream is exactly at its position.
+        """Return the view if the stream is exactly at its position.
 
-        The view is opened only when the stream has come to the end of the binlog: the server keeps the old rows of a
+        The view is opened only when the stream has reached the end of the binlog: the server keeps the old rows of a
         view, so it should not be open while the stream catches up.
         """
         connector = self._settings.connector
@@ -209,7 +212,7 @@ class BlockingSnapshots:
             self._begin_next()
 
     def _complete(self, request: BlockingRequest, opened: OpenSnapshot) -> None:
-        """Change what all offsets have from the last record on."""
+        """Change the fields of all offsets from the last record on."""
         assert self._progress is not None
         self._carry(self._current.without_first())
         tables = [table.id for table in opened.tables]
@@ -262,13 +265,13 @@ class BlockingSnapshots:
     # --- signals --------------------------------------------------------------------------------------------------
 
     def execute(self, request: SnapshotRequest) -> Iterable[Output]:
-        """Take a snapshot after those that are to be taken."""
+        """Add a snapshot after the pending ones."""
         self._carry(self._current.added(request))
         log.info("a blocking snapshot of %s is to be taken", ", ".join(request.collections.sources))
         return ()
 
     def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
-        """Skip tables; a snapshot that is being taken begins again without them, or is aborted."""
+        """Skip tables; the current snapshot starts again without them, or is aborted."""
         before = self._current
         self._carry(after := before.stopped(request))
         if after.requests[:1] != before.requests[:1]:
@@ -287,11 +290,11 @@ class BlockingSnapshots:
         return ()
 
     def pause(self, at: SourceOffset) -> Iterable[Output]:
-        """Take no snapshot until :meth:`resume`; the stream continues."""
+        """Take no snapshots until :meth:`resume`; the stream continues."""
         return self._paused(at, paused=True)
 
     def resume(self, at: SourceOffset) -> Iterable[Output]:
-        """Take the snapshots, the interrupted one from its beginning."""
+        """Take the pending snapshots, starting with the interrupted one from its beginning."""
         return self._paused(at, paused=False)
 
     def _paused(self, at: SourceOffset, *, paused: bool) -> Iterable[Output]:

@@ -1,4 +1,4 @@
-"""Which blocking snapshots are still to be taken, and how every offset stores that. Pure."""
+"""The pending blocking snapshots, and their form in every offset. Pure."""
 
 import json
 import logging
@@ -19,13 +19,13 @@ _MAX_STORED = 200_000
 
 @dataclass(frozen=True, slots=True)
 class BlockingRequest:
-    """A blocking snapshot that a signal asked for.
+    """A blocking snapshot that a signal requested.
 
     Attributes:
         signal_id: the id of the signal.
         collections: regular expressions for the tables.
         filters: pairs of a regular expression for tables and the SELECT that reads their rows.
-        left_out: regular expressions for tables that ``stop-snapshot`` has taken out.
+        left_out: regular expressions for tables that ``stop-snapshot`` has removed.
     """
 
     signal_id: str
@@ -39,7 +39,7 @@ class BlockingRequest:
         return [table for table in Collections.parse(self.collections).select(tables) if table not in left_out]
 
     def unmatched(self, tables: Sequence[TableId]) -> list[str]:
-        """Return the expressions that match none of the tables to read, unless ``stop-snapshot`` has taken any out."""
+        """Return the expressions that match none of the tables to read, unless ``stop-snapshot`` has removed any."""
         return [] if self.left_out else Collections.parse(self.collections).unmatched(tables)
 
     def queries(self, tables: Sequence[TableId]) -> dict[tuple[str, str], str]:
@@ -53,7 +53,7 @@ class BlockingRequest:
 
 @dataclass(frozen=True, slots=True)
 class BlockingState:
-    """The blocking snapshots that are still to be taken, in order.
+    """The pending blocking snapshots, in order.
 
     Attributes:
         requests: the snapshots; the first one is being taken.
@@ -98,13 +98,13 @@ class BlockingState:
         return replace(self, requests=left, paused=self.paused and bool(left))
 
     def without_first(self) -> "BlockingState":
-        """Return the state when the first snapshot is taken."""
+        """Return the state after the first snapshot."""
         return replace(self, requests=self.requests[1:])
 
     def carried(self, others: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return the fields of all offsets from now on.
+        """Return the fields of all later offsets.
 
-        Those of ``others`` that are not of blocking snapshots, and these.
+        They are those of ``others`` that do not belong to blocking snapshots, and these.
         """
         fields = {name: value for name, value in (others or {}).items() if name != _STATE}
         if self.requests:
@@ -122,12 +122,12 @@ class BlockingState:
 
     @staticmethod
     def is_in(fields: Mapping[str, Any] | None) -> bool:
-        """Return whether an offset has a state, be it one that cannot be read."""
+        """Return whether an offset has a state, even an unreadable one."""
         return _STATE in (fields or {})
 
     @classmethod
     def from_carried(cls, fields: Mapping[str, Any] | None) -> "BlockingState":
-        """Return the state that an offset has."""
+        """Return the state in an offset."""
         text = (fields or {}).get(_STATE)
         if text is None:
             return cls()

@@ -43,7 +43,7 @@ _COMMITS_WAIT = (
 
 
 class SnapshotRefused(SnapshotError):
-    """A blocking snapshot must not be taken, now or a moment later."""
+    """A blocking snapshot must not be taken, neither now nor a moment later."""
 
 
 class TableReader:
@@ -51,9 +51,10 @@ class TableReader:
 
     Args:
         database: address and account of the database.
-        settings: how records are made, and which tables are captured.
-        config: of snapshots. ``snapshot.include.collection.list`` and the overrides of SELECT statements do not apply:
-            as in Debezium, signals alone decide which rows are read.
+        settings: the settings for records and captured tables.
+        config: the settings of snapshots.
+            ``snapshot.include.collection.list`` and the overrides of SELECT statements do not apply: as in Debezium,
+            signals alone decide which rows are read.
         tables: every table's structure, as the stream has it.
         clock: nanoseconds since the epoch.
         progress: receives the progress.
@@ -95,10 +96,10 @@ class TableReader:
     def open(self, request: BlockingRequest) -> AbstractContextManager[OpenSnapshot]:
         """Open a view of the tables; see :func:`open_snapshot`.
 
-        Prepared XA transactions are in the stream: their rows come when they are committed.
+        Prepared XA transactions are in the stream: their rows follow when they are committed.
 
         Raises:
-            SnapshotRefused: commits wait for the stream, which acknowledges none while it stands still. The lock of the
+            SnapshotRefused: commits wait for the stream, which acknowledges none while it pauses. The lock of the
                 snapshot would wait for such a commit, and the commit for the end of the snapshot.
         """
         if self._semi_sync:
@@ -115,7 +116,7 @@ class TableReader:
         return replace(opened.view.position, server=server_queries.server_id(opened.sessions[0]))
 
     def interrupted(self, opened: OpenSnapshot) -> None:
-        """Report that the tables of a view are not read any further."""
+        """Report that the tables of a view are no longer read."""
         if self._progress is not None:
             self._progress.left([str(table.id) for table in opened.tables])
 
@@ -128,7 +129,7 @@ class TableReader:
         captured: CapturedTables,
         notifications: Notifications,
     ) -> Generator[Output, None, None]:
-        """Yield the outputs of a snapshot. The offset of the last record, and of what follows, has no ``snapshot``.
+        """Yield the outputs of a snapshot. The offsets of the last record and of later records have no ``snapshot``.
 
         Args:
             opened: the view.
@@ -157,7 +158,7 @@ class TableReader:
     def _structure(
         self, statements: Sequence[Statement], running: SourceOffset, captured: CapturedTables
     ) -> tuple[StructureWriter, list[Output]]:
-        """Take over the structures, if one differs from that of the stream.
+        """Adopt the structures, if one differs from that of the stream.
 
         Entries of the schema history come first: the snapshot may be interrupted between two records, and a history
         with the DROP of a table but without its CREATE would lose the table.
@@ -178,7 +179,7 @@ class TableReader:
 
 
 class _Scope:
-    """What a blocking snapshot reads: the ``Scope`` of its view."""
+    """The ``Scope`` of a blocking snapshot's view."""
 
     def __init__(
         self,
@@ -201,7 +202,7 @@ class _Scope:
         return [table for table in captured if table.id in named]
 
     def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
-        """Return the statements that make their structures again, without those that cannot be parsed."""
+        """Return the statements that recreate the structures, without those that cannot be parsed."""
         server = self._tables.server
         created = {}
         for table in self.row_tables(listed):

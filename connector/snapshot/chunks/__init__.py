@@ -1,1 +1,1 @@
-"""Parts of a table: the ranges of its key that a snapshot reads one by one, or several in parallel."""
+"""Parts of a table: the ranges of its key, which a snapshot reads one by one or in parallel."""

@@ -26,8 +26,8 @@ def key_condition(
     Args:
         columns: the columns of the key.
         keys: for each key, the canonical texts of its values.
-        settings: by which records have the values, if these are the values of records: other values of the server
-            may be the same there.
+        settings: the settings of records, if the texts are values of records: several values of the server may be equal
+            there.
     """
     conditions = []
     for key in keys:
@@ -44,7 +44,7 @@ def key_condition(
 
 
 def value_in_records(column: Column, text: str, settings: ValueSettings) -> str:
-    """Return the canonical text of the value that records have for one of the server; see :func:`key_condition`."""
+    """Return the canonical text of the value in records for a value of the server; see :func:`key_condition`."""
     kind = column.data_type
     if text[0] == "t" and kind in ("date", "datetime") and settings.enable_time_adjuster and int(text[1:5]) < _YEARS:
         year = int(text[1:5])
@@ -55,7 +55,7 @@ def value_in_records(column: Column, text: str, settings: ValueSettings) -> str:
 
 
 def _other_value(column: Column, text: str, settings: ValueSettings) -> str | None:
-    """Another value that is the same in records, as a literal.
+    """Return another value that is the same in records, as a literal.
 
     ``enable.time.adjuster`` makes 2001 to 2069 of the years 1 to 69, and 1970 to 1999 of the years 70 to 99, and
     ``bigint.unsigned.handling.mode=long`` negative numbers of those from 2^63.
@@ -104,7 +104,7 @@ def _number(text: str) -> str | None:
 
 
 def clock_text(micros: int) -> str:
-    """Return a TIME of that many microseconds as the server prints it, with six digits."""
+    """Return a TIME, given in microseconds, in the server's form with six digits."""
     seconds, rest = divmod(abs(micros), 1_000_000)
     clock = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:06}"
     return f"-{clock}" if dt.timedelta(microseconds=micros) < dt.timedelta() else clock

@@ -23,12 +23,12 @@ Bound = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How values of a type travel to the client and back.
+    """The conversion of values of a type to the client and back.
 
     Attributes:
         selected: the expression to select, with ``{}`` for the column.
         literal: the literal to compare the column with, with ``{}`` for the text.
-        text: the texts that are possible: others would change the statement.
+        text: the possible texts; others would change the statement.
     """
 
     selected: str
@@ -155,7 +155,7 @@ class KeyRanges:
         return [_literal(form, text) for form, text in zip(self._forms, bound, strict=True)]
 
     def _beyond(self, literals: Sequence[str], *, above: bool) -> str:
-        """``key > literals``, or ``key <= literals``, so that the server uses an index: it does not for rows of values.
+        """Return ``key > literals``, or ``key <= literals``, in a form that uses an index, unlike row values.
 
         For three columns: ``a >= x AND (a > x OR (a = x AND (b > y OR (b = y AND c > z))))``.
         """
@@ -207,7 +207,7 @@ class ChunkKey:
     Attributes:
         columns: its columns.
         descending: whether the index has the column in descending order.
-        unique: whether no two rows have the same key, so that a key identifies its row.
+        unique: whether a key identifies its row.
     """
 
     columns: tuple[Column, ...]
@@ -216,7 +216,10 @@ class ChunkKey:
 
     @property
     def signature(self) -> str:
-        """What the order of the key depends on. The bounds of a key are bounds of all keys with its signature."""
+        """The properties that determine the order of the key.
+
+        The bounds of a key are bounds of all keys with its signature.
+        """
         parts = zip(self.columns, self.descending, strict=True)
         return ", ".join(f"{one.name} {one.column_type} {one.collation}{' DESC' * down}" for one, down in parts)
 
@@ -237,11 +240,11 @@ def row_key(table: Table) -> ChunkKey | None:
 
 
 def resumable_key(table: Table, *, exact: bool) -> ChunkKey | None:
-    """Return the key that identifies a table's rows, if its values are the same in a result set and in row events.
+    """Return the key that identifies a table's rows, if its values are equal in a result set and in row events.
 
     Args:
         table: the table's structure.
-        exact: whether FLOAT is read with all digits; otherwise a result set has six.
+        exact: whether FLOAT is read with all digits; otherwise, a result set has six digits.
     """
     key = row_key(table)
     if key is None or (not exact and any(column.data_type == "float" for column in key.columns)):

@@ -38,7 +38,7 @@ class ReadRows:
 
     Attributes:
         table: the table.
-        micros: the server's time when their part was begun, in µs since the epoch.
+        micros: the server's time at the beginning of their part, in µs since the epoch.
         rows: the rows.
     """
 
@@ -88,7 +88,7 @@ def next_part(parts: TableParts, session: Session) -> Part | None:
 class ParallelReading:
     """Reads tables with several connections that have the same view.
 
-    At the end of the block, connections that still read are closed, and all threads have ended.
+    At the end of the block, connections that are still reading are closed, and all threads have ended.
 
     Args:
         sessions: the connections.
@@ -128,7 +128,7 @@ class ParallelReading:
             thread.join()
 
     def __iter__(self) -> Iterator[PartBegun | ReadRows | PartRead]:
-        """Yield the rows as they arrive, those of several tables in turns, between the ends of their parts.
+        """Yield the rows as they arrive, with several tables interleaved, between the ends of their parts.
 
         Raises:
             ReadFailed: a connection failed.

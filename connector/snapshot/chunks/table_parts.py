@@ -58,7 +58,7 @@ class Part:
         place: the table's place among all.
         number: the part's number in its table, from 0.
         upper: its last key; ``None`` for the last part.
-        total: the parts of its table; before the last one is handed out, as the server's estimate of rows has it.
+        total: the parts of its table; before the last one is returned, this is based on the server's estimate of rows.
     """
 
     place: int
@@ -70,7 +70,7 @@ class Part:
 
 
 class TableParts:
-    """Hands out the parts of some tables, table by table. Callers take turns: no method may run twice at a time.
+    """Returns the parts of some tables, table by table. Only one thread at a time may call a method.
 
     Args:
         tables: the tables in the order of reading.
@@ -118,6 +118,6 @@ class TableParts:
         return Part(place, table, f"{table.query} WHERE {table.ranges.where(lower, upper)}", number, upper, total)
 
     def completed(self, part: Part) -> bool:
-        """Note that a part was read; whether it was the last one of its table."""
+        """Note that a part was read, and return whether it was the last one of its table."""
         self._unread[part.place] -= 1
         return not self._unread[part.place] and part.place < self._next

@@ -27,7 +27,7 @@ def incremental_snapshots(
 ) -> IncrementalSnapshots:
     """Return the incremental snapshots of a run.
 
-    An initial snapshot that continues has as many connections as it had before.
+    A continued initial snapshot has as many connections as before.
 
     Args:
         config: the configuration.
@@ -56,13 +56,13 @@ def reader_settings(config: Configuration, tables: Tables, *, goes_on: bool) -> 
     threads = max(incremental.threads, config.snapshot.threads) if goes_on else incremental.threads
     settings = ReaderSettings(threads, incremental.target_ms / 1000, rows, incremental.chunk_size)
     if config.streaming.semi_sync is Acknowledge.DELIVERED:
-        # A transaction is visible when it is acknowledged, and the stream acknowledges none while it waits.
+        # A transaction is visible once it is acknowledged, and the stream acknowledges none while it waits.
         return replace(settings, hold_s=0)
     return settings
 
 
 def _signal_rows(config: Configuration, tables: Tables) -> SignalRows | None:
-    """Return where windows are written: to the first signal table, if there is one."""
+    """Return the writer of windows, which uses the first signal table, if there is one."""
     found = sorted(config.capture.tables.always)
     if not found:
         return None

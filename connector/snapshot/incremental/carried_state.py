@@ -1,4 +1,4 @@
-"""What is to be read, in step with the offsets of the stream, which carry it."""
+"""The tables to read, in step with the offsets of the stream, which carry this state."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,14 +21,14 @@ class CarriedState:
         self._state: SnapshotState | None = None
 
     def attach(self, progress: Progress) -> bool:
-        """Continue with a new stream; return whether its state is that of the start offset: it is the first stream."""
+        """Continue with a new stream; return whether it is the first one, whose state is that of the start offset."""
         self.progress, first = progress, self._state is None
         self.change(SnapshotState.from_carried(progress.carried) if self._state is None else self._state)
         return first
 
     @property
     def tables(self) -> tuple[TableToRead, ...]:
-        """The tables that are still to be read."""
+        """The tables that remain to be read."""
         return () if self._state is None else self._state.tables
 
     @property
@@ -53,7 +53,7 @@ class CarriedState:
         return replace(at, carried=self.progress.carried)
 
     def change_first(self, first: TableToRead) -> None:
-        """Change the table that is being read."""
+        """Change the current table."""
         self.change(self.current.with_first(first))
 
     def change(self, state: SnapshotState, done: Sequence[TableToRead] = ()) -> None:

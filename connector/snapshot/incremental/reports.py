@@ -27,7 +27,7 @@ _AGGREGATE = "Incremental Snapshot"
 class Reports:
     """Makes the notifications of snapshots alongside the stream, and reports the progress of each table.
 
-    The id of a notification is that of the signal that asked for the table, or a new one for the initial snapshot.
+    The id of a notification is that of the signal that requested the table, or a new one for the initial snapshot.
 
     Args:
         settings: of the records.
@@ -60,14 +60,14 @@ class Reports:
         yield from self._notifier.notify(_AGGREGATE, kind, data, offset, signal_id=signal_id)
 
     def renamed(self, former: TableId, now: TableId, *, remains: bool) -> None:
-        """A table that is to be read has another name; ``remains``: one of the former name is to be read, too."""
+        """Report that a pending table was renamed; ``remains``: a table with the former name is pending, too."""
         log.info("table %s was renamed to %s, and is read from its beginning", former, now)
         if self._progress is not None:
             self._progress.left([] if remains else [str(former)])
             self._progress.added([str(now)])
 
     def stopped(self, tables: Sequence[TableToRead], offset: SourceOffset) -> Iterator[Batch]:
-        """Report that tables are no longer read, each reported to the signal that asked for it."""
+        """Report that tables are no longer read, each with the id of the signal that requested it."""
         for signal_id in dict.fromkeys(table.signal_id for table in tables):
             names = [table.name for table in tables if table.signal_id == signal_id]
             yield from self.changed("ABORTED", signal_id, names, offset)
@@ -103,7 +103,7 @@ class Reports:
     def scanned(
         self, state: SnapshotState, status: ScanStatus, offset: SourceOffset, error: str | None = None
     ) -> Iterator[Batch]:
-        """Report that the first table is done; and its signal, if it was the last table of it."""
+        """Report that the first table is done, and also its signal, if this was the last table of the signal."""
         table: TableToRead = state.tables[0]
         aggregate = _aggregate(table)
         if self._progress is not None and status in ("SUCCEEDED", "EMPTY"):

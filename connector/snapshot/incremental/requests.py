@@ -1,4 +1,4 @@
-"""Which tables signals mean. Pure."""
+"""Resolves the tables of signals. Pure."""
 
 import difflib
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ _NOT_VISIBLE = ", unless the server has rpl_semi_sync_master_wait_point=AFTER_SY
 
 
 def changed_too_often(*, holds: bool, mariadb: bool) -> str:
-    """Return why a chunk was repeatedly read without success, and what helps.
+    """Return the message that a chunk was repeatedly read without success, with the reason and what helps.
 
     Args:
         holds: whether the stream can wait while a chunk is read.
@@ -39,7 +39,7 @@ def changed_too_often(*, holds: bool, mariadb: bool) -> str:
 def requested_tables(request: SnapshotRequest, captured: Iterable[TableId]) -> list[TableToRead]:
     """Return the tables to read, in the order of the signal.
 
-    A name that matches no table stands for itself, as in Debezium.
+    A name that matches no table is returned as it is, as in Debezium.
 
     Args:
         request: the signal's request.
@@ -65,7 +65,7 @@ def requested_tables(request: SnapshotRequest, captured: Iterable[TableId]) -> l
 
 
 def unknown_table(name: str, captured: Iterable[TableId]) -> str:
-    """Return the message that a name of a signal matches no captured table, with the names that are most similar."""
+    """Return the message that a name of a signal matches no captured table, with the most similar names."""
     names = [str(table) for table in captured]
     near = difflib.get_close_matches(name.replace("\\", ""), names, n=3, cutoff=0.7) if len(names) <= _COMPARED else []
     hint = f". Did you mean {' or '.join(near)}?" if near else ""
@@ -73,7 +73,7 @@ def unknown_table(name: str, captured: Iterable[TableId]) -> str:
 
 
 def without_key(table: TableToRead, reason: str) -> str:
-    """Return the message that a table cannot be cut into chunks, or its rows not be read by their keys."""
+    """Return the message that a table cannot be cut into chunks, or its rows cannot be read by their keys."""
     skipped = f"table {table.name} is skipped in the incremental snapshot: {reason}"
     if table.keys:
         return skipped
@@ -89,7 +89,7 @@ def given_up(name: str, reason: str) -> str:
 
 
 def lost_key(name: str, reason: str) -> str:
-    """Return the message that an interrupted initial snapshot cannot read a table on."""
+    """Return the message that an interrupted initial snapshot cannot continue reading a table."""
     return (
         f"table {name} was altered since the initial snapshot was interrupted, which cannot read it on: {reason}. Set "
         "rowtide.snapshot.resumable=false for one start, which takes the whole snapshot again"
@@ -97,7 +97,10 @@ def lost_key(name: str, reason: str) -> str:
 
 
 def stopped_tables(request: StopRequest, state: SnapshotState) -> list[TableToRead]:
-    """Return the tables that are no longer to be read; all without a list. Those of the initial snapshot stay."""
+    """Return the tables that must no longer be read.
+
+    All of them without a list, except those of the initial snapshot.
+    """
     collections = request.collections
     return [
         table

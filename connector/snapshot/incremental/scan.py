@@ -1,7 +1,7 @@
-"""A table that is being read: what to cut and read next, and what was read. Without input or output.
+"""A table that is being read: the next part to cut and read, and the parts read so far. Without input or output.
 
 The reader's thread makes a scan, replaces it when something changes, and takes the chunks that were read. Workers take
-work from it. A scan that was replaced is abandoned: what its workers still read is dropped.
+work from it. A replaced scan is abandoned, and further results of its workers are dropped.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows of a chunk, with the bytes that they were decoded from.
+    """Rows of a chunk, with the bytes from which they were decoded.
 
     Attributes:
         rows: decoded by the table's reader.
@@ -70,9 +70,9 @@ class ReadChunk:
         since: the journal's last event before it was read.
         blocks: its rows.
         names: the columns of the result set.
-        end: a position of the binlog after all that it has seen.
+        end: a binlog position after all changes that it includes.
         window: the id of its window in the signal table, if there is one.
-        seen: a position of the binlog before which all is in it; ``None`` if only ``since`` is known.
+        seen: a binlog position; the chunk includes all changes before it; ``None`` if only ``since`` is known.
     """
 
     chunk: Chunk
@@ -91,8 +91,8 @@ class Failed:
     Attributes:
         reason: the error.
         end: a position of the binlog after the failure; ``None`` if it could not be read.
-        lost: whether the connection was lost, which says nothing about the table.
-        rows: if the chunk is too large: a number of rows that is too many for a chunk.
+        lost: whether the connection was lost, which proves nothing about the table.
+        rows: if the chunk is too large, a number of rows that is too large for a chunk.
         hopeless: whether the table cannot be read further in any case.
     """
 
@@ -109,27 +109,27 @@ class Scan:
 
     Attributes:
         structure: the table's structure in the stream when the scan began.
-        table: from rows to records.
+        table: converts rows to records.
         key: by which it is divided.
         ranges: the ranges of this key.
         row_keys: by which rows are compared with events.
         condition: a condition for its rows, as SQL; ``""`` for none.
         requested: the keys of the rows to read, all of them in one chunk; ``None`` for all rows.
         size: rows of the next chunk.
-        limit: how many rows a chunk may have at most; ``None`` if that is not known.
-        delays: how often the next chunk is put off, each time for longer.
+        limit: the maximum number of rows of a chunk; ``None`` if that is not known.
+        delays: how often the next chunk is postponed, each time for longer.
         held: whether the next chunk is read while the stream waits.
         begun: whether ``last`` is known.
         last: the largest key.
-        lower: up to this key, chunks are cut.
+        lower: the key up to which chunks are cut.
         estimated: the server's estimate of the table's rows.
         versioned: whether a view shows its rows as they were when it was opened.
         number: the number of the next chunk.
-        nulls: whether rows whose key is NULL are to be read after all others.
+        nulls: whether rows whose key is NULL must be read after all others.
         cut: whether all chunks are cut.
         cutting: whether a worker searches for the next bound.
         failed: whether a worker has failed; nothing more is read then.
-        waiting: whether the stream waits for the chunk that is to be read while it waits.
+        waiting: whether the stream currently waits for the chunk.
         reading: the chunks that are being read or wait to be taken, each with the journal's number before it.
     """
 
@@ -179,7 +179,7 @@ class Scan:
         """Cut the next chunk.
 
         Args:
-            bound: its last key; ``None`` if it has all that is left.
+            bound: its last key; ``None`` if it has all remaining rows.
         """
         if self.last is None or self.lower == self.last:
             chunk = Chunk(self.number, None, None, final=True)

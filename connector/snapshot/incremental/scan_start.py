@@ -13,24 +13,23 @@ from rowtide.schema_history.model import Table
 
 
 class NoUsableKey(Exception):
-    """A table cannot be cut; the message says why."""
+    """A table cannot be cut into chunks; the message says why."""
 
 
 def new_scan(
     table: TableToRead, structure: Table, settings: PipelineSettings, topics: TopicOwners, attempts: Attempts
 ) -> Scan:
-    """A scan of a table after its last chunk, or from its beginning if its key is another one than that of the chunk.
+    """Return a scan of a table after its last chunk, or from its beginning if its key has changed since the chunk.
 
     Args:
-        table: what to read.
+        table: the table to read.
         structure: the table's structure in the stream.
         settings: of the records.
         topics: the owners of topics.
-        attempts: how to read its first chunk.
+        attempts: decides how to read its first chunk.
 
     Raises:
-        NoUsableKey: the table has no key, or one whose types cannot be compared, or by which the requested rows
-            cannot be read.
+        NoUsableKey: the table has no key, its types cannot be compared, or the requested rows cannot be read by it.
     """
     try:
         key, ranges = chunk_ranges(structure, table.surrogate_key)

@@ -1,4 +1,4 @@
-"""Snapshots alongside the stream, in the reader's thread: what signals change, and what becomes of the chunks."""
+"""Snapshots alongside the stream, in the reader's thread: handles signals, and emits the chunks."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -57,7 +57,7 @@ class IncrementalSnapshots:
         progress: receives the progress.
 
     Attributes:
-        watched: the table whose row events are to be passed to :meth:`observe`, if any.
+        watched: the table whose row events must be passed to :meth:`observe`, if any.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class IncrementalSnapshots:
         """Continue with a new stream: chunks that were read with the previous one are read again.
 
         Args:
-            pipeline: that of the new stream. The snapshot that its start offset has is continued.
+            pipeline: that of the new stream. The snapshot in its start offset is continued.
         """
         if self._carried.attach(pipeline.progress):
             self._reports.resumed(self._carried.current)
@@ -102,7 +102,7 @@ class IncrementalSnapshots:
 
     @property
     def tables(self) -> tuple[TableToRead, ...]:
-        """The tables that are still to be read."""
+        """The tables that remain to be read."""
         return self._carried.tables
 
     @property
@@ -130,23 +130,23 @@ class IncrementalSnapshots:
             self._record_unknown()
 
     def omitted(self, table: TableId | None) -> None:
-        """A row event is skipped: what was read of its table may be older, and would replace a replayed dead letter."""
+        """Note a skipped row event: rows read from its table may be older, and would replace a replayed dead letter."""
         if table in (self.watched, None):
             self._record_unknown()
 
     def _record_unknown(self) -> None:
-        """Record that rows have changed whose keys are not known: what was read before that is read again."""
+        """Record a change of rows whose keys are not known: chunks read before it are read again."""
         if self._scan is not None and self.progress is not None:
             self._pending.journal.record_unknown()
             self._pending.recorded(self.progress)
 
     def changed(self, table: TableId) -> None:
-        """Note that a statement has changed or truncated a table: what was read of it may be from before."""
+        """Note that a statement has changed or truncated a table: rows already read from it may be older."""
         if table == self.watched and self._scan is not None and self._tables.table(*self._id) is self._scan.structure:
             self._abandon()
 
     def renamed(self, former: TableId, now: TableId) -> None:
-        """A statement has renamed a table: if its new name is captured, unread rows are read under that name."""
+        """Note that a statement has renamed a table: if the new name is captured, unread rows are read under it."""
         if self.progress is None or not self._names.captures(now.database, now.table):
             return
         remains = self._tables.exists(former.database, former.table)
@@ -233,7 +233,7 @@ class IncrementalSnapshots:
         return self._scan.structure.id.database, self._scan.structure.id.table
 
     def _begin(self, at: SourceOffset, position: SourceOffset) -> Iterator[Output]:
-        """Begin to read the first table, or continue after its last chunk."""
+        """Start reading the first table, or continue after its last chunk."""
         first, settings = self._carried.first, self._settings
         structure = None if first.table is None else self._tables.table(first.table.database, first.table.table)
         if structure is None or not self._names.captures(structure.id.database, structure.id.table):
@@ -255,7 +255,7 @@ class IncrementalSnapshots:
         self._reader.read(self._scan, self._mark(position))
 
     def _abandon(self) -> None:
-        """Drop what was read and not emitted; the table continues after its last chunk."""
+        """Drop chunks that were read but not emitted; the table continues after its last chunk."""
         self._reader.read(None)
         self._scan = self.watched = None
         self._pending.clear()
@@ -282,7 +282,7 @@ class IncrementalSnapshots:
             yield from self._refused(failure, at)
 
     def _refused(self, failure: Failed, at: SourceOffset) -> Iterator[Output]:
-        """Read the last chunk again, or give the table up."""
+        """Read the last chunk again, or give up on the table."""
         attempts, name, reason = self._attempts, self._carried.first.name, failure.reason
         attempts.server_refused()
         if (
@@ -356,7 +356,7 @@ class IncrementalSnapshots:
         return self.add(parts, request.signal.id, at)
 
     def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Output]:
-        """Read these tables after those that are read already.
+        """Read these tables after the tables that are already being read.
 
         Args:
             tables: the tables.
@@ -364,7 +364,7 @@ class IncrementalSnapshots:
             at: the resume position.
 
         Raises:
-            SignalError: they are too many.
+            SignalError: there are too many tables.
         """
         names = list(dict.fromkeys(table.name for table in tables))
         wanted = replace(self._carried.current, tables=(*self.tables, *tables))
@@ -406,6 +406,6 @@ class IncrementalSnapshots:
         return list(self._reports.changed("PAUSED" if paused else "RESUMED", signal_id, state.names(signal_id), at))
 
     def window(self, window_id: str, kind: Window) -> None:
-        """Keep the position of the last row of a window, for ``source`` of its chunk's rows."""
+        """Keep the position of the last row of a window for the ``source`` of its chunk's rows."""
         if kind != "open" and self._scan is not None and self.progress is not None:
             self._windows.add(window_id, self.progress.source_position())

@@ -1,4 +1,4 @@
-"""What snapshots alongside the stream still have to read, and how every offset stores it. Pure."""
+"""The tables that snapshots alongside the stream still have to read, and their form in every offset. Pure."""
 
 import json
 import logging
@@ -26,20 +26,20 @@ class TableToRead:
     """A table that a snapshot reads alongside the stream.
 
     Attributes:
-        name: ``database.table``, as notifications have it.
+        name: ``database.table``, as in notifications.
         table: the table; ``None`` if no captured table has that name.
-        signal_id: the id of the signal that asked for it; ``""`` for a table of the initial snapshot.
+        signal_id: the id of the signal that requested it; ``""`` for a table of the initial snapshot.
         condition: a condition for its rows, as SQL.
-        surrogate_key: the column to cut it by, instead of its primary key.
+        surrogate_key: the column by which to cut it, instead of its primary key.
         begun: whether the largest key is known.
-        last: the largest key when it was begun; ``None`` if it was empty.
-        lower: up to this key, its rows are read.
+        last: the largest key at the beginning; ``None`` if it was empty.
+        lower: the key up to which its rows are read.
         key: the signature of the key that ``last`` and ``lower`` belong to; ``None`` if it was not stored.
-        rows: how many rows were read.
+        rows: the number of rows read.
         key_names, keys: the rows to read, by their keys: the columns of the key and the values of each; none for all.
-            Of those that do not exist, records of deletion are sent.
-        initial: whether it is left of an interrupted initial snapshot.
-        estimated: how many rows the table has, as the server estimates; not stored.
+            Deletion records are sent for those that do not exist.
+        initial: whether it remains from an interrupted initial snapshot.
+        estimated: the server's estimate of the number of rows; not stored.
     """
 
     name: str
@@ -65,7 +65,7 @@ class TableToRead:
             table: the table.
             lower: the key; ``None`` if nothing was read.
             key: the signature of its key.
-            rows: how many rows were read.
+            rows: the number of rows read.
         """
         return cls(str(table), table, "", lower=lower, key=key, rows=rows, initial=True)
 
@@ -81,7 +81,7 @@ class TableToRead:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotState:
-    """The tables that are still to be read, in order; the first one is being read.
+    """The tables that remain to be read, in order; the first one is being read.
 
     Attributes:
         tables: the tables.
@@ -93,11 +93,11 @@ class SnapshotState:
 
     @property
     def unfinished(self) -> bool:
-        """Whether tables of the initial snapshot are still to be read."""
+        """Whether tables of the initial snapshot remain to be read."""
         return any(table.initial for table in self.tables)
 
     def names(self, signal_id: str) -> list[str]:
-        """Return the names of the tables that a signal asked for."""
+        """Return the names of the tables that a signal requested."""
         return list(dict.fromkeys(table.name for table in self.tables if table.signal_id == signal_id))
 
     def with_first(self, table: TableToRead) -> "SnapshotState":
@@ -105,17 +105,18 @@ class SnapshotState:
         return replace(self, tables=(table, *self.tables[1:]))
 
     def without_first(self) -> "SnapshotState":
-        """Return the state when the first table is read."""
+        """Return the state after the first table is read."""
         return replace(self, tables=self.tables[1:])
 
     def renamed(self, former: TableId, now: TableId, *, remains: bool, swap: bool = False) -> "SnapshotState":
         """Return the state after a table was renamed, which is then read from its beginning.
 
-        So is the table to be read whose name it takes, because what was read of that one are the rows of another table.
+        If its new name belonged to a pending table, that table is also read from its beginning, because the rows read
+        so far belong to another table.
 
         Args:
             former: its former name.
-            now: its name from now on.
+            now: its new name.
             remains: whether there is another table with the former name, which is then read, too.
             swap: whether an online schema change swaps the two, so that they have the same rows.
         """
@@ -130,11 +131,11 @@ class SnapshotState:
         return replace(self, tables=tuple(left))
 
     def carried(self, others: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return the fields of all offsets from now on: those of ``others`` that are not of snapshots, and the state's.
+        """Return the fields of all later offsets: those of ``others`` that do not belong to snapshots, and the state's.
 
         Debezium's fields name the tables of signals. It has the keys as serialised Java objects, and reads a table from
-        its beginning without them. It does not read an initial snapshot on, but takes it again. Rows that are named by
-        their keys it would not tell from whole tables.
+        its beginning without them. It does not continue an initial snapshot, but takes it again. It could not
+        distinguish rows named by their keys from whole tables.
         """
         fields = {name: value for name, value in (others or {}).items() if not _is_of_snapshots(name)}
         if requested := [table for table in self.tables if not table.initial and not table.keys]:
@@ -157,7 +158,7 @@ class SnapshotState:
 
     @property
     def has_room(self) -> bool:
-        """Whether an offset has room for the tables."""
+        """Whether an offset has enough space for the tables."""
         return self._stored_bytes <= _MAX_STORED
 
     @property
@@ -166,14 +167,14 @@ class SnapshotState:
 
     @staticmethod
     def is_in(fields: Mapping[str, Any] | None) -> bool:
-        """Return whether an offset has a state, be it one that cannot be read."""
+        """Return whether an offset has a state, even an unreadable one."""
         return any(map(_is_of_snapshots, fields or ()))
 
     @classmethod
     def from_carried(cls, fields: Mapping[str, Any] | None) -> "SnapshotState":
-        """Return the state that an offset has.
+        """Return the state in an offset.
 
-        One that Debezium has stored has the tables, but not how far they are read.
+        A state stored by Debezium has the tables, but not the progress in them.
         """
         fields = fields or {}
         try:

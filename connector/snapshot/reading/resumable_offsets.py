@@ -1,4 +1,4 @@
-"""The offsets of a snapshot's rows. They list what is still to be read, so a later start continues from them. Pure.
+"""The offsets of a snapshot's rows. They list the unread parts, so a later start can continue from them. Pure.
 
 A part counts as read only once all its rows have been sent on: the latest rows of each table are withheld until others
 follow (see :class:`~rowtide.connector.snapshot.records.ParallelRecordStream`). So a part counts when more rows of its
@@ -20,16 +20,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Unread:
-    """What is left of a table.
+    """The rest of a table.
 
     Attributes:
-        key: by which a later start reads it on; ``None`` if it cannot.
+        key: the key by which a later start continues reading it; ``None`` if it cannot.
         rows: rows that were added.
         added: its parts up to this key were added, one after the other.
         added_rows: rows that were added until then.
-        lower, lower_rows: the same, as offsets have it.
+        lower, lower_rows: the same values in offsets.
         next: the number of the part after ``added``.
-        beyond: the last keys of parts that were added before those in front of them, by their numbers.
+        beyond: the last keys of parts that were added before preceding parts, by their numbers.
     """
 
     key: ChunkKey | None
@@ -46,14 +46,15 @@ class ResumableOffsets:
     """Makes the offsets of a snapshot's rows.
 
     Args:
-        running: the offset of a snapshot in progress, from which a later start begins it again.
-        resumed: the offset at which the stream of a later start begins if it reads on; ``None`` if none does.
+        running: the offset of a snapshot in progress, from which a later start takes it again.
+        resumed: the offset at which the stream of a later start begins if it continues reading; ``None`` if it cannot.
         keys: the tables that are read, in order, each with the key by which reading continues. As long as one without a
-            key is left, a later start begins the snapshot again.
-        every_rows: how many rows have the same offset at least. It has all tables that are left, so it may be long.
+            key remains, a later start takes the snapshot again.
+        every_rows: the minimum number of rows with the same offset, which may be long because it has all remaining
+            tables.
 
     Attributes:
-        offset: the offset of all that is made from now on.
+        offset: the offset of all later outputs.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class ResumableOffsets:
         self._has_room = True
 
     def add(self, table: TableId, rows: int) -> None:
-        """Set the offset for rows that are added next.
+        """Set the offset for the rows that are added next.
 
         Args:
             table: their table.

@@ -52,13 +52,13 @@ class TableRows:
     """Reads the rows of tables, and makes their records.
 
     Args:
-        settings: how records are made.
-        config: which statements read the rows, and with how many connections.
+        settings: the settings for records.
+        config: the statements that read the rows, and the number of connections.
         tables: the structures.
         notifications: makes the notifications about each table.
         progress: receives the progress.
         clock: nanoseconds since the epoch.
-        form: makes of a table what its rows become.
+        form: makes the form of a table's rows.
         event: the event of the stream for ``source``, if the snapshot interrupts one.
     """
 
@@ -94,16 +94,16 @@ class TableRows:
         """Yield the records of all rows.
 
         If the snapshot is resumable, tables whose reading cannot be continued are read first: as long as one of them
-        is left, an interruption makes the snapshot start over.
+        remains, an interruption makes the snapshot start over.
 
         Args:
             sessions: the connections, which have the same view.
             running: the offset of the snapshot while it is in progress.
             completed: the offset of the complete snapshot.
             to_read: the tables, in the order of reading. Rows of the signal table are not read: they are signals that
-                were carried out, or that the stream brings.
+                were carried out, or that are in the stream.
             writer: the messages before the rows.
-            resumed: where the stream begins if a later start reads on what is left; ``None`` if none does.
+            resumed: the start of the stream if a later start reads only the rest; ``None`` if it cannot.
 
         Raises:
             SnapshotError: the server refuses a statement or aborts it.
@@ -143,7 +143,7 @@ class TableRows:
         return (table.database, table.table) in self._config.select_overrides
 
     def _resumable_key(self, structure: Table) -> ChunkKey | None:
-        """Return the key by which a later start reads a table on; ``None`` if it cannot."""
+        """Return the key by which a later start continues reading a table; ``None`` if it cannot."""
         if self._has_query(structure.id):
             return None
         return resumable_key(structure, exact=self._settings.canonical)

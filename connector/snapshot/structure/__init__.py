@@ -1,1 +1,1 @@
-"""What a snapshot reads: the tables in their order, the statements, and the structures that they make."""
+"""The content of a snapshot: the tables in their order, the statements, and the resulting structures."""

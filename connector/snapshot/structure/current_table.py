@@ -1,4 +1,4 @@
-"""The structure that a table has now, on the server of a session."""
+"""The current structure of a table on the server of a session."""
 
 from rowtide.connector.snapshot.structure import plan
 from rowtide.connector.source import server_queries

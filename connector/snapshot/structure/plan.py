@@ -1,4 +1,4 @@
-"""The plan of a snapshot: which tables it reads, in which order, and with which statements. Pure."""
+"""The plan of a snapshot: its tables, their order, and the statements. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ def structure_tables(listed: Iterable[ListedTable], settings: PipelineSettings) 
 
 
 def captured_names(listed: Iterable[ListedTable], settings: PipelineSettings) -> CapturedNames:
-    """Tells which of the listed tables are captured."""
+    """Return which of the listed tables are captured."""
     return CapturedNames.among(settings.tables, ((table.id.database, table.id.table) for table in listed))
 
 
@@ -101,7 +101,7 @@ def _row_count(table: ListedTable, snapshot: SnapshotConfig) -> int:
 
 
 def _name_order(table: TableId) -> bytes:
-    """Debezium sorts by the full name, and Java compares strings by UTF-16 code units."""
+    """Return the sort key: Debezium sorts by the full name, and Java compares strings by UTF-16 code units."""
     return str(table).encode("utf-16-be")
 
 
@@ -163,7 +163,7 @@ def structure_statements(
 
 
 def table_statements(created: Mapping[TableId, str]) -> list[Statement]:
-    """Return the statements that make the structure of some tables again, in the order in which Debezium writes them.
+    """Return the statements that recreate the structure of some tables, in the order in which Debezium writes them.
 
     Args:
         created: the text of SHOW CREATE TABLE for each table.

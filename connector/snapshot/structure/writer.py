@@ -24,7 +24,7 @@ class StructureWriter:
     """Applies the statements of a snapshot, and makes their outputs.
 
     Args:
-        settings: how records are made, and what the schema history stores.
+        settings: the settings for records and the schema history.
         tables: the structures to which the statements are applied.
         offset: the offset of the snapshot while it is in progress.
         clock: nanoseconds since the epoch.
@@ -63,7 +63,7 @@ class StructureWriter:
                     self._pending = change
 
     def before_rows(self) -> Iterator[Batch]:
-        """Yield the withheld message: it is not the last."""
+        """Yield the withheld message, which is not the last."""
         pending, self._pending = self._pending, None
         if pending is not None:
             yield self._message(pending, "true", None)
@@ -94,7 +94,7 @@ class StructureWriter:
     def _is_stored(self, change: SchemaChange, names: CapturedNames) -> bool:
         """Return whether the schema history stores a change.
 
-        All, or only captured tables and the server's variables.
+        It stores all changes, or only those of captured tables and of the server's variables.
         """
         if not self._settings.only_captured_tables_ddl or not change.database:
             return True

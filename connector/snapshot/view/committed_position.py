@@ -26,7 +26,7 @@ VIEW_POSITION = "SHOW STATUS LIKE 'binlog_snapshot_%'"
 def committed_position(
     session: Session, timeout_s: int, way_out: str = "raise snapshot.lock.timeout.ms", *, with_gtids: bool = True
 ) -> SourceOffset:
-    """Return a position whose transactions before it are all visible to a view that is opened afterwards.
+    """Return a position such that a view opened afterwards shows all transactions before it.
 
     The end of the binlog is not such a position: a server first writes a transaction to the binlog, and makes it
     visible later. MariaDB reports the binlog position of a view. With MySQL, this function waits until the commits that
@@ -34,7 +34,7 @@ def committed_position(
 
     Args:
         session: has no open transaction.
-        timeout_s: how long to wait for commits.
+        timeout_s: the time to wait for commits, in seconds.
         way_out: what helps if that is not long enough, for the error.
         with_gtids: whether the GTIDs of the position are needed. For MariaDB, the server reads its binlog for them.
 
@@ -71,7 +71,7 @@ def have_same_view(sessions: Sequence[Session], position: SourceOffset) -> bool:
 
 
 def view_position(rows: Sequence[tuple[object, ...]]) -> tuple[str, int]:
-    """File and position in the result of :data:`VIEW_POSITION`."""
+    """Return file and position from the result of :data:`VIEW_POSITION`."""
     status = {str(name).lower(): str(value) for name, value in rows}
     return status["binlog_snapshot_file"], int(status["binlog_snapshot_position"])
 

@@ -47,7 +47,7 @@ class View:
         single_tables: whether it has locked single tables. The session can then query no other tables.
         fixed: whether no table could change between the position and the list of tables.
         prepared: the XA transactions that are prepared, as ``XA COMMIT`` names them in the binlog.
-        shared: whether the other sessions have opened the same view.
+        shared: whether the other sessions have the same view.
     """
 
     position: SourceOffset
@@ -69,7 +69,7 @@ def open_view(
     others: Sequence[Session] = (),
     xa: bool = True,
 ) -> View:
-    """Lock as ``snapshot.locking.mode`` says, read the position, and open the consistent view.
+    """Lock according to ``snapshot.locking.mode``, read the position, and open the consistent view.
 
     The changes of an XA transaction that is prepared now and committed later are neither in the view nor in the binlog
     after the position. So this function waits a short time for a moment without prepared transactions. Those that
@@ -78,11 +78,11 @@ def open_view(
     Args:
         session: the connection that reads the rows later.
         mode: what to lock.
-        timeout_ms: how long to wait for locks.
+        timeout_ms: the time to wait for locks.
         row_tables: selects the tables whose rows are read.
-        others: further connections that read rows; they get the same view, or, if a busy server without a global lock
-            prevents that, none that can be used.
-        xa: whether to look for prepared XA transactions. The stream after the view must know of them.
+        others: further connections that read rows; they get the same view, or no usable view if a busy server without a
+            global lock prevents it.
+        xa: whether to look for prepared XA transactions. The stream after the view needs them.
 
     Raises:
         TablesChanged: open another view after :func:`release`.
@@ -147,7 +147,7 @@ class _Opener:
         return self._with_global_lock(until_end=mode is SnapshotLocking.EXTENDED)
 
     def _with_global_lock(self, *, until_end: bool) -> View:
-        """Nothing is committed while the lock is held, so the position is exactly that of the view."""
+        """Open views under the global lock: nothing is committed while it is held, so the position is exact."""
         self._start_transaction()
         view = View(
             server_queries.current_position(self._session),
@@ -162,7 +162,7 @@ class _Opener:
         return view
 
     def _without_global_lock(self) -> View:
-        """Return what is committed between the position and the view comes twice: in the view, and in the binlog.
+        """Open views without a global lock: changes committed after the position may be in the view and the binlog.
 
         XA transactions are listed after the position and again after the view, so that one that is committed in between
         is in the list or in the view.
@@ -174,7 +174,9 @@ class _Opener:
         return view
 
     def _position_and_views(self) -> tuple[SourceOffset, tuple[str, ...], bool]:
-        """Open the views; return a position before them, XA transactions prepared then, and whether all are the same.
+        """Open the views.
+
+        Return a position before them, the XA transactions prepared then, and whether the views are equal.
 
         A transaction that is committed in between would be in some of the views only, so they are opened again.
         """
@@ -189,9 +191,9 @@ class _Opener:
         return position, prepared, False
 
     def _with_table_locks(self) -> View:
-        """START TRANSACTION would release the locks, so the rows are read under the locks, without a view.
+        """Lock tables, and read the rows under the locks, without a view: START TRANSACTION would release the locks.
 
-        Other sessions do not hold locks, and open views while nobody can write to the tables.
+        Other sessions hold no locks, and open views while no client can write to the tables.
         """
         tables = [table.id for table in self._row_tables(self._tables())]
         if not tables:

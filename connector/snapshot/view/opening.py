@@ -40,14 +40,14 @@ _VIEWS, _VIEW_WAIT_S = 5, 1
 
 
 class Scope(Protocol):
-    """What a snapshot reads."""
+    """The content that a snapshot reads."""
 
     def row_tables(self, listed: Sequence[ListedTable]) -> list[ListedTable]:
         """Return the tables whose rows are read."""
         ...
 
     def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
-        """Return the statements that make the structures."""
+        """Return the statements that create the structures."""
         ...
 
     def refuse_changed(self, session: Session, view: View) -> None:
@@ -57,7 +57,7 @@ class Scope(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpenSnapshot:
-    """A view with what it shows.
+    """A view and its content.
 
     Attributes:
         view: the view.
@@ -86,14 +86,14 @@ def open_snapshot(
 
     Args:
         database: address and account of the database.
-        config: what to lock.
+        config: the locks to take.
         scope: what to read.
         mariadb: whether the server is MariaDB.
         threads: the number of connections that read rows.
         xa: whether to look for prepared XA transactions; see :func:`consistent_view.open_view`.
 
     Raises:
-        SnapshotError: the server refuses a statement, or tables change all the time.
+        SnapshotError: the server refuses a statement, or tables change constantly.
         DatabaseUnreachableError: there is no connection, or it was lost.
     """
 
@@ -110,7 +110,7 @@ def open_snapshot(
 def _others(
     session: Session, threads: int, connect: Callable[[], Session], hostname: str
 ) -> Iterator[Sequence[Session]]:
-    """Further connections that read rows. Behind a load balancer they may lead to servers that have other rows."""
+    """Return further connections that read rows. Behind a load balancer, they may lead to servers with other rows."""
     with contextlib.ExitStack() as stack:
         others = [stack.enter_context(connect()) for _ in range(threads - 1)]
         if others:
@@ -173,8 +173,8 @@ def refuse_changed(
     """Refuse tables that changed since the position of the view; without a global lock, the binlog shows it.
 
     Raises:
-        TablesChanged: one of these tables did.
-        DatabaseUnreachableError: the connection breaks again and again.
+        TablesChanged: one of these tables has changed.
+        DatabaseUnreachableError: the connection breaks repeatedly.
     """
     if view.fixed:
         return
@@ -187,7 +187,7 @@ def refuse_changed(
 
 @contextlib.contextmanager
 def lost_connections() -> Iterator[None]:
-    """A broken binlog stream is a lost connection: the snapshot is taken again."""
+    """Treat a broken binlog stream as a lost connection, so that the snapshot is taken again."""
     try:
         yield
     except StreamBroken as error:

@@ -41,10 +41,10 @@ def prepared_transactions(session: Session) -> tuple[str, ...] | None:
 
 
 def await_ends(session: Session, xids: Iterable[str]) -> set[str]:
-    """Wait a few seconds for XA transactions to end; return those that are still prepared.
+    """Wait a few seconds for XA transactions to end, and return those that are still prepared.
 
-    Most of them are prepared for moments only. The binlog has no trace of one that has changed nothing, so only its end
-    shows that nothing of it is missing.
+    Most of them are prepared only for a moment. The binlog has no trace of one that has changed nothing, so only its
+    end proves that none of its changes are missing.
     """
     left = {*xids}
     for _ in range(_END_TRIES):
@@ -56,7 +56,7 @@ def await_ends(session: Session, xids: Iterable[str]) -> set[str]:
 
 
 def _xid(format_id: int, gtrid_length: int, data: str) -> str:
-    """Return an XA identifier as the binlog has it.
+    """Return an XA identifier in the form of the binlog.
 
     Args:
         format_id: the last part of the identifier.

@@ -15,12 +15,12 @@ def stream_position(pipeline: Pipeline) -> SourceOffset:
 
 
 def is_comparable(position: SourceOffset) -> bool:
-    """Return whether a position has what others are compared with: not before the header of the first binlog file."""
+    """Return whether a position can be compared with others: it cannot before the header of the first binlog file."""
     return position.server is not None or position.gtids is not None
 
 
 def binlog_order(file: str, pos: int) -> tuple[int, str, int]:
-    """Return a position in the binlog of one server, to be compared with others."""
+    """Return a position in the binlog of one server, for comparison with others."""
     return len(file), file, pos
 
 
@@ -28,7 +28,7 @@ def has_passed(position: SourceOffset, end: SourceOffset, connector: str) -> boo
     """Return whether a stream has passed a position: all transactions before ``end`` are before ``position``.
 
     Args:
-        position: that of the stream, with its server if ``file`` and ``pos`` are known to be of it.
+        position: that of the stream, with its server if ``file`` and ``pos`` are known to belong to it.
         end: the position, with the ``server_id`` as its server.
         connector: ``mysql`` or ``mariadb``.
 
@@ -49,10 +49,10 @@ def has_passed(position: SourceOffset, end: SourceOffset, connector: str) -> boo
 
 
 def has_executed(executed: SourceOffset, position: SourceOffset, connector: str) -> bool:
-    """Return whether a server has executed what a stream has read.
+    """Return whether a server has executed everything that a stream has read.
 
     Args:
-        executed: what the server has executed, with the ``server_id`` as its server.
+        executed: the executed position of the server, with the ``server_id`` as its server.
         position: that of the stream; see :func:`has_passed`.
         connector: ``mysql`` or ``mariadb``.
 
@@ -95,7 +95,7 @@ class AwaitedPosition:
         self._order: tuple[int, str, int] | None = None
 
     def is_passed(self, end: SourceOffset | None, position: SourceOffset) -> bool:
-        """Return whether the stream has passed a position; if not, it is awaited from now on.
+        """Return whether the stream has passed a position; if not, await it from now on.
 
         Args:
             end: the position; ``None`` if there is nothing to wait for.
@@ -106,7 +106,7 @@ class AwaitedPosition:
         """
         self._order = _ANY
         passed = end is None or has_passed(position, end, self._connector)
-        # With GTIDs, file and position may be those of another server than the stream's: then look at any time.
+        # With GTIDs, file and position may belong to a server other than the stream's: then always check.
         if passed or end is None:
             self._order = None
         elif end.server == position.server:
@@ -118,5 +118,5 @@ class AwaitedPosition:
         return self._order is not None and binlog_order(file, pos) >= self._order
 
     def clear(self) -> None:
-        """Wait for nothing."""
+        """Stop waiting."""
         self._order = None

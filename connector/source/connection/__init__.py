@@ -1,7 +1,7 @@
 """Connections to the database: log-in, TLS, time limits, and one error for a connection that fails.
 
 :func:`connect` returns a :class:`Client` that is ready for queries. Every connection that fails or is lost raises
-:class:`DatabaseUnreachableError`, whose ``retriable`` says whether the same may succeed later.
+:class:`DatabaseUnreachableError`, whose ``retriable`` says whether a later attempt may succeed.
 """
 
 from rowtide.connector.source.connection.client import Client

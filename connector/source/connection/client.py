@@ -59,8 +59,8 @@ class Client(_PyMySQL):  # type: ignore[misc]
       server that hangs is noticed long before ``database.query.timeout.ms``.
     * The password is sent in a readable form over verified TLS only. A mode that requires TLS never uses plain text.
     * The password is encrypted with the server's key that the configuration names, and with one that the server offers
-      only if the connection is encrypted, or leaves the machine not, or the configuration allows it.
-    * A lost connection raises :class:`DatabaseUnreachableError`: a ``pymysql.MySQLError`` is the server's answer. A
+      only if the connection is encrypted, or does not leave the machine, or the configuration allows it.
+    * A lost connection raises :class:`DatabaseUnreachableError`: a ``pymysql.MySQLError`` is an answer of the server. A
       packet that cannot be parsed ends the connection, too.
 
     Args:
@@ -99,7 +99,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
 
     @property
     def _secure(self) -> bool:
-        """Whether the password may be sent as it is. With a pinned key, only to a server that is verified."""
+        """Whether the password may be sent unencrypted; with a pinned key, only to a verified server."""
         return self._encrypted and (self._pinned is None or self._verified)
 
     @_secure.setter
@@ -113,7 +113,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
 
     @server_public_key.setter
     def server_public_key(self, offered: bytes | None) -> None:
-        """Take the key that the server offers, unless one is pinned."""
+        """Accept the key that the server offers, unless one is pinned."""
         if offered is not None and self._pinned is None and not self._config.takes_public_key and self._is_remote():
             raise TlsError(
                 "database.ssl.mode",
@@ -138,7 +138,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
             raise connection_failed(pymysql.err.OperationalError(CR.CR_SERVER_LOST, message), self._config) from error
         self._read_timeout = self.connect_timeout
         if self._pinned is not None and not self._verified and self._auth_plugin_name == "sha256_password":
-            # PyMySQL would send the password as it is with TLS; when it is asked to switch, it encrypts it.
+            # PyMySQL would send the password unencrypted over TLS; after a switch request, it encrypts the password.
             self._auth_plugin_name = "mysql_native_password"
 
     def connect(self, sock: socket.socket | None = None) -> None:
@@ -190,7 +190,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
         return self._fetch(statement, Cursor)
 
     def fetch_named(self, statement: str) -> list[dict[str, Any]]:
-        """Like :meth:`fetch`, with each row as its values by column, for results whose columns differ by version."""
+        """Like :meth:`fetch`, with rows as values by column, for results whose columns depend on the version."""
         return self._fetch(statement, DictCursor)
 
     def _fetch(self, statement: str, kind: type[Cursor]) -> list[Any]:
@@ -206,7 +206,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
             raise connection_lost(error, self._config) from error
 
     def fetch_bytes(self, statement: str) -> list[tuple[Any, ...]]:
-        """Like :meth:`fetch`, with texts as bytes: those of binlog events are in any character set."""
+        """Like :meth:`fetch`, with texts as bytes, because texts of binlog events are in any character set."""
         self.use_unicode = False
         try:
             return self.fetch(statement)
@@ -214,7 +214,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
             self.use_unicode = True
 
     def fetch_each(self, statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
-        """Run statements in one round trip, so that little time passes between them; the rows of each.
+        """Run statements in one round trip, so that little time passes between them, and return the rows of each.
 
         The connection accepts several statements in one command for this call only.
 
@@ -245,7 +245,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
         self.write_packet(payload)
 
     def read_ok(self) -> None:
-        """Read the server's answer to a command; raises what :meth:`fetch` raises."""
+        """Read the server's answer to a command; raises the same errors as :meth:`fetch`."""
         self._read_ok_packet()
 
     def raw_socket(self) -> Socket:
@@ -257,7 +257,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
         return sock
 
     def interrupt(self) -> ServerSession | None:
-        """End a read or write that another thread waits in: that thread gets the error of a lost connection.
+        """End a read or write in which another thread waits: that thread gets the error of a lost connection.
 
         Returns:
             The session on the server, which may continue with a query; ``None`` if the connection was closed.
@@ -270,7 +270,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
         return session
 
     def abort(self) -> None:
-        """Close the connection without waiting for the server; ends a read that another thread waits in."""
+        """Close the connection without waiting for the server, which ends a read in which another thread waits."""
         with contextlib.suppress(AttributeError, OSError):  # it may be closed already
             self._sock.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(pymysql.MySQLError, OSError):
@@ -283,7 +283,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
         return None
 
     def _check_alive(self, silent_s: float) -> None:
-        """Raise ``TimeoutError`` if the query has taken too long, or the server accepts no log-in any more."""
+        """Raise ``TimeoutError`` if the query has taken too long, or the server no longer accepts log-ins."""
         if self._query_timeout and silent_s >= self._query_timeout:
             raise TimeoutError(f"no answer within {self._query_timeout:.0f} s (database.query.timeout.ms)")
         with contextlib.suppress(TlsError):  # a certificate file is being replaced, which says nothing of the server
@@ -295,9 +295,10 @@ class Client(_PyMySQL):  # type: ignore[misc]
                     raise TimeoutError(f"no answer for {silent_s:.0f} s, and no log-in either") from error
 
     def _create_ssl_ctx(self, given: Any) -> "_TlsSockets":
-        """Return the context of the configuration, also if TLS is optional.
+        """Return the context of the configuration, even if TLS is optional.
 
-        PyMySQL's own one for that case verifies nothing either, but loads all certificates of the system (25 ms).
+        PyMySQL's own context for that case does not verify anything either, but loads all certificates of the system
+        (25 ms).
         """
         context: Any = given or tls_context(self._config.tls)
         return _TlsSockets(context)
@@ -313,7 +314,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def parsing(self) -> Iterator[None]:
-        """Raise one error, without a number, for packets that PyMySQL cannot parse: it raises errors of many kinds."""
+        """Raise one error, without a number, for packets that PyMySQL cannot parse, instead of many kinds of errors."""
         try:
             yield
         except (pymysql.MySQLError, OSError, RuntimeError, DatabaseUnreachableError, TlsError):
@@ -350,7 +351,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
 
 
 class _TlsSockets:
-    """Makes the sockets with TLS, where PyMySQL expects the method of an ``ssl.SSLContext``."""
+    """Creates the TLS sockets, where PyMySQL expects the method of an ``ssl.SSLContext``."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._context = context
@@ -380,6 +381,6 @@ def connection_arguments(config: DatabaseConfig, timeout_ms: int | None = None) 
     if context is None:
         arguments["ssl_disabled"] = True
     elif config.tls.mode is not SslMode.PREFERRED or config.tls.keystore is not None:
-        # PyMySQL uses TLS by itself if the server offers it; a context makes TLS a requirement.
+        # PyMySQL uses TLS on its own if the server offers it; a context makes TLS a requirement.
         arguments["ssl"] = context
     return arguments

@@ -25,12 +25,13 @@ _ARGUMENT = re.compile(r"(?!-)[\w.:@%+=,/\[\]-]*")
 
 
 def renewed(config: DatabaseConfig) -> DatabaseConfig:
-    """Return the settings of a connection with the user and the password of now.
+    """Return the settings of a connection with the current user and password.
 
-    Those in files are read again. While a file cannot be read, because it is being replaced, those of the start count.
+    Values in files are read again. While a file cannot be read because it is being replaced, the values from the start
+    count.
 
     Raises:
-        DatabaseUnreachableError: the source of the password yields none.
+        DatabaseUnreachableError: the source of the password does not provide one.
     """
     renewal = config.renewal
     if renewal is None:
@@ -78,7 +79,7 @@ def _from_command(config: DatabaseConfig, command: tuple[str, ...]) -> str:
 
 
 def _run(words: Sequence[str], seconds: float) -> tuple[int, bytes, bytes]:
-    """Run a program, and end it with all that it has started if it takes too long.
+    """Run a program, and end it with all its child processes if it takes too long.
 
     Returns:
         The exit code, the output and the messages.

@@ -1,4 +1,4 @@
-"""What an error of a database connection means, which property to look at, and whether a retry may help."""
+"""Explains errors of database connections: their meaning, the property to check, and whether a retry may help."""
 
 import ssl
 
@@ -50,7 +50,7 @@ class DatabaseUnreachableError(ConnectorError):
     """There is no connection to the database, or the connection was lost.
 
     Attributes:
-        problem: the property to look at, what is wrong, and the way out.
+        problem: the property to check, the error, and what to do.
         retriable: whether a later attempt may succeed without a change of the configuration or the account.
     """
 
@@ -61,9 +61,9 @@ class DatabaseUnreachableError(ConnectorError):
 
 
 class AnswerUnreadableError(DatabaseUnreachableError):
-    """The server has answered, with something that cannot be parsed.
+    """The server has sent an answer that cannot be parsed.
 
-    Bytes can be damaged in transit, so a retry may help. If the same answer is repeated, it does not.
+    Bytes can be damaged in transit, so a retry may help. It does not if the same answer is repeated.
     """
 
 
@@ -113,7 +113,10 @@ def _interrupted(error: Exception) -> bool:
 
 
 def _refusal(error: Exception, config: DatabaseConfig) -> Problem | None:
-    """Return why the server or this client refuses the connection; ``None`` if the server was not reached."""
+    """Return the reason why the server or this client refuses the connection.
+
+    ``None`` if the server was not reached.
+    """
     code = error.args[0] if error.args else None
     text = _text(error)
     where, who = f"{config.hostname}:{config.port}", config.user

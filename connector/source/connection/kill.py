@@ -1,4 +1,4 @@
-"""Ends queries that a server would continue with although their connection is closed."""
+"""Ends queries that a server would continue although their connection is closed."""
 
 import contextlib
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ _TIMEOUT_MS = 1000
 def kill_queries(sessions: Sequence[ServerSession]) -> None:
     """End the queries of sessions whose connections were interrupted, as far as their server can be reached.
 
-    A server that sorts, or waits for a lock, does not notice soon that the connection is closed; and a waiting lock
-    keeps others waiting. A session is identified by its port, too, because behind a load balancer the same id can be a
-    session of another server.
+    A server that sorts, or waits for a lock, does not soon notice that the connection is closed, and a waiting lock
+    blocks others. A session is identified by its port, too, because behind a load balancer the same id can be a session
+    of another server.
 
     Args:
-        sessions: all of the same server and account.
+        sessions: the sessions, all with the same server and account.
     """
     if not sessions:
         return

@@ -13,7 +13,7 @@ _UTC_ZONES = frozenset({"utc", "gmt", "z", "etc/utc"})
 
 
 def log_in(config: DatabaseConfig, *, timeout_ms: int | None = None) -> Client:
-    """Connect and log in; the session is as the server made it.
+    """Connect and log in, without changes to the session.
 
     Args:
         config: address, account, TLS and time limits.
@@ -69,7 +69,7 @@ def _prepare(client: Client, config: DatabaseConfig) -> None:
 
 
 def session_time_zone(name: str | None) -> str | None:
-    """Return the value for the session's ``time_zone``, from a name as JDBC takes it; ``None`` for the server's own."""
+    """Return the value for the session's ``time_zone`` for a name in JDBC's form; ``None`` for the server's own."""
     if name is None or name.lower() in _SERVER_ZONES:
         return None
     if name.lower() in _UTC_ZONES:

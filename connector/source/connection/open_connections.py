@@ -46,7 +46,7 @@ class OpenConnections:
     """The connections that are opened in a ``with`` block, by its thread and by threads that get its context.
 
     A query can be silent for minutes, for example while the server sorts or waits for a lock. The thread that waits for
-    it cannot see that it is to stop, so another one interrupts it.
+    it cannot notice that it should stop, so another one interrupts it.
 
     Attributes:
         interrupted: whether :meth:`interrupt` was called.
@@ -69,7 +69,7 @@ class OpenConnections:
             _current.reset(self._token)
 
     def add(self, connection: Interruptible) -> None:
-        """Add a connection, unless it is added already.
+        """Add a connection, unless it is already added.
 
         Raises:
             ConnectionsInterrupted: they were interrupted.
@@ -80,7 +80,7 @@ class OpenConnections:
             self._open.add(connection)
 
     def interrupt(self) -> list[ServerSession]:
-        """Interrupt all connections, and let none be opened any more; returns their sessions."""
+        """Interrupt all connections, refuse new ones, and return their sessions."""
         with self._lock:
             self.interrupted = True
             found = list(self._open)

@@ -1,4 +1,4 @@
-"""Streams the rows of a query by a prepared statement, whose result has FLOAT as it is stored.
+"""Streams the rows of a query with a prepared statement, whose result has the stored values of FLOAT.
 
 A result set in text has FLOAT with six digits. The rows become packets of the text protocol with all digits, so that
 one reader decodes both.
@@ -104,7 +104,7 @@ def _close(connection: Any, statement: int) -> None:
 
 
 def text_payload(data: bytes, columns: Sequence[ResultField]) -> bytes:
-    """Return the row of a prepared statement as the text protocol sends it, with all digits of FLOAT.
+    """Return the row of a prepared statement in the form of the text protocol, with all digits of FLOAT.
 
     Args:
         data: the payload of the row's packet.

@@ -1,7 +1,7 @@
 """Streams the rows of a query, one batch in memory at a time.
 
-PyMySQL reads packet by packet, which costs more than decoding the rows. From the first row on, the socket is read here
-in large chunks.
+PyMySQL reads packet by packet, which costs more than decoding the rows. From the first row, this module reads the
+socket in large chunks.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class Receiver(Protocol):
-    """A socket, as far as a reader needs it."""
+    """The part of a socket that a reader needs."""
 
     def recv_into(self, buffer: memoryview, /) -> int:
         """Receive bytes; returns their number, 0 at the end of the connection."""

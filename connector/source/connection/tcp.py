@@ -1,4 +1,4 @@
-"""Opens a TCP connection; the wait for a name or a host that does not answer can be ended by another thread."""
+"""Opens a TCP connection; another thread can end the wait for a name or a host that does not answer."""
 
 import contextlib
 import os
@@ -20,8 +20,8 @@ def open_tcp(host: str, port: int, timeout: float, waiting: Callable[[socket.soc
         host: name or address.
         port: the port.
         timeout: seconds for each address.
-        waiting: called before each wait, with a socket: its ``shutdown`` in another thread ends the wait. What it
-            raises ends the attempt.
+        waiting: called before each wait, with a socket: its ``shutdown`` in another thread ends the wait. An error that
+            it raises ends the attempt.
 
     Raises:
         OSError: the host is unknown, or no address can be reached.

@@ -26,7 +26,7 @@ class TlsSocket:
     Args:
         sock: a socket that is connected and blocking or with a time-out; it is closed with this object.
         context: certificates and checks.
-        server_hostname: the name that the server's certificate is checked for, if the context checks it.
+        server_hostname: the name for which the server's certificate is checked, if the context checks it.
 
     Raises:
         OSError: the handshake failed (``ssl.SSLError``), the connection is lost, or the server is silent.
@@ -36,7 +36,7 @@ class TlsSocket:
         self._sock = sock
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        # typeshed does not know that it reads into a memoryview
+        # typeshed lacks the type for reading into a memoryview
         self._tls: Any = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)
         self._encrypted = memoryview(bytearray(_CHUNK))
         self._ended = False
@@ -50,11 +50,11 @@ class TlsSocket:
     def recv_into(self, buffer: memoryview) -> int:
         """Receive all bytes that have arrived, at least one; returns their number, 0 at the end of the connection.
 
-        The end may come without a message of TLS, as with every client of MySQL: packets tell where the data ends.
+        The end may come without a message of TLS, as with every client of MySQL: packets show where the data ends.
 
         Raises:
             TimeoutError: no complete record came in time.
-            OSError: the connection is lost, or a record cannot be decrypted (``ssl.SSLError``); comes after the last
+            OSError: the connection is lost, or a record cannot be decrypted (``ssl.SSLError``); raised after the last
                 bytes before it.
         """
         while not (count := self._decrypt(buffer)) and not self._ended:
@@ -81,7 +81,7 @@ class TlsSocket:
         return count
 
     def pending(self) -> bool:
-        """Return whether bytes have arrived that were not received."""
+        """Return whether unreceived bytes have arrived."""
         return bool(self._tls.pending() or self._incoming.pending)
 
     def sendall(self, data: bytes) -> None:
@@ -96,7 +96,7 @@ class TlsSocket:
             self._flush()
 
     def _done(self, act: Callable[[], _T]) -> _T:
-        """Do something for which TLS may have to exchange messages before."""
+        """Perform an operation before which TLS may have to exchange messages."""
         while True:
             try:
                 return act()
@@ -121,7 +121,7 @@ class TlsSocket:
         return io.BufferedReader(SocketReader(self, _out_of_time))
 
     def fileno(self) -> int:
-        """Return the descriptor, to wait for."""
+        """Return the descriptor, for waiting."""
         return self._sock.fileno()
 
     def settimeout(self, timeout: float | None) -> None:

@@ -8,7 +8,7 @@ from rowtide.connector.source.connection.tls_socket import Socket, TlsSocket
 
 
 class WakeableSocket:
-    """Receives from a socket until bytes come, the time is over, or another thread calls :meth:`wake`.
+    """Receives from a socket until bytes arrive, the timeout passes, or another thread calls :meth:`wake`.
 
     TLS allows no second thread to write while the first one reads, so a thread that has something to send wakes the
     reader, which sends it.
@@ -36,7 +36,7 @@ class WakeableSocket:
         """Receive bytes; returns their number, 0 at the end of the connection.
 
         Raises:
-            TimeoutError: no bytes came in time, or before :meth:`wake`.
+            TimeoutError: no bytes arrived in time, or before :meth:`wake`.
         """
         if not (isinstance(self._sock, TlsSocket) and self._sock.pending()):
             ready = {key.fileobj for key, _ in self._selector.select(self._timeout)}

@@ -9,7 +9,7 @@ INTERVAL_S = 60.0
 
 
 class Summary:
-    """Logs what a connector did since the last line.
+    """Logs the progress of a connector since the last line.
 
     Args:
         write: writes a line.

@@ -17,7 +17,7 @@ _INTERVAL_S = 10.0
 
 
 class SystemdNotifier(Service):
-    """Reports that the worker has started, what it does, that it is alive (``WatchdogSec=``), and that it stops.
+    """Reports that the worker has started, its current state, that it is alive (``WatchdogSec=``), and that it stops.
 
     The keep-alive is sent by the event loop: if that hangs, systemd restarts the worker. An outage of a server does not
     stop it.
@@ -49,7 +49,7 @@ class SystemdNotifier(Service):
         self._notify("STOPPING=1")
 
     def reloading(self) -> None:
-        """Report that configurations are read again, until :meth:`reloaded`."""
+        """Report that configurations are being read again, until :meth:`reloaded`."""
         self._notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def reloaded(self) -> None:

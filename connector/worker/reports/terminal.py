@@ -6,9 +6,9 @@ It is drawn in place, below the lines of the log, and removed at the end. ::
       shop.shop.orders                                                        1,240,113
       shop.shop.customers                                                        20,481
 
-During a snapshot, also one alongside the stream, the tables being read have a bar. The server's estimate of a table's
-rows may be far off in both directions, so a bar never shows 100 % before the table is read, and has no percentage once
-the estimate is exceeded.
+During a snapshot, including one alongside the stream, the tables being read have a bar. The server's estimate of a
+table's rows may be far off in both directions, so a bar never shows 100 % before the table is read, and has no
+percentage once the estimate is exceeded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ class Terminal:
         self._live = Live(console=console, transient=True, auto_refresh=False, redirect_stdout=False)
 
     def show(self, statuses: Sequence[Status]) -> None:
-        """Draw the current state in place of the last one."""
+        """Draw the current state in place of the previous one."""
         self._live.start()
         lines = max(1, (self._console.height - _OTHER_LINES) // max(1, len(statuses)) - 1)
         self._live.update(view(statuses, min(lines, _MOST_LINES)), refresh=True)
@@ -59,7 +59,7 @@ def view(statuses: Sequence[Status], lines: int) -> RenderableType:
 
     Args:
         statuses: their statuses.
-        lines: topics or tables to show of each connector.
+        lines: the number of topics or tables to show for each connector.
     """
     parts: list[RenderableType] = []
     for status in statuses:

@@ -1,4 +1,4 @@
-"""Who may do what over HTTP; pure.
+"""Permissions over HTTP; pure.
 
 Users log in with a password or a token. Without users and without a token, programs on the same machine may do
 everything, if the web server listens on the loopback interface only.
@@ -18,7 +18,7 @@ _SET = "set --web-users-file, --web-token-file or WEB_TOKEN"
 
 
 class Role(enum.IntEnum):
-    """What a user may do; each role includes those before it.
+    """The permissions of a user; each role includes those before it.
 
     READ shows states, configurations, positions and log levels. OPERATE pauses, resumes, stops and restarts, sends
     signals, and sets log levels. EDIT creates, changes, validates and deletes configurations, and changes positions.
@@ -35,8 +35,9 @@ class User:
 
     Attributes:
         name: for the log and, with a password, for the log-in.
-        role: what it may do.
-        password: of the log-in by ``Authorization: Basic``; ``None`` if it has none.
+        role: its role.
+        password: of the log-in by
+            ``Authorization: Basic``; ``None`` if it has none.
         token: of the log-in by ``Authorization: Bearer``; ``None`` if it has none.
     """
 
@@ -61,12 +62,12 @@ class Refused(Exception):
 
 
 class Access:
-    """Decides about requests that read the configuration or change something.
+    """Decides on requests that read the configuration or change something.
 
     Args:
         token: a token with the role EDIT; ``None`` if there is none.
         bind: the address on which the web server listens.
-        users: returns the users; ``None`` if there is no file of them.
+        users: returns the users; ``None`` if there is no file of users.
     """
 
     def __init__(self, token: str | None, bind: str, users: Callable[[], Sequence[User]] | None = None) -> None:
@@ -76,7 +77,7 @@ class Access:
 
     @property
     def challenge(self) -> str:
-        """The way to log in, for the header ``WWW-Authenticate``."""
+        """The log-in method, for the header ``WWW-Authenticate``."""
         return 'Bearer realm="rowtide"' if self._users is None else 'Basic realm="rowtide", charset="UTF-8"'
 
     def admitted(self, host: str, headers: Mapping[str, str], needed: Role) -> User:
@@ -85,7 +86,7 @@ class Access:
         Args:
             host: the host that the request names, without the port.
             headers: its headers.
-            needed: the role that it needs.
+            needed: the required role.
 
         Raises:
             Refused: the user may not send it, or nobody may.
@@ -117,7 +118,7 @@ class Access:
         if found is None:
             ways = "a token: Authorization: Bearer TOKEN" if self._users is None else "a user's password or token"
             raise Refused(401, f"log in with {ways}")
-        # A browser that has logged in sends the password with the requests of pages of other sites, too.
+        # A browser that has logged in also sends the password with requests from pages of other sites.
         if "Origin" in headers and _host(headers["Origin"]) != host:
             raise Refused(403, "pages of other sites may not send this request", found.name)
         return found

@@ -1,4 +1,4 @@
-"""The address that the web server listens on, and the check whether it is free."""
+"""The address of the web server, and the check whether it is free."""
 
 import errno
 import http.client
@@ -24,12 +24,12 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class WebAddress:
-    """Where the web server listens.
+    """The address of the web server.
 
     Attributes:
         host: the address of an interface.
         port: the port.
-        any_port: whether another port will do if this one is in use, because none was asked for.
+        any_port: whether another port may be used if this one is in use, because none was requested.
     """
 
     host: str
@@ -38,9 +38,9 @@ class WebAddress:
 
     @classmethod
     def choose(cls, bind: str | None = None, port: int | None = None) -> "WebAddress":
-        """Return the address by the options.
+        """Return the address from the options.
 
-        Otherwise by ``WEB_BIND`` and ``WEB_PORT`` of the environment; otherwise the default.
+        Without options, ``WEB_BIND`` and ``WEB_PORT`` in the environment apply, and then the default.
 
         Raises:
             ConfigurationError: ``WEB_PORT`` is not a port.
@@ -55,7 +55,7 @@ def require_address(host: str, port: int, *, any_port: bool) -> None:
     Args:
         host: the address of an interface, or a name of it.
         port: the port.
-        any_port: whether another port will do if this one is in use.
+        any_port: whether another port may be used if this one is in use.
 
     Raises:
         ConfigurationError: it is not an address of this machine, or the port is in use or not allowed.
@@ -70,7 +70,7 @@ def require_address(host: str, port: int, *, any_port: bool) -> None:
 
 
 def _refusal(host: str, port: int) -> OSError | None:
-    """Return why nobody can listen at an address; ``None`` if somebody can."""
+    """Return the reason why it is impossible to listen at an address; ``None`` if it is possible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()
@@ -101,7 +101,7 @@ def _port(text: str) -> int | None:
 
 
 def port_findings(address: WebAddress, connector: str) -> list[Finding]:
-    """Return the finding that the port of the web server is in use, and by whom.
+    """Return the finding that the port of the web server is in use, with the program that uses it.
 
     Args:
         address: where the web server will listen.

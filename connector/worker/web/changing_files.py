@@ -1,4 +1,4 @@
-"""What is read from files, again when they change."""
+"""The content of files, which is read again when they change."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 class ChangingFiles(Generic[T]):
-    """The content of some files as they are now.
+    """The current content of some files.
 
     Args:
         paths: the files.
         read: reads them; it raises ``ConfigurationError`` if one is wrong.
-        former: what the log says of the former content when files have changed and are wrong.
+        former: the log text about the former content when files have changed and are wrong.
 
     Raises:
         ConfigurationError: from ``read``.
@@ -31,7 +31,7 @@ class ChangingFiles(Generic[T]):
         self._content = read()
 
     def __call__(self) -> T:
-        """Return the content of today's files; the last correct one, with a log line, if they are wrong."""
+        """Return the content of the current files, or, with a log line, the last correct content if they are wrong."""
         versions = self._stats()
         if versions != self._versions:
             self._versions = versions

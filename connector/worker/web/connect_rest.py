@@ -1,7 +1,7 @@
 """Kafka Connect's REST interface: the connectors of a worker or a fleet, their states, and log levels.
 
 Paths, status codes and bodies are those of Kafka Connect 4. A fleet's connectors are created, changed and deleted here;
-for those of a standalone worker the configuration file does that. A connector has one task, 0.
+those of a standalone worker are changed in its configuration files. A connector has one task, 0.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _INITIAL_STATES = ("RUNNING", "PAUSED", "STOPPED")
 
 
 def connect_state(state: str) -> str:
-    """Return Kafka Connect's name of a connector's state, which has fewer of them."""
+    """Return Kafka Connect's name of a connector's state, which has fewer states."""
     if state == "STANDBY":
         return "UNASSIGNED"
     return state if state in _OWN_STATES else "RUNNING"
@@ -44,8 +44,9 @@ class ConnectorState:
 
     Attributes:
         state: one of Kafka Connect's states.
-        worker_id: the worker that runs it; ``None`` for the one that answers.
-        trace: why it has failed, or is assigned to no worker.
+        worker_id: the worker that runs it; ``None`` for the worker that answers.
+        trace: the reason why it has failed,
+            or is not assigned to a worker.
     """
 
     state: str
@@ -98,7 +99,7 @@ class Controlled(Protocol):
         ...
 
     async def topics(self) -> list[str]:
-        """Return the topics that it has sent records to since the last reset."""
+        """Return the topics to which it has sent records since the last reset."""
         ...
 
     async def reset_topics(self) -> None:
@@ -132,15 +133,15 @@ class Controlled(Protocol):
 
 
 class Store(Protocol):
-    """Where configurations are kept."""
+    """The store of configurations."""
 
     async def put(self, name: str, properties: Mapping[str, str], initial_state: str | None = None) -> None:
-        """Create or change a connector. It returns when the worker that answers knows the connector.
+        """Create or change a connector. It returns when the answering worker has the connector.
 
         Args:
             name: of the connector.
             properties: its configuration. Asterisks stand for secrets that do not change.
-            initial_state: ``RUNNING``, ``PAUSED`` or ``STOPPED``; by default the state that it has, or ``RUNNING``.
+            initial_state: ``RUNNING``, ``PAUSED`` or ``STOPPED``; by default its current state, or ``RUNNING``.
 
         Raises:
             ConfigurationError: the configuration is wrong.
@@ -171,7 +172,7 @@ def routes(connectors: Mapping[str, Controlled], access: Access, store: Store | 
     Args:
         connectors: the connectors by name, which may come and go.
         access: who may control them.
-        store: creates, changes and deletes connectors, if that can be done here.
+        store: creates, changes and deletes connectors, if this worker can do so.
     """
     rest = _Rest(connectors, store)
     read, operate, edit = (guarded_by(access, role) for role in (Role.READ, Role.OPERATE, Role.EDIT))
@@ -219,9 +220,9 @@ def with_slashes(given: Iterable[web.RouteDef]) -> list[web.RouteDef]:
 
 
 def guarded_by(access: Access, needed: Role) -> Callable[[Handler], Handler]:
-    """Lets only requests of users who have a role through to a handler, and logs those that change something.
+    """Let only requests of users with a role pass to a handler, and log those that change something.
 
-    The log ``rowtide.audit`` has who sent a request from where, and the status of the answer.
+    The log ``rowtide.audit`` contains the user and the address of each request, and the status of the answer.
     """
 
     def guarded(handler: Handler) -> Handler:
@@ -450,7 +451,7 @@ class _Rest:
 class _Editor:
     """The handlers that create, change and delete connectors.
 
-    Kafka Connect answers 500 to bodies that are no JSON or have another form; 400 is right.
+    Kafka Connect answers 500 to bodies that are not JSON or have another form; 400 is correct.
     """
 
     def __init__(self, connectors: Mapping[str, Controlled], store: Store) -> None:
@@ -547,15 +548,15 @@ async def object_of(request: web.Request) -> dict[str, Any]:
 
 
 def properties_of(given: Any, what: str, *, nulls: bool = False) -> dict[str, Any]:
-    """Return the properties in a body: texts, as which numbers and truth values are taken.
+    """Return the properties in a body as texts; numbers and booleans are converted.
 
     Args:
         given: the part of the body.
-        what: its name, for errors.
+        what: its name, for error messages.
         nulls: whether a property may be ``None``.
 
     Raises:
-        BadRequest: it is no JSON object of them.
+        BadRequest: it is not a JSON object of properties.
     """
     if not isinstance(given, dict):
         raise BadRequest(f"{what} must be a JSON object of properties")
@@ -568,7 +569,7 @@ def properties_of(given: Any, what: str, *, nulls: bool = False) -> dict[str, An
 
 
 async def _internal(_request: web.Request) -> web.Response:
-    """Refuse what workers of Kafka Connect ask of each other."""
+    """Refuse the internal requests between workers of Kafka Connect."""
     return error(400, "Internal request missing required signature")
 
 

@@ -2,8 +2,8 @@
 
 The names and labels are those of the exporter's configuration in Debezium's examples:
 ``debezium_metrics_MilliSecondsBehindSource{context="streaming",name="shop",plugin="mysql"}``; or, in lower case, those
-of an exporter with ``lowercaseOutputName: true``. Only what the connector measures is there; times that are not known
-are -1, as in Debezium.
+of an exporter with ``lowercaseOutputName: true``. Only values that the connector measures are present; times that are
+not known are -1, as in Debezium.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Log levels under the names that Kafka Connect has for them."""
+"""Log levels under Kafka Connect's names."""
 
 import logging
 
@@ -24,7 +24,7 @@ _NAMES = {
 
 
 def loggers() -> dict[str, str]:
-    """Return the levels of all loggers that have one of their own."""
+    """Return the levels of all loggers that have their own."""
     found = {"root": logging.getLogger()}
     known = logging.root.manager.loggerDict.copy()
     found |= {name: logger for name, logger in sorted(known.items()) if isinstance(logger, logging.Logger)}
@@ -45,7 +45,7 @@ def is_level(level: str) -> bool:
 
 
 def set_level(name: str, level: str) -> bool:
-    """Set the level of a logger and of all below it that have none of their own; returns whether the level exists."""
+    """Set the level of a logger and of its descendants without their own level, and return whether the level exists."""
     number = _LEVELS.get(level.upper())
     if number is None:
         return False

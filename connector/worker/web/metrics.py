@@ -57,7 +57,7 @@ def _common(status: Status) -> dict[str, str]:
 
 
 def rendered(prefix: str, sources: Iterable[tuple[Mapping[str, str], Iterable[Metric]]]) -> str:
-    """Metrics in Prometheus' text format, in which all samples of a metric stand together.
+    """Metrics in Prometheus' text format, in which all samples of a metric are adjacent.
 
     Args:
         prefix: the beginning of every name.
@@ -238,7 +238,7 @@ def _snapshot(status: Status) -> Iterator[Metric]:
 
 
 def _by_table(rows: Mapping[str, int]) -> Iterator[Sample]:
-    """Samples of the tables with the most rows, and the sum of all others."""
+    """Return samples of the tables with the most rows, and the sum of all others."""
     shown = dict(heapq.nlargest(_MAX_TABLES, rows.items(), key=itemgetter(1))) if len(rows) > _MAX_TABLES else rows
     yield from (({"table": name}, number) for name, number in shown.items())
     if len(rows) > len(shown):

@@ -1,4 +1,4 @@
-"""Kafka Connect's resources for the worker and its plugins: versions, properties, and what is wrong with some.
+"""Kafka Connect's resources for the worker and its plugins: versions, properties, and their validation.
 
 Paths, status codes and bodies are those of Kafka Connect 4. Definitions are those of rowtide's properties.
 """
@@ -37,7 +37,7 @@ def plugin_routes(access: Access, validate: Validate, kafka: Mapping[str, str] |
 
     Args:
         access: who may use them.
-        validate: finds what is wrong with a configuration.
+        validate: finds the problems of a configuration.
         kafka: librdkafka's settings of an admin client, to look up the cluster; ``None`` without Kafka.
     """
     read, edit = guarded_by(access, Role.READ), guarded_by(access, Role.EDIT)
@@ -76,7 +76,7 @@ def plugin_routes(access: Access, validate: Validate, kafka: Mapping[str, str] |
         web.get("/", read(worker)),
         web.get("/connector-plugins", read(plugins)),
         web.get("/connector-plugins/{plugin}/config", read(properties)),
-        # It connects to any server, with secrets of this machine.
+        # Validation connects to any server, with secrets of this machine.
         web.put("/connector-plugins/{plugin}/config/validate", edit(validated)),
     ]
 
@@ -146,7 +146,7 @@ def validation(name: str, properties: Mapping[str, str], problems: Iterable[Prob
     Args:
         name: the class of the connector.
         properties: its configuration.
-        problems: what is wrong with it. One that is about no property of the configuration is that of its class.
+        problems: its problems. A problem without a property is attributed to the class.
     """
     wrong: dict[str, list[str]] = {}
     for problem in problems:

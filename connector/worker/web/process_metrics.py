@@ -1,4 +1,4 @@
-"""Metrics of this process, under the names that all of Prometheus' clients give them."""
+"""Metrics of this process, under the names that all Prometheus clients use."""
 
 import resource
 import time
@@ -13,7 +13,7 @@ _OPEN_FILES = Path("/proc/self/fd")
 
 
 def render() -> str:
-    """Return the metrics in Prometheus' text format. What the system does not tell is omitted."""
+    """Return the metrics in Prometheus' text format. Values that the system does not provide are omitted."""
     return rendered("process_", [({}, _metrics())])
 
 

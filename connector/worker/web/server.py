@@ -34,10 +34,10 @@ class WebServer(FaustWeb):
     Args:
         app: the Faust app.
         pages: the pages.
-        any_port: whether a free port is taken if ``web_port`` is in use.
+        any_port: whether to take a free port if ``web_port`` is in use.
 
     Attributes:
-        port: the port that it has; ``None`` before it starts.
+        port: its port; ``None`` before it starts.
     """
 
     logger = logging.getLogger("mode.rowtide")
@@ -78,10 +78,10 @@ class _Runner(web.AppRunner):
 
 
 class _LimitedServer(web.Server):
-    """Closes connections beyond the limit. What a client may take for a request is limited by the runner's settings."""
+    """Closes connections beyond the limit. The runner's settings limit the time of a request."""
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Take a connection, or close it."""
+        """Accept a connection, or close it."""
         super().connection_made(handler, transport)
         if len(self.connections) > _MOST_CONNECTIONS:
             transport.abort()
@@ -89,7 +89,7 @@ class _LimitedServer(web.Server):
 
 @web.middleware
 async def limited(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Leave a client that does not send the rest of its request, or does not take its answer."""
+    """Disconnect a client that does not send the rest of its request, or does not read its answer."""
     try:
         async with asyncio.timeout(_SILENT_S):
             await request.read()
@@ -123,7 +123,7 @@ async def json_errors(request: web.Request, handler: Handler) -> web.StreamRespo
 def url(host: str, port: int, *, tls: bool = False) -> str:
     """Return the URL of a server on this machine.
 
-    For one that listens on all interfaces, that of the loopback interface.
+    If it listens on all interfaces, the URL has the loopback address.
     """
     host = _ALL_INTERFACES.get(host, host)
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
@@ -132,7 +132,7 @@ def url(host: str, port: int, *, tls: bool = False) -> str:
 def _listen(host: str, port: int) -> socket.socket:
     """Listen on a port, or on a free one if it is in use.
 
-    The socket that is tried is the one that serves: workers that start at the same time cannot take the same port.
+    The same socket is tried and then used, so workers that start at the same time cannot take the same port.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

@@ -1,4 +1,4 @@
-"""Where the web server listens, who may use it, and its certificate."""
+"""The address, the permissions and the certificate of the web server."""
 
 import os
 import ssl
@@ -17,8 +17,8 @@ class WebSettings:
     """The settings of a web server.
 
     Attributes:
-        address: where it listens.
-        token: a token with which requests may do everything; ``None`` if there is none.
+        address: the address of the server.
+        token: a token that permits all requests; ``None`` if there is none.
         users: the file of its users; ``None`` if there is none.
         tls: the certificate for HTTPS; ``None`` for HTTP.
     """
@@ -39,7 +39,7 @@ class WebSettings:
         certificate: str | None = None,
         key: str | None = None,
     ) -> "WebSettings":
-        """Return the settings by the options, or else by the environment.
+        """Return the settings from the options, or otherwise from the environment.
 
         Args:
             bind: an address; by default ``WEB_BIND`` of the environment, or the loopback address.
@@ -62,12 +62,12 @@ class WebSettings:
         )
 
     def access(self) -> Access:
-        """Who may do what."""
+        """The permissions."""
         return Access(self.token, self.address.host, self.users)
 
 
 def server_context(certificate: str, key: str) -> ssl.SSLContext:
-    """Return the TLS context of a server. Files that have changed are used from the next connection on.
+    """Return the TLS context of a server. Changed files are used from the next connection.
 
     Args:
         certificate: the path of a PEM file.

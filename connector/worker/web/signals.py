@@ -18,7 +18,7 @@ _IN_MEMORY = (
 
 
 class Signalled(Protocol):
-    """A connector that takes signals."""
+    """A connector that accepts signals."""
 
     def signal(self, fields: Mapping[str, Any], channel: str = ...) -> str:
         """Send a signal, and return its id.
@@ -38,7 +38,7 @@ class Signalled(Protocol):
 
 
 def signal_routes(connectors: Mapping[str, Signalled], access: Access) -> list[web.RouteDef]:
-    """``POST /connectors/NAME/signals``, ``GET /connectors/NAME/notifications`` and ``…/snapshot``."""
+    """Return ``POST /connectors/NAME/signals``, ``GET /connectors/NAME/notifications`` and ``…/snapshot``."""
 
     async def send(request: web.Request) -> web.Response:
         connector = connectors.get(request.match_info["name"])

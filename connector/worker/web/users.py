@@ -46,7 +46,7 @@ def _names(properties: Mapping[str, str]) -> list[str]:
 
 
 def _problems(properties: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return what is wrong, as (key, message); values, which may be secrets, are not shown."""
+    """Return the problems as (key, message), without values, which may be secrets."""
     problems = [] if properties else [("no user", _FORM)]
     for key, value in properties.items():
         name, _, what = key.rpartition(".")

@@ -20,7 +20,7 @@ class Cluster:
     Args:
         session: the session with ZooKeeper.
         address: the address at which clients reach this server.
-        clock: in seconds.
+        clock: returns the time in seconds.
     """
 
     def __init__(self, session: ZooKeeperSession, address: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -62,7 +62,7 @@ class Cluster:
                 self._away = True
 
     def release(self, destination: str) -> None:
-        """End a term. Another server, or after a while this one, begins the next."""
+        """End a term. Another server begins the next one, or, after a while, this server does."""
         with self._polling:
             if destination in self._candidates:
                 self._candidates[destination].release()

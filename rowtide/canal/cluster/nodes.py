@@ -15,7 +15,7 @@ class Nodes(FencedNodes):
     """The nodes of a destination during a term of this server.
 
     Args:
-        session: with ZooKeeper.
+        session: the session with ZooKeeper.
         destination: its name.
         term: the number of the term.
 
@@ -32,7 +32,7 @@ class Nodes(FencedNodes):
         """Begin a term.
 
         Args:
-            session: with ZooKeeper.
+            session: the session with ZooKeeper.
             destination: its name.
             address: of this server.
             running: whether this session has already created ``running``.

@@ -71,7 +71,7 @@ def check(
     delivery, it opens and closes a transaction with another transactional id (the connector's with -check).
 
     With a schema registry, it asks for each captured table whether its schemas would be accepted, and registers none.
-    --ddl asks the same for the tables as they would be after a statement.
+    --ddl asks the same for the tables as a statement would change them.
 
     With --connector, it checks each of several connectors, and whether they can run in one process.
 

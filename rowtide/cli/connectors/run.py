@@ -75,13 +75,14 @@ def run(
 
     Reads the configuration files CONFIG, each of which overrides those before it, checks the database and Kafka, takes
     a snapshot if no position is stored yet, and then writes every row change to Kafka or to another sink. SIGTERM and
-    Ctrl-C stop it cleanly: it delivers what it has read, stores the position, and resumes exactly there at the next
-    start.
+    Ctrl-C shut it down gracefully: it delivers what it has read, stores the position, and resumes exactly there at the
+    next start.
 
     With --connector, several connectors run in one process, each in its own threads. If one fails, the others continue.
 
     SIGHUP reads the files again: connectors whose configuration has changed start again, one after the other, new files
-    in a directory of --connector start connectors, and those that are gone stop theirs. The others are not disturbed.
+    in a directory of --connector start connectors, and deleted files stop theirs. The other connectors are not
+    interrupted.
 
     While it runs, /health reports the state as JSON (with status 503 if a connector does not work), and /metrics serves
     Prometheus metrics. The exit code is 0 after SIGTERM or Ctrl-C, and 1 if a connector has failed.
@@ -143,7 +144,7 @@ def run(
 
 
 def _problem(config: Configuration) -> Problem | None:
-    """Return why a connector is not for this command."""
+    """Return the reason why this command cannot run a connector."""
     if config.delivery.sink == "python":
         message = "rowtide.sink=python is for rowtide.Engine in a Python program; use another --sink"
         return Problem(SINK.name, message)

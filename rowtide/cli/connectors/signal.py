@@ -1,4 +1,4 @@
-"""``rowtide signal``: sends a signal to a running connector, and waits for what becomes of it."""
+"""``rowtide signal``: sends a signal to a running connector, and waits for the result."""
 
 import json
 import time
@@ -28,7 +28,7 @@ _READ = frozenset({"SUCCEEDED", "EMPTY"})
 
 
 def _types(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the types that begin so, for the completion in a shell."""
+    """Return the types with a prefix, for shell completion."""
     return [kind for kind in TYPES if kind.startswith(incomplete)]
 
 
@@ -74,10 +74,10 @@ def signal(
       log, schema-changes, set-binlog-position,
       rowtide-set-table-include-list, rowtide-reread-rows
 
-    The result comes from the web server of the worker (rowtide run), whatever the channel is.
+    The result comes from the web server of the worker (rowtide run), regardless of the channel.
 
-    The exit code is 0 if the signal is carried out (an incremental snapshot: to its end, with every table read), 1 if
-    it is refused, or if no result comes in time.
+    The exit code is 0 if the signal is carried out (for an incremental snapshot, when every table has been read), and 1
+    if it is refused or if no result arrives in time.
     """  # noqa: D301 - Click's mark of a paragraph
     from rowtide.cli.connectors import signal_channels  # noqa: PLC0415 - needs the extra
     from rowtide.cli.connectors.worker_client import WorkerClient  # noqa: PLC0415
@@ -109,7 +109,7 @@ def result_of(
         show: called with each notification.
 
     Raises:
-        click.ClickException: no notification comes, or a table was not read.
+        click.ClickException: no notification arrives, or a table was not read.
     """
     unread: list[str] = []
     for one in _notifications(lambda: worker.notifications(fields["id"]), timeout):
@@ -147,7 +147,7 @@ def enabled_channel(config: Configuration) -> str:
 
 
 def _unread(notification: Mapping[str, Any]) -> list[str]:
-    """Return why a snapshot has not read a table, if this is its notification."""
+    """Return the reason why a snapshot has not read a table, if a notification reports this."""
     data = notification["additional_data"]
     if notification["type"] != "TABLE_SCAN_COMPLETED" or data.get("status") in _READ:
         return []
@@ -155,7 +155,7 @@ def _unread(notification: Mapping[str, Any]) -> list[str]:
 
 
 def _is_result(notification: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Return whether nothing further is to be expected: a snapshot continues after its signal is carried out."""
+    """Return whether no further notification is expected: a snapshot continues after its signal is carried out."""
     if notification["type"] not in _LAST:
         return False
     goes_on = fields["type"] in ("execute-snapshot", "rowtide-reread-rows")

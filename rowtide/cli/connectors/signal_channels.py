@@ -1,4 +1,4 @@
-"""Sends a signal to a connector by one of its channels."""
+"""Sends a signal to a connector through one of its channels."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def require(config: Configuration, channel: str) -> int:
     """Check that a channel can be used, before anything is sent, and return how many bytes the data may have.
 
     Raises:
-        click.ClickException: it is not enabled, or what it is made of does not exist.
+        click.ClickException: it is not enabled, or its table, topic or file does not exist.
     """
     signals = config.signals
     if channel == "source":

@@ -31,7 +31,7 @@ def status(
     web_token_file: TextIO | None,
     as_json: bool,
 ) -> None:
-    """Show how far the snapshot of each table is.
+    """Show the progress of the snapshot of each table.
 
     The last notification of each kind of snapshot follows. Initial and blocking snapshots have notifications of the
     same kind, as in Debezium.
@@ -48,7 +48,7 @@ def status(
 
 
 def _is_about_snapshot(notification: Mapping[str, Any]) -> bool:
-    """Return whether a snapshot was taken: each start without one has a notification ``SKIPPED``, as in Debezium."""
+    """Return whether a snapshot was taken: as in Debezium, each start without one sends a notification ``SKIPPED``."""
     return bool(notification["aggregate_type"] != "Signal" and notification["type"] != "SKIPPED")
 
 

@@ -36,7 +36,7 @@ class _Interval(click.ParamType):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Parse it."""
+        """Parse the time."""
         match = re.fullmatch(r"([1-9]\d{0,6})([smhd])", str(value))
         if match is None:
             self.fail(f"{value!r} is not a time: write 30m, 6h or 1d", param, ctx)
@@ -194,23 +194,24 @@ def verify(
     web_bind: str,
     **spark: Any,
 ) -> None:
-    """Prove that the source, the topics of a connector and the Spark tables have the same rows, while all run.
+    """Prove that the source, the topics of a connector and the Spark tables have the same rows, while all of them run.
 
-    Reads each captured table in chunks, and its topic from the beginning. A row that has changed in between is read
-    again until the topic has its state. Differences are shown with the row of both sides and the last records of the
-    key. With --tables, each Spark table is then compared with its topic, up to the offsets that are stored with it.
-    Nothing is changed, on the server, in Kafka or in the tables.
+    Reads each captured table in chunks, and its topic from the beginning. A row that has changed in the meantime is
+    read again until the topic has its current state. Differences are shown with the rows of both sides and the last
+    records of the key. With --tables, each Spark table is then compared with its topic, up to the offsets that are
+    stored with it. Nothing is changed on the server, in Kafka or in the tables.
 
-    With --against, the tables of two servers are compared instead, also while one replicates the other.
+    With --against, the tables of two servers are compared instead, even while one replicates the other.
 
-    With --repair, the running connector gets signals to read the differing rows again: it sends those that the source
-    has, and deletes the others from the topic. They are then compared again.
+    With --repair, the running connector gets signals to read the differing rows again: it sends the rows that the
+    source has, and deletes the others from the topic. The rows are then compared again.
 
-    The exit code is 0 if all tables are equal (with --repair: in the end), 1 if one is different, and 2 if no
+    The exit code is 0 if all tables are equal (with --repair, in the end), 1 if one is different, and 2 if no
     difference was found but a table could not be decided, or if nothing can be repaired.
 
     With --every, it runs until SIGINT or SIGTERM, and then has the exit code 0. A round that fails is reported, and the
-    next one begins at its time; only a configuration that no round can succeed with ends the command, with 2.
+    next one begins as scheduled. Only a configuration with which no round can succeed ends the command, with exit code
+    2.
 
     \b
     Examples:
@@ -398,7 +399,7 @@ def _verify(
 
 
 def _rebuilt(topic: str, output: str | None, prefix: str) -> str:
-    """Return how a Spark table that differs from its topic is repaired."""
+    """Return instructions to repair a Spark table that differs from its topic."""
     from rowtide.spark_consumers.kafka.naming import table_name  # noqa: PLC0415 - an extra
 
     name = table_name(topic, prefix)

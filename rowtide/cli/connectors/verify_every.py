@@ -1,4 +1,4 @@
-"""``rowtide verify --every``: verifies again and again, keeps the last proof of each table, and serves metrics."""
+"""``rowtide verify --every``: verifies repeatedly, keeps the last proof of each table, and serves metrics."""
 
 import fcntl
 import json
@@ -34,7 +34,7 @@ _OUTCOMES = "equal", "undecided", "different"
 
 
 class Proofs:
-    """What is known of each table, and in which file.
+    """The last proof of each table, and the file that stores them.
 
     Args:
         connector: the name of the connector.
@@ -84,10 +84,10 @@ class Proofs:
             raise click.ClickException(f"--proofs {self._path} cannot be written: {error.strerror or error}") from None
 
     def begin(self, interval_s: float) -> set[str]:
-        """Begin a round, or continue one that was not finished. Returns the tables that it has verified already.
+        """Begin a round, or continue an unfinished one, and return the tables that it has already verified.
 
         Args:
-            interval_s: the seconds after which a round that was not finished is too old to be continued.
+            interval_s: the seconds after which an unfinished round is too old to continue.
         """
         if self.begun is not None and self.ended is None and time.time() < self.begun + interval_s:
             return {name for name, one in self.tables.items() if one["topic"]["checked"] >= self.begun}
@@ -111,7 +111,7 @@ class Proofs:
         """End a round.
 
         Args:
-            error: why it has failed.
+            error: the reason for its failure.
             seen: the tables that it has verified; others are forgotten.
         """
         self.ended, self.error = time.time(), error
@@ -123,7 +123,7 @@ class Proofs:
 
 @contextmanager
 def only_user(path: Path | None) -> Iterator[None]:
-    """Lock a file of proofs, so that no second command replaces what this one writes.
+    """Lock a file of proofs, so that no second command overwrites it.
 
     Raises:
         click.ClickException: another command uses it, or it cannot be locked.
@@ -185,7 +185,7 @@ class Schedule:
     Args:
         proofs: the last proofs.
         interval_s: the time from the start of a round to that of the next one, in seconds.
-        show: shows the results of a round, or why it has failed.
+        show: shows the results of a round, or the reason for its failure.
     """
 
     def __init__(self, proofs: Proofs, interval_s: int, show: Callable[[list[Found], str | None, float], None]) -> None:
@@ -198,10 +198,10 @@ class Schedule:
 
         Args:
             once: verifies the tables.
-            address: where metrics are served; ``None`` serves none.
+            address: the address for metrics; ``None`` for no metrics.
 
         Raises:
-            click.ClickException: the configuration is wrong, so that no round can be better.
+            click.ClickException: the configuration is wrong, so that no round can succeed.
         """
         signal.signal(signal.SIGTERM, _stop)
         signal.signal(signal.SIGINT, _stop)
@@ -221,7 +221,7 @@ class Schedule:
 
     @property
     def _next(self) -> float:
-        # A round did not begin later than now, whatever the clock said then.
+        # A round cannot have begun later than now, even if the clock was set back.
         return min(self._proofs.begun or 0.0, time.time()) + self._interval
 
     def _round(self, once: Round) -> None:
@@ -248,7 +248,8 @@ class Schedule:
         self._rounds["failed" if error else "finished"] += 1
         self._show(results, error, max(self._next, time.time()))
 
-    # --- what is served --------------------------------------------------------------------------------------------
+    # --- metrics and health
+    # --------------------------------------------------------------------------------------------
 
     def _all(self) -> Iterator[tuple[Labels, dict[str, Any]]]:
         for table, sides in self._proofs.tables.copy().items():

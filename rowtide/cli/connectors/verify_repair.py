@@ -1,4 +1,4 @@
-"""``rowtide verify --repair``: how its signals come to the connector."""
+"""``rowtide verify --repair``: sends its signals to the connector."""
 
 import uuid
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ _DRY_BYTES = 2_000
 
 
 def repair_by_signals(config: Configuration, worker: WorkerClient, channel: str | None, *, dry_run: bool) -> Repair:
-    """Return what sends the signals, after a check that they can be sent and will be carried out.
+    """Return the sender of the signals, after checking that they can be sent and will be carried out.
 
     Args:
         config: of the connector.
-        worker: the worker that runs it, which has the results.
+        worker: the worker that runs it, which reports the results.
         channel: the channel; by default the first one that is enabled.
-        dry_run: whether signals are only shown; then nothing is checked.
+        dry_run: whether to only show the signals, without any check.
 
     Raises:
         click.ClickException: the connector does not run, or the channel cannot be used.

@@ -31,7 +31,7 @@ class WorkerClient:
         base: its URL.
         connector: the connector's name.
         token: the token, or the password of the user, if it needs one.
-        user: who logs in with a password; ``None`` to log in with a token.
+        user: the user who logs in with a password; ``None`` to log in with a token.
     """
 
     base: str
@@ -41,7 +41,7 @@ class WorkerClient:
 
     @classmethod
     def of(cls, connector: str, base: str | None, token_file: TextIO | None) -> Self:
-        """Return the worker at a URL; by default where ``rowtide run`` would serve with the same environment.
+        """Return the worker at a URL, by default the one of ``rowtide run`` with the same environment.
 
         A user in the URL, as in ``https://anna@worker-1:6066``, logs in with the token as the password.
 
@@ -67,7 +67,7 @@ class WorkerClient:
         return cls(f"{scheme}{mark}{place}".rstrip("/"), connector, token or None, name)
 
     def send(self, fields: Mapping[str, Any]) -> None:
-        """Send a signal. Raises ``click.ClickException`` if the worker does not take it."""
+        """Send a signal. Raises ``click.ClickException`` if the worker does not accept it."""
         self._request("signals", json.dumps(fields).encode())
 
     def require_connector(self) -> None:

@@ -1,13 +1,13 @@
 """The client of databus.
 
 =================  ===================================================================
-``client``         dump and events, in order; acknowledgements
+``client``         reads dump and events, in order; acknowledgements
 ``aio``            the same for asyncio
-``start``          where a client begins
+``start``          the start position of a client
 ``dump``           reads a dump over TCP
 ``topic``          reads the topic, and finds positions in it
 ``repeats``        finds events that a server has published twice
-``offset_file``    how far a client has come
+``offset_file``    the position of a client
 ``settings``       its settings
 =================  ===================================================================
 """

@@ -1,4 +1,4 @@
-"""The client of databus for asyncio: the same, with a thread that waits."""
+"""The databus client for asyncio, which waits in a thread."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from rowtide.databus.events import Event
 
 
 class AsyncClient:
-    """Reads a databus topic; see :class:`Client`. Made by :meth:`open`; for one task at a time."""
+    """Reads a databus topic; see :class:`Client`. Create one with :meth:`open`; only one task at a time may use it."""
 
     def __init__(self, client: Client, thread: ThreadPoolExecutor) -> None:
         self._client = client
@@ -23,10 +23,10 @@ class AsyncClient:
 
     @classmethod
     async def open(cls, settings: ClientSettings) -> Self:
-        """Make a client.
+        """Create a client.
 
         Raises:
-            DatabusError: it cannot begin; the message names the way out.
+            DatabusError: it cannot begin; the message says what to do.
         """
         thread = ThreadPoolExecutor(1, "databus")
         try:
@@ -45,10 +45,10 @@ class AsyncClient:
         await self.close()
 
     async def get_event(self, timeout: float | None = None) -> Event:
-        """Return the next event. A call that is cancelled or times out loses none: the next call gets it.
+        """Return the next event. A call that is cancelled or times out loses no event: the next call returns it.
 
         Raises:
-            TimeoutError: there is none in time.
+            TimeoutError: no event arrives in time.
             Closed: the client is closed.
             DatabusError: the dump or the topic cannot be read.
         """
@@ -83,6 +83,6 @@ class AsyncClient:
 
 
 def _ignored(found: "asyncio.Future[Event]") -> None:
-    """Take the result of a call that no caller waits for any longer."""
+    """Consume the result of a call for which no caller waits any longer."""
     if not found.cancelled():
         found.exception()

@@ -33,17 +33,17 @@ Handler = Callable[[RowsEvent | QueryEvent], None]
 
 
 class Client:
-    """Reads a databus topic from where its settings and its offset file say (``NewClient``, ``ClientStart``).
+    """Reads a databus topic, starting as its settings and its offset file demand (``NewClient``, ``ClientStart``).
 
     An event is done when it is acknowledged: :meth:`ack` saves it in the offset file, and a client that starts again
-    continues after it. Events that were handed over and not acknowledged are delivered again. One thread may use
+    continues after it. Events that were returned but not acknowledged are delivered again. One thread may use
     the client; any thread may call ``close``.
 
     Args:
         settings: of the client.
 
     Raises:
-        DatabusError: it cannot begin; the message names the way out.
+        DatabusError: it cannot begin; the message says what to do.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -83,10 +83,10 @@ class Client:
         """Return the next event (``GetEvent``).
 
         Args:
-            timeout: seconds to wait for it; by default without end.
+            timeout: seconds to wait for it; by default, without limit.
 
         Raises:
-            TimeoutError: there is none in time.
+            TimeoutError: no event arrives in time.
             Closed: the client is closed.
             DatabusError: the dump or the topic cannot be read.
         """
@@ -115,7 +115,7 @@ class Client:
     def ack(self, event: Event) -> None:
         """Save that an event is done, and all events before it.
 
-        A dump is done as a whole: until its last event is acknowledged, a client that starts again reads it again.
+        A dump is done only as a whole: a client that restarts before its last event is acknowledged reads it again.
 
         Raises:
             OffsetFileError: the offset file cannot be written.
@@ -133,10 +133,10 @@ class Client:
         self._handlers.append(handler)
 
     def run(self, timeout: float | None = None) -> None:
-        """Give each event to all handlers, in their order, and acknowledge it (``TravelRowsEventHandler``).
+        """Pass each event to all handlers, in their order, and acknowledge it (``TravelRowsEventHandler``).
 
         Args:
-            timeout: ends the run after this many seconds without an event; by default, it does not end.
+            timeout: the seconds without an event after which the run ends; by default, it does not end.
 
         Raises:
             HandlerInterrupted: a handler ends the run. The event is not acknowledged, as with any other error.
@@ -189,14 +189,14 @@ class Client:
         return None
 
     def _begin(self, start: Progress) -> None:
-        """Read the topic from a place; the events before it are only looked at, to find the repeated ones."""
+        """Read the topic from a place; the events before it are only examined, to find repeats."""
         self._start = start
         self._begun = False
         first = start.offset + (0 if start.inclusive else 1)
         self._acknowledged = first - 1
         for key, event in self._topic.events(max(self._topic.extent().low, first - LOOK_BACK), first):
             self._last = key.position
-            # A start may be among repeats: then the events after it were there before, but not for this client.
+            # A start may lie among repeats: the events after it then are repeats, but new to this client.
             if key.position.before(start.position) or key.position == start.position:
                 self._repeats.seen(key.position, event)
         if start.inclusive:
@@ -226,10 +226,10 @@ class Client:
         return self._numbered(Event(header, event, offset))
 
     def _is_before_start(self, key: KafkaKey, offset: int) -> bool:
-        """Return whether the dump has the event already; the offset of its description may be that of an earlier one.
+        """Return whether the dump already has the event; the offset in its description may be that of an earlier event.
 
-        From the end that rowtide's server gives, the dump has none. Positions that descend are those of another server
-        after a fail-over, and cannot be compared with the start.
+        The dump has no event after the end that rowtide's server sends. Descending positions are those of another
+        server after a fail-over, and cannot be compared with the start.
         """
         start, last, self._last = self._start, self._last, key.position
         fail_over = key.position.server != start.position.server or (last is not None and key.position.before(last))

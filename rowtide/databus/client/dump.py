@@ -30,7 +30,7 @@ class DumpReader:
     """Reads one dump.
 
     Args:
-        host: address of the server.
+        host: the address of the server.
         port: its port.
         file: name of the dump.
         end_marker: whether the dump must end with an end marker.
@@ -38,10 +38,10 @@ class DumpReader:
     Attributes:
         rows: the number of rows so far.
         ended: whether the dump is complete.
-        end: from this offset on, the topic has only events after the dump; ``None`` if the server does not say it.
+        end: from this offset on, the topic has only events after the dump; ``None`` if the server does not send it.
 
     Raises:
-        DumpError: the server cannot be reached, or is not one of databus.
+        DumpError: the server cannot be reached, or is not a databus server.
     """
 
     def __init__(self, host: str, port: int, file: str, *, end_marker: bool) -> None:
@@ -74,10 +74,10 @@ class DumpReader:
             )
 
     def poll(self, timeout: float) -> RowsEvent | None:
-        """Return the next event, if there is one in time; see ``ended`` if not.
+        """Return the next event if it arrives in time; otherwise, see ``ended``.
 
         Raises:
-            DumpError: the dump is damaged or was cut off; further calls raise it again.
+            DumpError: the dump is damaged or truncated; further calls raise it again.
         """
         if self._failure is not None:
             raise DumpError(str(self._failure))
@@ -126,7 +126,7 @@ class DumpReader:
         )
 
     def _line(self, timeout: float) -> bytes | None:
-        """Return the next line with its end; empty at the end of the stream, ``None`` if it is not there in time."""
+        """Return the next line with its end; empty at the end of the stream, ``None`` if it does not arrive in time."""
         begin = time.monotonic()
         while (place := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)

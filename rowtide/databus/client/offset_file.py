@@ -6,9 +6,9 @@
     masterpos = 154
     offset = 17
 
-The event with this key, at this offset of the topic, is done. ``inclusive = true`` stands after these lines if it is
-not done yet: after a dump, and at an explicit start. ``dumpend = 20`` stands there after a dump: from this offset on,
-the topic has only events after the dump. The original does not have these lines, and loses the first event.
+The event with this key, at this offset of the topic, is done. ``inclusive = true`` follows these lines if the event is
+not done yet: after a dump, and at an explicit start. ``dumpend = 20`` follows after a dump: from this offset, the topic
+has only events after the dump. The original does not have these lines, and loses the first event.
 """
 
 import tomllib
@@ -23,13 +23,13 @@ from rowtide.synced_files import replace_file
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a client has come (``ReplicateInfo``).
+    """The progress of a client (``ReplicateInfo``).
 
     Attributes:
         position: the key of an event.
         offset: its offset in the topic; if ``inclusive``, it may be after that.
         inclusive: whether the event is not done yet.
-        dump_end: the dump has no event from this offset on; ``None`` if it is not known.
+        dump_end: the offset from which the dump has no events; ``None`` if it is not known.
     """
 
     position: Position
@@ -81,7 +81,7 @@ def load(path: Path) -> Progress | None:
 
 
 def save(path: Path, progress: Progress) -> None:
-    """Replace the file in one step (``SaveRpl``): it has the old or the new content, also after a crash.
+    """Replace the file in one step (``SaveRpl``): it has the old or the new content, even after a crash.
 
     Raises:
         OffsetFileError: it cannot be written.

@@ -40,24 +40,24 @@ class ClientSettings:
     Attributes:
         brokers: Kafka brokers, ``host:port`` (``brokers``).
         topic: the topic; partition 0 is read (``topic``).
-        offset_file: where the client keeps its position (``replinfopath``).
+        offset_file: the file in which the client stores its position (``replinfopath``).
         first_load: without an offset file, begin with a dump (``firstload``).
         master_name: without an offset file and without a dump, begin at this binlog file (``mastername``) ...
         master_pos: ... and position (``masterpos``); an event must have them as its key.
         start: whether the event at ``master_name`` and ``master_pos`` is the first one (``inclusive``), or the one
-            after it (``exclusive``). The original loses it.
-        save_on_get: the position is saved as soon as an event is handed over, as in the original, instead of when it
-            is acknowledged; a crash can then lose the event.
+            after it (``exclusive``). The original loses this event.
+        save_on_get: save the position as soon as an event is returned, as in the original, instead of when the event is
+            acknowledged; a crash can then lose the event.
         zookeeper: ZooKeeper servers, ``host:port`` (``zkpath``); for dumps.
-        zookeeper_root: root of the nodes.
+        zookeeper_root: the root of the nodes.
         node_name: node of the dump descriptors (``nodename``).
         keep_alive_path: node of the running server (``keepalivepath``).
         discover_server: take the address of the dump server from ZooKeeper (``mirror_enable``).
         server_ip: otherwise, the address of the dump server (``serverip``) ...
         server_port: ... and its port (``serverport``).
         dump_end_marker: a dump must end with the end marker of rowtide's server; set it to false for the original
-            server, whose dumps cannot be distinguished from those that were cut off.
-        unreadable: what to do with a message that is not one of databus: ``fail``, or ``skip`` with a warning.
+            server, whose complete dumps cannot be distinguished from truncated ones.
+        unreadable: what to do with a message that is not in databus' form: ``fail``, or ``skip`` with a warning.
         kafka: further settings of librdkafka's consumer (``security.protocol``, ``sasl.username`` ...).
     """
 
@@ -81,7 +81,7 @@ class ClientSettings:
     kafka: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raises SettingsError with all problems."""
+        """Check the settings; raises SettingsError with all problems."""
         problems = [*self._problems()]
         if problems:
             raise _unusable("the settings of the databus client", problems)

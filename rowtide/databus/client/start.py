@@ -1,4 +1,4 @@
-"""Where a client begins: at its offset file, at a dump, or at a position of the binlog.
+"""Finds the start of a client: its offset file, a dump, or a position in the binlog.
 
 ===========  =========  ======================  ==============================================================
 Offset file  firstload  mastername, masterpos   Start
@@ -37,10 +37,10 @@ class DumpStart:
 
 
 def find_start(settings: ClientSettings, topic: EventTopic) -> Progress | DumpStart:
-    """Return where a client begins.
+    """Return the start of a client.
 
     Raises:
-        DatabusError: it cannot be found out, or events are missing there; the message names the way out.
+        DatabusError: it cannot be determined, or events are missing there; the message says what to do.
     """
     found = load(settings.offset_file)
     if found is not None:
@@ -68,7 +68,7 @@ def find_start(settings: ClientSettings, topic: EventTopic) -> Progress | DumpSt
 
 
 def _verify(found: Progress, topic: EventTopic, settings: ClientSettings) -> None:
-    """Check that the topic is still the one of the offset file, and that no event after it has expired."""
+    """Check that the topic is still that of the offset file, and that no event after the stored offset has expired."""
     extent = topic.extent()
     file = f"the offset file {settings.offset_file} ends at {found.position}, offset {found.offset}"
     needed = found.offset + (0 if found.inclusive else 1)
@@ -95,7 +95,7 @@ def _verify(found: Progress, topic: EventTopic, settings: ClientSettings) -> Non
 
 
 def _verify_dump(dump: DumpDescriptor, topic: EventTopic) -> None:
-    """Check before a dump is read, which may take long, that the topic has the events after it."""
+    """Before a dump is read, which may take long, check that the topic has the events after it."""
     extent = topic.extent()
     if extent.low <= dump.offset <= extent.high:
         return

@@ -1,4 +1,4 @@
-"""The topic of events: where a position is in it, and reading on from an offset."""
+"""The topic of events: finds positions, and reads from an offset."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -46,7 +46,7 @@ class EventTopic:
         self._consumer: Consumer | None = None
 
     def extent(self) -> Extent:
-        """Return its first offset, and that after its last one.
+        """Return the first offset, and the offset after the last one.
 
         Raises:
             TopicError: it does not exist, or Kafka cannot be reached.
@@ -93,10 +93,10 @@ class EventTopic:
     def find(self, wanted: Position) -> Place:
         """Find the event with a position (``SearchAsc``), otherwise the first one after it.
 
-        A position between two events is usually the end of a transaction, as in SHOW BINARY LOG STATUS: the next
-        event does not begin there, but after a GTID, a BEGIN and the description of its table.
+        A position between two events is usually the end of a transaction, as in SHOW BINARY LOG STATUS: the next event
+        begins later, after a GTID, a BEGIN and a TABLE_MAP.
 
-        The positions of one server ascend, and those that a server has repeated after a crash do so, too: a binary
+        The positions of one server ascend, and so do those that a server has repeated after a crash: a binary
         search finds the event. Only after a fail-over, and if there is no such event, are all keys read.
 
         Raises:
@@ -161,7 +161,7 @@ class EventTopic:
         )
 
     def read_from(self, offset: int) -> None:
-        """Begin to read at an offset."""
+        """Start reading at an offset."""
         self.close()
         self._consumer = Consumer(
             {
@@ -178,10 +178,10 @@ class EventTopic:
         self._consumer.assign([TopicPartition(self.name, _PARTITION, offset)])
 
     def poll(self, timeout: float) -> Message | None:
-        """Return the next message, if there is one in time.
+        """Return the next message, if it arrives in time.
 
         Raises:
-            OverflowOffset: it has expired since.
+            OverflowOffset: it has expired in the meantime.
             TopicError: the topic cannot be read.
         """
         assert self._consumer is not None, "read_from() was not called"

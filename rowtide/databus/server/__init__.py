@@ -2,14 +2,14 @@
 
 ================  ============================================================
 ``worker``        runs a connector whose messages are those of databus
-``service``       dumps for a connector, and which of several servers runs
+``service``       dumps for a connector, and the choice of the running server
 ``dumps``         dumps: all rows at one position of the binlog
 ``registration``  this server in ZooKeeper
 ``record_form``   makes the messages
-``cells``         makes the texts of values
+``cells``         converts values to text
 ``statements``    names the database of each table in a statement
 ``structure``     describes the structure of a table
 ``settings``      checks the configuration
-``check``         checks ZooKeeper, and what dumps need, before a start
+``check``         checks ZooKeeper and the requirements of dumps before a start
 ================  ============================================================
 """

@@ -1,7 +1,7 @@
-"""The text of every value, as cells of databus' messages have it: MySQL's, in base64, and null for NULL.
+"""The text of every value in the cells of databus' messages: MySQL's text in base64, and null for NULL.
 
 The texts are the same in the topic and in dumps: numbers with all their digits, ENUM and SET as labels, TIMESTAMP in
-UTC, text in UTF-8. Values of binary columns are their bytes.
+UTC, text in UTF-8. Values of binary columns are bytes.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""Checks what a databus server needs in addition to the database and Kafka: ZooKeeper, and what dumps need."""
+"""Checks the requirements of a databus server other than the database and Kafka: ZooKeeper and the dumps."""
 
 import os
 import socket
@@ -47,7 +47,7 @@ def _partitions(tables: tuple[CheckedTable, ...]) -> Iterator[Finding]:
 
 
 def _running(servers: str, nodes: ServerNodes) -> str | None:
-    """Return the address of the server that runs the topic; ``None`` if none does."""
+    """Return the address of the server that runs the topic; ``None`` if no server does."""
     with closing(ZooKeeperSession(servers, databus.ZOOKEEPER.name)) as session:
         session.start()
         found = session.get(nodes.contest.running)

@@ -1,11 +1,11 @@
 """The form of databus' messages: one for each row event, or part of one, and one for each statement.
 
 The position in a key is unique, and ascends with the messages of a server, because the clients of the original drop
-what is not after the last message. It is where the event begins, plus
+every message that is not after the last one. It is the position at which the event begins, plus
 
-* the number of its first row, if the event makes several messages: each row has at least one byte;
+* the number of its first row, if the event becomes several messages: each row has at least one byte;
 * the number of the event in its transaction, if it has no position of its own, as in a compressed transaction and on
-  MariaDB; such an event makes one message, whatever its size;
+  MariaDB; such an event becomes one message, whatever its size;
 * the number of the table, if a statement changes several;
 * the number of the message, for an XA transaction. Its rows are published at XA COMMIT, with that position.
 """
@@ -120,7 +120,7 @@ class RowsEventCodec(RowsCodec[_Row, Message]):
         return key_value_rows(columns, (), *layouts, carry=carry)
 
     def batch_rows(self, event: Rows, rows: int, position: SourcePosition) -> int:
-        """Return how many rows of an event one message has."""
+        """Return the number of rows of an event in one message."""
         if position.ordinal:
             return rows
         return min(_MAX_ROWS, max(1, rows * _EVENT_BYTES // max(1, event.end - event.start)))
@@ -162,7 +162,9 @@ class RowsEventCodec(RowsCodec[_Row, Message]):
 
 
 class RowsEventEncoder:
-    """Writes rows events of one table as JSON; equal to what ``RowsEvent.encoded`` writes, but from base64 texts.
+    """Writes rows events of one table as JSON.
+
+    The output is that of ``RowsEvent.encoded``, but the input is base64 texts.
 
     Args:
         records: the schemas of Debezium's records, which have the published columns.
@@ -182,12 +184,12 @@ class RowsEventEncoder:
 
 
 def published(records: TableSchema) -> list[RecordColumn]:
-    """Return the columns that messages have; the others are omitted by the configuration, or are hidden."""
+    """Return the columns in messages; the configuration omits the others, or they are hidden."""
     return [column for column in records.columns if column.in_value]
 
 
 def structure(records: TableSchema) -> Table:
-    """Return the structure of a table, with the columns that messages have."""
+    """Return the structure of a table, with the columns in messages."""
     return described(records.table, [column.column for column in published(records)])
 
 

@@ -1,16 +1,16 @@
-"""This server in ZooKeeper: whether it is the one that runs, and where clients find it and its dumps.
+"""This server in ZooKeeper: whether it is the running server, and the addresses of it and its dumps for clients.
 
 ::
 
     /Databus/NODENAME/TOPIC                  the dump that new clients begin with
-    /Databus/KEEPALIVEPATH/TOPIC             the server that runs, with the time at which it has last written it
+    /Databus/KEEPALIVEPATH/TOPIC             the running server, with the time of its last write
                                 /running     rowtide's own: ephemeral, while a server runs
                                 /term        rowtide's own: its version is the number of terms
-                                /written     rowtide's own: the parent's content, if rowtide has written it last
+                                /written     rowtide's own: the parent's content, if rowtide wrote it last
 
 The original's servers compete by the time in the keep-alive node alone. rowtide's compete by ``running``. The node
-``written`` shows whether the keep-alive node is that of an original server: then this one stands by until the node has
-not changed for a while.
+``written`` shows whether the keep-alive node is that of an original server: if so, this one stands by until the node
+has not changed for a while.
 """
 
 import logging
@@ -59,12 +59,12 @@ class ServerNodes:
 
     @property
     def written(self) -> str:
-        """The path of what rowtide has written last to the keep-alive node."""
+        """The path of rowtide's copy of its last keep-alive."""
         return f"{self.keep_alive}/written"
 
     @property
     def contest(self) -> Contest:
-        """What servers compete for: to run the topic."""
+        """The contest of the servers to run the topic."""
         return Contest(f"topic {self.topic}", f"{self.keep_alive}/running", f"{self.keep_alive}/term")
 
 
@@ -72,19 +72,19 @@ class Registration:
     """This server in ZooKeeper. Thread-safe.
 
     Args:
-        session: with ZooKeeper.
-        nodes: of the topic.
+        session: the session with ZooKeeper.
+        nodes: the nodes of the topic.
         host: the address of the dump server, as clients reach it.
         port: its port.
         alive_timeout_s: how long an original server counts as alive after its last keep-alive
             (``masteralive_timeout``).
-        clock: in seconds.
+        clock: returns the time in seconds.
         now: the time, in seconds since the epoch.
 
     Attributes:
-        on_end: called in the polling thread when the term has ended that :meth:`wait` has waited for.
-        problem: why ZooKeeper currently cannot be asked; ``None`` if it can.
-        failures: how often in a row it could not be asked.
+        on_end: called in the polling thread when the term that :meth:`wait` waited for has ended.
+        problem: the reason why ZooKeeper currently does not answer; ``None`` if it does.
+        failures: the number of consecutive failures.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Registration:
 
     @property
     def term(self) -> int | None:
-        """The term of this server; ``None`` if it is not certain that it is the one that runs."""
+        """The term of this server; ``None`` if it is not certain that this server is the running one."""
         nodes = self._candidate.nodes
         return None if nodes is None else nodes.term
 
@@ -135,10 +135,10 @@ class Registration:
         """Wait until this server runs.
 
         Args:
-            seconds: how long.
+            seconds: the time to wait.
 
         Returns:
-            Whether it does.
+            Whether it runs.
         """
         return self._running.wait(seconds)
 
@@ -159,7 +159,7 @@ class Registration:
             self._stop.wait(_POLL_S)
 
     def poll(self) -> None:
-        """See who runs, begin or end a term, and keep the current one alive."""
+        """Check which server runs, begin or end a term, and keep the current one alive."""
         with self._polling:
             try:
                 self._look()
@@ -170,7 +170,7 @@ class Registration:
                 self.problem, self.failures = str(error), self.failures + 1
 
     def release(self) -> None:
-        """End the term. Another server, or after a while this one, begins the next."""
+        """End the term. Another server begins the next one, or, after a while, this server does."""
         with self._polling:
             self._candidate.release()
 
@@ -178,7 +178,7 @@ class Registration:
         """Return the dump that new clients begin with; ``None`` if there is none.
 
         Raises:
-            ZooKeeperError: no answer.
+            ZooKeeperError: ZooKeeper does not answer.
             DiscoveryError: the node is damaged.
         """
         found = self._session.get(self._nodes.dump)
@@ -187,14 +187,14 @@ class Registration:
         return DumpDescriptor.decode(found.content.decode(errors="replace"), self._nodes.dump)
 
     def announce(self, dump: DumpDescriptor, term: int) -> None:
-        """Let new clients begin with a dump.
+        """Announce a dump with which new clients begin.
 
         Args:
             dump: the dump.
-            term: that in which it was made.
+            term: the term in which it was made.
 
         Raises:
-            ZooKeeperError: no answer, or the term has ended.
+            ZooKeeperError: ZooKeeper does not answer, or the term has ended.
         """
         nodes = FencedNodes(self._session, self._nodes.contest, term)
         path = self._nodes.dump
@@ -222,7 +222,7 @@ class Registration:
             self._keep_alive(nodes, alive)
 
     def _original(self, alive: Found | None) -> bool:
-        """Return whether a server of the original is alive."""
+        """Return whether an original server is alive."""
         written = self._session.get(self._nodes.written)
         if alive is None or not alive.content or (written is not None and written.content == alive.content):
             self._seen = None

@@ -1,8 +1,8 @@
-"""A databus server apart from Kafka: it serves dumps, and takes part in a cluster of servers by ZooKeeper.
+"""The part of a databus server without Kafka: it serves dumps, and takes part in a cluster of servers by ZooKeeper.
 
 ::
 
-    start ──► standby ──► running ──► ended: another server may run, and this one must publish no more
+    start ──► standby ──► running ──► ended: another server may run, and this one must stop publishing
                              │
                              └──► once it streams, dumps are made and announced
 """
@@ -28,12 +28,13 @@ class DumpSettings:
     """The settings of dumps and of ZooKeeper.
 
     Attributes:
-        zookeeper: the servers of ZooKeeper, ``host:port`` and commas (``zkpath``).
-        nodes: of the topic.
+        zookeeper: the ZooKeeper servers, ``host:port`` separated by commas (``zkpath``).
+        nodes: the nodes of the topic.
         folder: of the dumps (``data_dir``).
         host: the address on which dumps are served; ``""`` for all (``monitorip``).
         port: the port; 0 for a free one (``monitorport``).
-        advertised_host: the address at which clients reach this server; ``""`` for that in the network of ZooKeeper.
+        advertised_host: the address at which clients reach this server; ``""`` for its address in the network of
+            ZooKeeper.
         interval_s: how long a dump is announced, in seconds; ``None`` forever (``dumpclock``).
         alive_timeout_s: how long an original databus server counts as alive after its last keep-alive
             (``masteralive_timeout``).
@@ -50,12 +51,12 @@ class DumpSettings:
 
 
 class DumpService:
-    """Serves dumps, and says when this server may publish.
+    """Serves dumps, and decides when this server may publish.
 
     Args:
         settings: of dumps and of ZooKeeper.
         source: makes the dumps.
-        setting: where the user has named the servers of ZooKeeper, for messages.
+        setting: the setting with the ZooKeeper servers, for messages.
     """
 
     def __init__(self, settings: DumpSettings, source: DumpSource, setting: str) -> None:
@@ -73,14 +74,15 @@ class DumpService:
         """Begin to serve dumps, and stand by.
 
         Args:
-            reading: how far the connector has come; ``None`` while it reads no stream. Dumps are made only then.
-            on_end: called in another thread when this server has run, and another one may run by now.
+            reading: returns the progress of the connector; ``None`` while it reads no stream. Dumps are made only while
+                it reads one.
+            on_end: called in another thread when this server has stopped running, and another one may run.
 
         Returns:
-            Where dumps are served.
+            The address at which dumps are served.
 
         Raises:
-            OSError: the server cannot listen there, or there is no way to ZooKeeper.
+            OSError: the server cannot listen there, or there is no route to ZooKeeper.
         """
         settings = self._settings
         host = settings.advertised_host or own_host(settings.zookeeper)
@@ -103,14 +105,14 @@ class DumpService:
 
     @property
     def problem(self) -> tuple[str, int] | None:
-        """Why ZooKeeper cannot be asked whether this server may run, and how often that failed; ``None`` if it can."""
+        """The reason why ZooKeeper does not answer, and the number of failures; ``None`` if it answers."""
         registration = self._registration
         if registration is None or registration.problem is None:
             return None
         return registration.problem, registration.failures
 
     def stop(self) -> None:
-        """End: another server can run. To be called when nothing is published any more."""
+        """Stop, so that another server can run. Call this when nothing is published any more."""
         if self._registration is not None:
             self._registration.stop()
         if self._dumping is not None:

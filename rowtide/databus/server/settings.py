@@ -1,4 +1,4 @@
-"""What a connector's configuration must have, and may not have, for its messages to be those of databus."""
+"""Checks that a connector's configuration allows messages in databus' form."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ _WITHOUT_ROWS = frozenset({SnapshotMode.NO_DATA, SnapshotMode.RECOVERY})
 def load_server(paths: Sequence[str], more: Mapping[str, str]) -> tuple[Configuration, tuple[Problem, ...]]:
     """Load the configuration of a databus server. ``snapshot.mode`` is ``no_data`` by default.
 
-    All tables have the topic of the server, so that no names of topics can clash.
+    All tables share the topic of the server, so topic names cannot clash.
 
     Args:
         paths: the configuration files; each overrides those before it.
@@ -41,7 +41,7 @@ def checked_topic(config: Configuration) -> str:
     """Return the topic of the messages.
 
     Raises:
-        ConfigurationError: with all properties that do not fit.
+        ConfigurationError: with all unsuitable properties.
     """
     problems = [*_problems(config)]
     if problems or config.databus.topic is None:
@@ -84,7 +84,7 @@ def _problems(config: Configuration) -> Iterator[Problem]:
 
 
 def _other_use(config: Configuration, topic: str) -> str | None:
-    """Return the property that has named a topic for something else."""
+    """Return the property that uses the topic for another purpose."""
     used = {
         config.history.topic: history.TOPIC.name,
         config.delivery.offset_topic: connect.OFFSET_TOPIC.name,

@@ -64,7 +64,7 @@ def _tables(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _behind(words: Sequence[str], place: int) -> int:
-    """Return the place after IF EXISTS and IF NOT EXISTS."""
+    """Return the place after IF EXISTS or IF NOT EXISTS."""
     while words[place] in _BEFORE_NAME:
         place += 1
     return place

@@ -24,7 +24,7 @@ def described(table: model.Table, columns: Sequence[model.Column]) -> Table:
 
     Args:
         table: the table.
-        columns: those of its columns that are published. Without a column of the primary key, it has none.
+        columns: its published columns. Without a column of the primary key, it has none.
     """
     places = {column.name: place for place, column in enumerate(columns)}
     key = table.primary_key
@@ -58,5 +58,5 @@ def _column(column: model.Column) -> Column:
 
 
 def _index(index: model.Index) -> Index:
-    """Return an index; the parts that are expressions have no names."""
+    """Return an index; parts that are expressions have no names."""
     return Index(index.name, tuple(part.column for part in index.parts))

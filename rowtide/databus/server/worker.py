@@ -1,4 +1,4 @@
-"""The worker of a databus server: the connector's, with the messages of databus, dumps, and a cluster of servers.
+"""The worker of a databus server: the connector's worker, with databus' messages, dumps, and a cluster of servers.
 
 ::
 
@@ -71,11 +71,11 @@ def dump_settings(config: Configuration, topic: str) -> DumpSettings:
 
 
 class DatabusServer(Service):
-    """Lets the connector run while this server is the one that runs, and serves dumps.
+    """Runs the connector while this server is the running one of its cluster, and serves dumps.
 
     Args:
         dumps: serves dumps, and takes part in the cluster.
-        connector: publishes the changes; it stands by.
+        connector: publishes the changes; it stands by until this server runs.
     """
 
     logger = ConnectorService.logger
@@ -89,7 +89,7 @@ class DatabusServer(Service):
         """Serve dumps, and stand by.
 
         Raises:
-            ConnectorError: the server cannot listen, or there is no way to ZooKeeper.
+            ConnectorError: the server cannot listen, or there is no route to ZooKeeper.
         """
         settings = self._connector.config.databus
         try:

@@ -1,4 +1,4 @@
-"""Rows whose key alone is known, and where the records of their deletion go. Pure."""
+"""Rows of which only the key is known, and the topics of their deletion records. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
@@ -23,19 +23,19 @@ def key_row(columns: Iterable[Column], key: Mapping[str, bytes], variant: int = 
     Args:
         columns: of the table, in order.
         key: the values of the key's columns as the server prints them.
-        variant: another number gives other values to the other columns. With 0, they are NULL, or a value that means
+        variant: selects the values of the other columns. With 0, they are NULL, or a value that means
             nothing in a ``NOT NULL`` column.
     """
     return b"".join(_packed(key.get(one.name, _value(one, variant))) for one in columns)
 
 
 def misdirection(table: SnapshotTable, rows: Sequence[bytes], topics: Iterable[str]) -> str | None:
-    """Return why a record of deletion may concern another row, because of the transforms; ``None`` if it does not.
+    """Return the reason why, after transforms, a deletion record may concern another row; ``None`` if it cannot.
 
     Args:
         table: makes the records.
         rows: variants of the same row, see :func:`key_row`.
-        topics: those of other tables, before the transforms.
+        topics: the topics of other tables, before the transforms.
 
     Raises:
         ValueError: a transform cannot process a record.
@@ -69,7 +69,7 @@ def misdirection(table: SnapshotTable, rows: Sequence[bytes], topics: Iterable[s
 
 
 def _value(column: Column, variant: int) -> bytes | None:
-    """Return what stands for a column that is not in the key."""
+    """Return the placeholder for a column that is not in the key."""
     if column.nullable and not variant:
         return None
     size = column.length or 1

@@ -1,4 +1,4 @@
-"""The keys of the row events that the stream has emitted since a table is read."""
+"""The keys of the row events that the stream has emitted since reading of a table began."""
 
 from collections.abc import Hashable, Iterable
 from enum import Enum, auto
@@ -20,7 +20,7 @@ class Journal:
     """The keys of emitted row events, each with the number of its last event.
 
     Attributes:
-        number: the number of the last event. A row that is read from now on is compared with later events only.
+        number: the number of the last event. A row that is read from now on is compared only with later events.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The rows that ``rowtide-reread-rows`` names by their keys: how to find them, and the records of those that are gone.
+"""The rows that ``rowtide-reread-rows`` names by their keys: the query for them, and records for deleted ones.
 
 A value of a key is its canonical text without the letter of its type: a number in decimal digits, a text as it is,
 bytes as hexadecimal digits, a date or time in ISO 8601 (TIMESTAMP in UTC), a TIME as its microseconds. Pure.
@@ -99,7 +99,7 @@ class RequestedKeys:
         self.condition = condition
 
     def _ambiguous(self, texts: KeyTexts, columns: Sequence[str]) -> bool:
-        """Return whether the records of another row may have this key: then no deletion of it is sent."""
+        """Return whether the records of another row may have this key. If so, no deletion is sent."""
         records = {one.column.name: one for one in self._table.records.columns}
         for name, text in zip(columns, texts, strict=True):
             found = may_name_another_row(records[name], text, self._table.settings)
@@ -114,7 +114,7 @@ class RequestedKeys:
         return False
 
     def _is_misdirected(self, variants: Sequence[bytes], topics: Iterable[str]) -> bool:
-        """Return whether a record of deletion cannot be made, or may concern another row: then none is sent."""
+        """Return whether a deletion record cannot be made, or may concern another row. If so, none is sent."""
         try:
             self._reader.row(variants[0])
             reason = misdirection(self._table, variants, topics)
@@ -132,17 +132,17 @@ class RequestedKeys:
         return [value_in_records(column, value_text(value), values) for column, value in pairs]
 
     def texts(self, key: Hashable) -> KeyTexts:
-        """Return the texts of a key that was decoded from a row, as the key of its record has them."""
+        """Return the texts of a key decoded from a row, in the form of the record's key."""
         return tuple(text[1:] for text in self._canonical(key))
 
     def gone(self, found: Collection[Hashable]) -> dict[KeyTexts, tuple[Any, ...]]:
-        """Return the keys that are not among those of rows, each with the row of its record of deletion."""
+        """Return the keys that are not among those of rows, each with the row for its deletion record."""
         there = {self.texts(key) for key in found}
         return {texts: row for texts, row in self._rows.items() if texts not in there}
 
 
 def _server_text(column: Column, text: str) -> bytes:
-    """Return a value as the server prints it."""
+    """Return a value in the server's text form."""
     kind = column.data_type
     try:
         if kind in _INTEGERS and _INTEGER.fullmatch(text):

@@ -31,7 +31,7 @@ class RowKeys:
 
     Attributes:
         selected: the expressions that select the columns of the key.
-        exact: whether both sources give the same values. Without exact values, a result set has FLOAT with six digits.
+        exact: whether both sources have the same values. Without exact values, a result set has FLOAT with six digits.
     """
 
     def __init__(
@@ -87,8 +87,8 @@ class RowKeys:
 def replaces_rows(event: Rows, *, skip_unchanged: bool) -> bool:
     """Return whether a consumer that has the records of an event needs no earlier state of its rows.
 
-    Not after an update whose image lacks columns or has differences of JSON documents, or that may be omitted because
-    it changes nothing that is published (``skip.messages.without.change``).
+    This is not so after an update whose image lacks columns or has differences of JSON documents, or that may be
+    omitted because it changes nothing that is published (``skip.messages.without.change``).
     """
     if event.kind is not RowsKind.UPDATE:
         return True

@@ -1,1 +1,1 @@
-"""What becomes of chunks that were read: emitted when the stream has passed them, or read again."""
+"""Chunks that were read: they are emitted when the stream has passed them, or read again."""

@@ -1,4 +1,4 @@
-"""How the next chunk of a table is read, after unsuccessful reads of it. Pure."""
+"""Decides how the next chunk of a table is read after unsuccessful attempts. Pure."""
 
 _MAX_REFUSED = 8
 _REPORTED_EACH = 8
@@ -12,9 +12,9 @@ class Attempts:
 
     Attributes:
         size: rows of the next chunk.
-        limit: how many rows a chunk of the table may have at most; ``None`` if no chunk was too large.
+        limit: the maximum number of rows of a chunk of the table; ``None`` if no chunk was too large.
         refused: how often the server has refused the query since the last chunk.
-        in_vain: how often the chunk was read since the last one, and could not be emitted.
+        in_vain: how often the chunk was read since the last one without being emitted.
         held: whether the stream waits while the next chunk is read, because its rows change.
     """
 
@@ -25,7 +25,7 @@ class Attempts:
         self.held = False
 
     def next_table(self) -> None:
-        """Another table is read."""
+        """Start with another table."""
         self.limit = None
         self.emitted(self._first)
 
@@ -36,7 +36,7 @@ class Attempts:
         self.held = False
 
     def too_large(self, rows: int) -> None:
-        """So many rows are too many for a chunk of this table."""
+        """Note that this number of rows is too large for a chunk of this table."""
         self.size = self.limit = max(1, rows // 2)
 
     def server_refused(self) -> None:
@@ -65,13 +65,13 @@ class Attempts:
 
     @property
     def delays(self) -> int:
-        """How often the next chunk is put off, each time for longer.
+        """How often the next chunk is postponed, each time for longer.
 
-        Many unsuccessful reads are a load for the server. They count once: the next one may be the one that is emitted.
+        Many unsuccessful reads are a load for the server. They count only once, because the next one may succeed.
         """
         return max(self.refused, int(self.in_vain >= _REPORTED_EACH))
 
     @property
     def to_report(self) -> bool:
-        """Whether the last of many unsuccessful reads is to be reported."""
+        """Whether to report the last of many unsuccessful reads."""
         return self.in_vain > 0 and self.in_vain % _REPORTED_EACH == 0

@@ -14,7 +14,7 @@ _MAX_WINDOWS = 100
 
 
 class ClosedWindows:
-    """The last rows of windows in the signal table that the stream has passed, by the window's id."""
+    """The last rows of windows that the stream has passed in the signal table, by the window's id."""
 
     def __init__(self) -> None:
         self._events: dict[str, SourcePosition] = {}
@@ -23,7 +23,7 @@ class ClosedWindows:
         return len(self._events)
 
     def add(self, row_id: str, event: SourcePosition) -> None:
-        """Keep the last row of a window; the oldest one gives way.
+        """Keep the last row of a window, and drop the oldest one if necessary.
 
         Args:
             row_id: the id of the row, with ``-open`` or ``-close`` at its end.
@@ -34,7 +34,7 @@ class ClosedWindows:
             del self._events[next(iter(self._events))]
 
     def take(self, window: str | None) -> SourcePosition | None:
-        """Return the last row of a window, which is no longer needed; ``None`` if it has not come."""
+        """Return the last row of a window, which is no longer needed; ``None`` if it has not arrived."""
         return self._events.pop(window or "", None)
 
     def clear(self) -> None:
@@ -51,7 +51,7 @@ def row_batches(
     clock: Callable[[], int],
     gone: Rows = (),
 ) -> Iterator[Batch]:
-    """Yield the records of a chunk, in batches of a bounded size, those of deletion last.
+    """Yield the records of a chunk, in batches of a bounded size, those of deletions last.
 
     An empty chunk is one batch without records. The last batch has the offset after the chunk, so that a commit stores
     both.

@@ -1,4 +1,4 @@
-"""Which rows of a chunk are emitted. Pure."""
+"""Selects the rows of a chunk to emit. Pure."""
 
 from collections.abc import Hashable
 
@@ -23,8 +23,8 @@ def kept_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> list
         since: the number of the journal's last event that the chunk has certainly seen.
 
     Returns:
-        The rows of each block; ``None`` if the chunk must be read again, because a row is not distinguishable, or
-        because what the stream has emitted of it is not complete.
+        The rows of each block; ``None`` if the chunk must be read again, because a row cannot be distinguished, or
+        because the stream has emitted an incomplete state of it.
     """
     if not journal.concerns(since):
         return [block.rows for block in read.blocks]
@@ -48,7 +48,7 @@ def kept_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> list
 def gone_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> Rows | None:
     """Return the rows of requested keys that do not exist, and for which the stream has emitted nothing since the read.
 
-    A row that was inserted while the chunk was read, or after it, is in the journal: its records say what it is.
+    A row that was inserted while the chunk was read, or after it, is in the journal, and its records show its state.
 
     Args:
         scan: the table whose requested keys are read.
@@ -57,7 +57,7 @@ def gone_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> Rows
         since: the number of the journal's last event that the chunk has certainly seen.
 
     Returns:
-        The rows for records of deletion; ``None`` if the chunk must be read again.
+        The rows for deletion records; ``None`` if the chunk must be read again.
     """
     requested, keys = scan.requested, scan.row_keys
     emitted = journal.keys_since(since)

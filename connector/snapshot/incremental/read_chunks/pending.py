@@ -1,4 +1,4 @@
-"""The chunks of a table that were read and are not emitted yet, and the row events since then. Pure."""
+"""The chunks of a table that were read but not emitted yet, and the row events since then. Pure."""
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.resume_position import Progress
@@ -9,14 +9,14 @@ from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, has_ex
 
 
 class PendingChunks:
-    """Chunks in the order of the key, each until the stream has passed all that it has seen.
+    """Chunks in the order of the key; each stays until the stream has passed all changes that it includes.
 
     Args:
         connector: ``mysql`` or ``mariadb``.
 
     Attributes:
         journal: the keys of the row events that the stream has emitted.
-        failure: why no further chunk is read, if so.
+        failure: the reason why no further chunk is read, if any.
         next: the number of the chunk that is emitted next.
     """
 
@@ -37,7 +37,7 @@ class PendingChunks:
         self._server: str | None = None
 
     def add(self, read: ReadChunk | Failed, server: str | None) -> None:
-        """Add what a worker has found.
+        """Add the results of a worker.
 
         Args:
             read: the chunk.
@@ -48,7 +48,7 @@ class PendingChunks:
         else:
             self._chunks[read.chunk.number] = read
             self._server = server
-            # Without the stream's wait, a transaction before the current one may not be in the view.
+            # Unless the stream waited, a transaction before the current one may be missing in the view.
             self._seen = read.seen if self.journal.number == read.since else None
 
     def recorded(self, progress: Progress) -> None:
@@ -67,20 +67,20 @@ class PendingChunks:
             self._seen = None
 
     def since(self, read: ReadChunk) -> int:
-        """Return the number of the journal's last event that a chunk has certainly seen."""
+        """Return the number of the journal's last event that a chunk certainly includes."""
         return read.since if read.seen is None else max(read.since, self._seen_events)
 
     def may_be_passed(self, progress: Progress) -> bool:
-        """Return whether the stream may have passed what is awaited."""
+        """Return whether the stream may have passed the awaited position."""
         return self._awaited.may_be_passed(progress.file, progress.end)
 
     def passed(self, position: SourceOffset) -> ReadChunk | None:
-        """Return the next chunk, if the stream has passed all that it has seen."""
+        """Return the next chunk, if the stream has passed all changes that it includes."""
         chunk = self._chunks.get(self.next)
         return chunk if chunk is not None and self.is_passed(chunk.end, position) else None
 
     def is_passed(self, end: SourceOffset | None, position: SourceOffset) -> bool:
-        """Return whether the stream has passed a position; if they cannot be compared, that is the failure."""
+        """Return whether the stream has passed a position. If they cannot be compared, set the failure."""
         try:
             return self._awaited.is_passed(end, position)
         except SnapshotError as error:

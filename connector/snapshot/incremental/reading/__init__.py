@@ -1,1 +1,1 @@
-"""Reads the chunks of a table on separate connections, and finds out which part of the binlog they reflect."""
+"""Reads the chunks of a table on separate connections, and determines which part of the binlog they reflect."""

@@ -46,11 +46,11 @@ class ReaderSettings:
     """Settings of the chunk reader.
 
     Attributes:
-        threads: how many chunks are read at a time.
-        target_s: how long a chunk should take; their size adapts to it. 0 for a fixed size.
-        signal_rows: where windows are written, if anywhere.
+        threads: the number of chunks read at the same time.
+        target_s: the desired time to read a chunk, to which the size adapts. 0 for a fixed size.
+        signal_rows: the writer of windows, if there is one.
         chunk_size: rows of a chunk, if their number does not adapt to the time.
-        hold_s: how long the stream waits for a chunk at most, if the chunk has changed while it was read beside the
+        hold_s: the maximum time that the stream waits for a chunk that has changed while it was read alongside the
             stream. If reading takes longer, the chunk may have to be read again.
     """
 
@@ -69,7 +69,7 @@ class ChunkReader:
         settings: how to read.
 
     Attributes:
-        found: what the workers have found, in the order in which they found it; take from the left.
+        found: the results of the workers, in order; take them from the left.
     """
 
     def __init__(self, connect: Callable[[], Session], settings: ReaderSettings) -> None:
@@ -89,13 +89,13 @@ class ChunkReader:
         return self._settings.hold_s > 0
 
     def read(self, scan: Scan | None, mark: Mark | None = None) -> None:
-        """Read a table from now on, instead of the one before; ``None`` to pause."""
+        """Read a table from now on, instead of the previous one; ``None`` to pause."""
         with self._changed:
             self._scan, self._mark = scan, mark
             self._changed.notify_all()
         if scan is not None and not self._threads:
             for number in range(self._settings.threads):
-                # In the context of this thread: what interrupts its connections interrupts those of a worker, too.
+                # In the context of this thread, so that interrupting its connections interrupts those of a worker, too.
                 run = partial(copy_context().run, self._work)
                 thread = threading.Thread(target=run, name=f"chunk-reader-{number}", daemon=True)
                 self._threads.append(thread)
@@ -113,14 +113,14 @@ class ChunkReader:
             self._changed.wait_for(lambda: self._closed or self._has_found(scan), self._settings.hold_s)
 
     def _has_found(self, scan: Scan) -> bool:
-        """Return whether there is news of this scan, and not only of one that was replaced."""
+        """Return whether there are results of this scan, not only of a replaced one."""
         return any(found is scan for found, _ in self.found)
 
     def taken(self, scan: Scan, number: int) -> int:
         """Note that a chunk was taken, and read the next ones alongside the stream.
 
         Returns:
-            The smallest number of an event that other chunks are compared with.
+            The smallest number of an event with which other chunks are compared.
         """
         with self._changed:
             scan.reading.pop(number, None)
@@ -132,7 +132,7 @@ class ChunkReader:
             return min(since, default=0)
 
     def close(self) -> None:
-        """End the threads; a query that runs is not waited for."""
+        """End the threads without waiting for a running query."""
         with self._changed:
             self._closed, self._scan = True, None
             self._changed.notify_all()

@@ -71,7 +71,7 @@ class ChunkWorker:
             self._open = None
 
     def begin(self, scan: Scan, mark: Mark) -> None:
-        """Find the largest key of a table at the mark or later, and whether it has rows whose key is NULL."""
+        """Find the largest key of a table at the mark or later, and whether the table has rows whose key is NULL."""
         session, ranges = self._session, scan.ranges
         await_position(session, mark.position, _POSITION_TIMEOUT_S, self._closed)
         if scan.last is None and scan.requested is None:
@@ -86,7 +86,7 @@ class ChunkWorker:
         scan.begun = True
 
     def bound(self, scan: Scan) -> tuple[str, ...] | None:
-        """Return the last key of the next chunk; ``None`` if it has all that is left."""
+        """Return the last key of the next chunk; ``None`` if it has all remaining rows."""
         if scan.lower == scan.last:
             return None
         query = scan.ranges.bound_query(scan.lower, scan.size, upto=scan.last, condition=scan.condition)
@@ -94,7 +94,7 @@ class ChunkWorker:
         return scan.ranges.bound(found[0]) if found else None
 
     def read(self, scan: Scan, chunk: Chunk, mark: Mark) -> ReadChunk:
-        """Read a chunk that sees all before the mark."""
+        """Read a chunk that includes all changes before the mark."""
         session = self._session
         window = self._open_window(session)
         await_position(session, mark.position, _POSITION_TIMEOUT_S, self._closed)
@@ -103,9 +103,9 @@ class ChunkWorker:
         return ReadChunk(chunk, mark.number, blocks, names, end, window.id)
 
     def read_in_view(self, scan: Scan, chunk: Chunk, mark: Mark) -> ReadChunk:
-        """Read a chunk that sees all before the mark, in a view whose place in the binlog is known almost exactly.
+        """Read a chunk with all changes before the mark, in a view whose place in the binlog is known almost exactly.
 
-        Without window rows in the signal table: writing them would take time in which the stream waits.
+        No window rows are written to the signal table, because the stream would have to wait for them.
         """
         session = self._session
         await_position(session, mark.position, _POSITION_TIMEOUT_S, self._closed, held=True)

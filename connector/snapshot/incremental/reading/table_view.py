@@ -5,7 +5,7 @@
     binlog: ──────────────────┤ seen ├──── view ────┤ end ├──────────────
               in the view       some of these few     not in the view
 
-All statements go to the server in one round trip, so that few transactions are between both positions, or none.
+All statements go to the server in one round trip, so that few transactions, or none, are between the two positions.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from rowtide.schema_history.model import TableId
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """Where a view is in the binlog.
+    """The place of a view in the binlog.
 
     Attributes:
         seen: the view has all transactions before this position.
@@ -40,7 +40,7 @@ def open_table_view(session: Session, table: TableId, position: SourceOffset, ti
         session: has no open transaction.
         table: whose rows are to be read.
         position: that of the stream, with which the result will be compared.
-        timeout_s: how long to wait for commits in progress, where they matter.
+        timeout_s: the time to wait for commits in progress, where they matter, in seconds.
 
     Raises:
         SnapshotError: a position cannot be read.
@@ -60,7 +60,7 @@ def open_table_view(session: Session, table: TableId, position: SourceOffset, ti
 
 
 def _by_commits(session: Session, first_row: str, status: str, server: str, timeout_s: float) -> TableView:
-    """Without GTIDs: what is before a position is visible if no commit is in progress after it."""
+    """Open a view without GTIDs: transactions before a position are visible if no commit is in progress after it."""
     earlier = committed_position(session, int(timeout_s) or 1)
     statements = (status, COMMITS, "BEGIN", first_row, status)
     (before, *_), commits, _, _, (end, *_) = session.query_each(statements)
@@ -69,7 +69,10 @@ def _by_commits(session: Session, first_row: str, status: str, server: str, time
 
 
 def _of_mariadb(session: Session, first_row: str, status: str, server: str, *, with_gtids: bool) -> TableView:
-    """MariaDB reports the position of a view that begins with a transaction, but such a view locks no table."""
+    """Open a view on MariaDB.
+
+    It reports the position of a view that begins with a transaction, which locks no table.
+    """
     statements = (
         "START TRANSACTION WITH CONSISTENT SNAPSHOT",
         VIEW_POSITION,

@@ -1,4 +1,4 @@
-"""What a chunk sees of the binlog: everything before a position when it is read, nothing after another."""
+"""Determines the part of the binlog that a chunk includes: everything before one position, nothing after another."""
 
 import datetime as dt
 import time
@@ -37,7 +37,7 @@ class SignalRows:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The time in which a chunk is read.
+    """The time window in which a chunk is read.
 
     Attributes:
         id: the id of its row in the signal table; ``None`` without one.
@@ -58,18 +58,18 @@ def await_position(
 ) -> None:
     """Wait until all transactions before a position of the stream are visible to queries.
 
-    A server sends a transaction to its replicas before it is visible, and a query may reach a replica that is behind.
+    A server sends a transaction to its replicas before it is visible, and a query may reach a replica that lags.
 
     Args:
         session: a connection to the server.
-        position: that of the stream, with its server if ``file`` and ``pos`` are known to be of it.
+        position: that of the stream, with its server if ``file`` and ``pos`` are known to belong to it.
         timeout_s: seconds to wait.
-        cancelled: whether nobody needs the result any more; then this returns.
+        cancelled: whether the result is no longer needed; if so, this returns.
         held: whether the stream waits until then. Other commits may then wait for the stream (``rowtide.semi.sync``),
             so this does not wait for them if GTIDs tell which transactions are visible.
 
     Raises:
-        SnapshotError: they are not visible in time, or that cannot be found out.
+        SnapshotError: they are not visible in time, or this cannot be determined.
     """
     connector = "mariadb" if session.mariadb else "mysql"
     limit = time.monotonic() + timeout_s
@@ -107,7 +107,7 @@ def open_window(session: Session, rows: SignalRows | None) -> Window:
 
 
 def close_window(session: Session, rows: SignalRows | None, window: Window) -> SourceOffset:
-    """Close a window; returns a position after all that a query before it has seen.
+    """Close a window, and return a position after all changes that earlier queries have seen.
 
     Raises:
         pymysql.MySQLError: the server refuses to write the row.
@@ -130,5 +130,5 @@ def _insert(session: Session, rows: SignalRows, *values: str) -> None:
 
 
 def _text(moment: dt.datetime) -> str:
-    """Return a time as Java's Instant prints it."""
+    """Return a time in the format of Java's Instant."""
     return moment.isoformat().replace("+00:00", "Z")

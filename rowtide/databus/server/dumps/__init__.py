@@ -7,10 +7,10 @@
 
 ===============  ====================================================
 ``dumping``      when dumps are made and announced
-``publication``  whether the topic has all events that a dump has
+``publication``  whether the topic has all events that a dump covers
 ``snapshot``     makes dumps of the connector's snapshots
 ``tcp``          serves dumps to clients
 ``folder``       the files of dumps
-``source``       what a dump is made of
+``source``       the contents of a dump
 ===============  ====================================================
 """

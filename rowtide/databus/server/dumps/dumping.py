@@ -30,16 +30,16 @@ _KEPT = 2
 
 
 class Dumping:
-    """Makes a dump if this server begins to run and does not have the one that is announced, and then regularly.
+    """Makes a dump when this server starts running without the announced dump, and regularly after that.
 
     Args:
         source: makes the dumps.
-        folder: has them.
+        folder: the folder of the dumps.
         registration: of this server.
         interval_s: how long a dump is announced, in seconds; ``None`` forever.
-        reading: how far the connector has come; ``None`` while it reads no stream. Only then are all changes from now
-            on published: clients of a dump from before would miss some.
-        clock: in seconds.
+        reading: returns the progress of the connector; ``None`` while it reads no stream. All later changes are
+            published only once it reads a stream: clients of an earlier dump would miss some.
+        clock: returns the time in seconds.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Dumping:
         self._thread = threading.Thread(target=self._run, name="databus-dumping", daemon=True)
 
     def start(self) -> None:
-        """Make dumps in a thread. What fails is logged and repeated."""
+        """Make dumps in a thread. Failures are logged, and retried."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -91,7 +91,7 @@ class Dumping:
 
         Raises:
             ConnectorError, DatabusError: the source cannot be read.
-            ZooKeeperError: no answer, or another server runs by now.
+            ZooKeeperError: ZooKeeper does not answer, or another server runs in the meantime.
             OSError: the dump cannot be written.
         """
         term = self._registration.term
@@ -107,7 +107,7 @@ class Dumping:
         self._make(term, first)
 
     def _has_announced(self) -> bool:
-        """Return whether the dump that is announced is here: this server was started again, or the folder is shared."""
+        """Return whether the announced dump is in the folder: after a restart, or in a shared folder."""
         try:
             announced = self._registration.dump()
             found = None if announced is None else self._folder.open(announced.file)
@@ -141,7 +141,7 @@ class Dumping:
         self._folder.keep(name, _KEPT)
 
     def _await(self, publication: Publication, term: int) -> None:
-        """Wait until what the connector has to publish is in the topic, and the connector reads a stream."""
+        """Wait until all pending changes of the connector are in the topic, and the connector reads a stream."""
         while not publication.is_complete(self._reading(), self._source.connector):
             self._check_runs(term)
             self._stop.wait(_PUBLISHED_LOOK_S)

@@ -1,12 +1,12 @@
 """The folder of dumps.
 
-A dump is a file with a rows event in each line, and an end marker::
+A dump is a file with a rows event on each line, and an end marker::
 
     {"Table":{...},"Action":"insert","Rows":[["MQ==","eA=="],["Mg==",null]]}
     {"End":true,"Rows":2,"Offset":17}
 
-The offset is that from which the topic has only events after the dump; dumps of earlier versions do not have it.
-A file that is being written has another name. It becomes a dump when it is complete and on the disk.
+From this offset, the topic has only events after the dump. Dumps of earlier versions do not have it.
+A file that is being written has another name. It is renamed when it is complete and on disk.
 """
 
 import os
@@ -89,7 +89,7 @@ class StoredDump:
 
 
 class DumpWriter:
-    """Writes a dump: :meth:`add` its rows, then :meth:`complete` it. Leaving the block before deletes the file.
+    """Writes a dump: :meth:`add` its rows, then :meth:`complete` it. Leaving the block earlier deletes the file.
 
     Args:
         folder: of the dumps.
@@ -122,10 +122,10 @@ class DumpWriter:
         self.rows += part.rows
 
     def complete(self, end: int) -> None:
-        """Write the end marker, and give the file its name.
+        """Write the end marker, and rename the file.
 
         Args:
-            end: from this offset on, the topic has only events after the dump.
+            end: the offset from which the topic has only events after the dump.
 
         Raises:
             OSError: the disk is full, for example.
@@ -153,11 +153,11 @@ class DumpFolder:
         path.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
 
     def new_name(self) -> str:
-        """Return a name for a dump, which no other server gives."""
+        """Return a name for a dump that no other server uses."""
         return f"DB.Data{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}.Json"
 
     def writer(self, name: str) -> DumpWriter:
-        """Begin to write a dump; what is left of one that was not completed is deleted.
+        """Begin to write a dump, and delete the remains of an incomplete one.
 
         Raises:
             OSError: the file cannot be created.
@@ -181,11 +181,11 @@ class DumpFolder:
             return None
 
     def keep(self, announced: str, most: int) -> None:
-        """Delete old dumps. A client that reads one of them reads it to its end.
+        """Delete old dumps. A client that is reading one of them can still finish it.
 
         Args:
             announced: the dump that new clients begin with.
-            most: how many dumps are kept.
+            most: the number of dumps to keep.
         """
         found = [path for path in self.path.glob("DB.Data*.Json") if _NAME.fullmatch(path.name)]
         newest = sorted(found, key=lambda path: (path.name == announced, path.name), reverse=True)

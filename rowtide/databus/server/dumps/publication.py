@@ -1,11 +1,11 @@
-"""Whether the topic has all events that a dump has: from that offset on, clients take every event.
+"""Whether the topic has all events that a dump covers: from that offset, clients accept every event.
 
 ::
 
     end of the topic ──► snapshot ──► the connector has read past it ──► Kafka has all of that ──► end of the topic
 
-Between the two ends, clients compare the positions of events with that of the dump, so all of them must be of one
-server. If the connector reads from another one in the meantime, the dump is of no use.
+Between the two ends, clients compare the positions of events with that of the dump, so all of them must come from one
+server. If the connector changes to another server in the meantime, the dump is useless.
 """
 
 import logging
@@ -26,13 +26,14 @@ _LONGEST_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How far a connector has read and published.
+    """The progress of a connector in reading and publishing.
 
     Attributes:
         stream: equal while the connector reads from one server, and has not started again.
         position: between two transactions, with the ``server_id`` as its server.
-        sequence: of the last batch in the event store; everything before ``position`` is in this one or before it.
-        delivered: sequence of the last batch that Kafka has, with all before it.
+        sequence: the number of the last batch in the event store; everything before ``position`` is in this batch or an
+            earlier one.
+        delivered: the number of the last batch that Kafka has, together with all earlier ones.
     """
 
     stream: object
@@ -42,7 +43,7 @@ class Reading:
 
 
 def reading_of(task: ConnectorTask) -> Reading | None:
-    """Return how far a connector has read and published; ``None`` while no stream is open."""
+    """Return the progress of a connector in reading and publishing; ``None`` while no stream is open."""
     run = task.current
     reader, components = run.reader, run.components
     position = None if reader is None or not reader.status.connected else reader.position()
@@ -57,7 +58,7 @@ class Publication:
 
     Args:
         first: the reading before the dump.
-        clock: in seconds.
+        clock: returns the time in seconds.
     """
 
     def __init__(self, first: Reading, clock: Callable[[], float]) -> None:
@@ -70,13 +71,13 @@ class Publication:
         self._warned = False
 
     def begin(self, taken: SourceOffset) -> None:
-        """Wait for a dump from now on, instead of what was read before it.
+        """Wait for the position of a dump, instead of the position read before it.
 
         Args:
             taken: the position of the dump, with the ``server_id`` as its server.
 
         Raises:
-            DumpDiscarded: the dump is one of another server.
+            DumpDiscarded: the dump is from another server.
         """
         read = self._first.position.server
         if taken.server != read:
@@ -92,7 +93,7 @@ class Publication:
         """Check that the connector still reads from the same server.
 
         Raises:
-            DumpDiscarded: it does not, or it has started again.
+            DumpDiscarded: it reads from another server, or has started again.
         """
         if reading is not None and reading.stream != self._first.stream:
             raise DumpDiscarded(
@@ -101,7 +102,7 @@ class Publication:
             )
 
     def is_complete(self, reading: Reading | None, connector: str) -> bool:
-        """Return whether the topic has everything that is waited for.
+        """Return whether the topic has all awaited events.
 
         Args:
             reading: the current one.

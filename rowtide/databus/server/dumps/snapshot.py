@@ -1,4 +1,4 @@
-"""Makes dumps of the connector's snapshots. Their rows have the texts that the stream has of them."""
+"""Makes dumps from the connector's snapshots. Their rows have the same texts as in the stream."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ class SnapshotSource:
 
     Args:
         config: of the connector that publishes the changes.
-        topic: that it publishes to.
+        topic: the topic that it publishes to.
     """
 
     def __init__(self, config: Configuration, topic: str) -> None:
@@ -53,7 +53,7 @@ class SnapshotSource:
     def dump(self) -> Iterator[Dump]:
         """Take a snapshot.
 
-        The offset is read first: what is in the topic before is of transactions that the snapshot has.
+        The offset is read first: the events before it are from transactions that the snapshot contains.
 
         Raises:
             SnapshotError, DatabaseUnreachableError: the server cannot be read.
@@ -99,7 +99,7 @@ class DumpSnapshot(Snapshot):
     _server: tuple[str, str] | None = None  # what identifies the server, and its ``server_id``
 
     def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
-        """As that of any snapshot; notes the server."""
+        """Yield the statements of any snapshot, and note the server."""
         identity = server_queries.server_identity(session.client, mariadb=session.mariadb)
         self._server = identity, server_queries.server_id(session)
         return super().statements(session, listed)
@@ -139,7 +139,7 @@ class DumpTable(SnapshotTable):
         return [row for _, row in rows]
 
     def batch(self, messages: Sequence[Any], ts_ms: int, offset: SourceOffset) -> Batch:
-        """Return the parts, in the place of Python values."""
+        """Return the parts instead of Python values."""
         parts = [DumpPart(self._encode(INSERT, rows), len(rows)) for rows in groups_by_size(messages, _PART_BYTES)]
         size = sum([len(part.event) for part in parts])
         return Batch(self.topic, 0, (), offset, size, ts_ms, changes=cast("Sequence[Change]", parts))

@@ -1,4 +1,4 @@
-"""What a dump is made of: rows events of one consistent snapshot, encoded as in the topic."""
+"""The contents of a dump: rows events of one consistent snapshot, encoded as in the topic."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager

@@ -10,8 +10,8 @@
                             ◄──── ...
                             ◄──── {"End":true,"Rows":240000,"Offset":17}
 
-Clients of the original, which do not send ``END``, get one row in each line and no end marker. A dump that does not
-exist is answered with ``ERROR`` and the reason, instead of ``PONG`` and nothing: that would be an empty snapshot.
+Clients of the original, which do not send ``END``, get one row per line and no end marker. A dump that does not
+exist is answered with ``ERROR`` and the reason, instead of ``PONG`` alone, which would be an empty snapshot.
 
 Each connection is a coroutine that holds at most a chunk of a dump. A client that reads slowly delays no other client.
 """
@@ -40,7 +40,7 @@ _STALLED_S = 600.0
 
 
 class DumpServer(TcpServer):
-    """A TCP server for dumps. Clients that want the end marker see that it is missing when this is closed.
+    """A TCP server for dumps. When the server is closed, clients that want the end marker notice that it is missing.
 
     Args:
         folder: of the dumps.
@@ -82,7 +82,7 @@ class _Connection:
 
         Raises:
             TimeoutError: the client sends no request, or does not read the answer.
-            OSError: the client has gone.
+            OSError: the client has disconnected.
         """
         async with asyncio.timeout(_REQUEST_S):
             request = await self._line()
