@@ -7,6 +7,7 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -22,7 +23,8 @@ from rowtide.connector.delivery.offset_store import OffsetStore
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.cascade_check import require_derivable
 from rowtide.connector.engine.heartbeat import Heartbeat
-from rowtide.connector.engine.reader import Reader
+from rowtide.connector.engine.reader import BoundaryWork, Reader
+from rowtide.connector.engine.reported_tables import ReportedTables
 from rowtide.connector.engine.start.demanded_position import resume_position
 from rowtide.connector.engine.start.included_tables import (
     SET_INCLUDE_LIST,
@@ -54,7 +56,7 @@ from rowtide.connector.source.connection.kill import kill_queries
 from rowtide.connector.source.connection.open_connections import OpenConnections
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.mirror.streams import stream_factory, xa_packets
-from rowtide.connector.telemetry import Tracing, tracing
+from rowtide.connector.telemetry import Lineage, Tracing, tracing
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.compacting_history import CompactingHistory
 from rowtide.schema_history.compaction.history_reader import StoredHistory
@@ -82,6 +84,7 @@ class ConnectorRun:
         stored: the last offset stored by an earlier run of this process; it is stored again if it was deleted.
         signalling: the signals of the connector.
         included: the list of captured tables that a signal has set in an earlier run of this process.
+        lineage: receives the tables and topics.
 
     Attributes:
         state: ``STARTING``, ``SNAPSHOT``, ``RECOVERING`` or ``RUNNING``.
@@ -91,6 +94,7 @@ class ConnectorRun:
         stored: the position that was stored when the run began, or later by a consumer in this process.
         watch: set while offsets in Kafka are watched for a second writer.
         included: the list of captured tables that a signal has set, for the next run.
+        lineage: as given, or set before the run.
     """
 
     def __init__(
@@ -105,6 +109,7 @@ class ConnectorRun:
         stored: SourceOffset | None = None,
         signalling: Signalling | None = None,
         included: IncludedTables | None = None,
+        lineage: Lineage | None = None,
     ) -> None:
         self.state = "STARTING"
         self.reader: Reader | None = None
@@ -113,6 +118,7 @@ class ConnectorRun:
         self.stored = stored
         self.watch: SecondWriterWatch | None = None
         self._included = self.included = included
+        self.lineage = lineage
         self._taken_over: TakenOver | None = None
         self._captured: tuple[CheckedTable, ...] | None = None
         self._differences: tuple[str, ...] = ()
@@ -269,11 +275,18 @@ class ConnectorRun:
             tables, start = self._recovered(components, decision)
             if not decision.goes_on:
                 self._notify_skipped(components, start)
+        reported: list[BoundaryWork] = []
+        if self.lineage is not None:
+            self.lineage.running()
+            sent = self._sent_topics if self._config.delivery.sink == "kafka" else None
+            work = ReportedTables(self.lineage, self._settings, tables, sent)
+            work.report()
+            reported.append(work)
         if decision.stream and not self._stop.is_set():
             new_tables = new_tables_at_start(self._config, start, tables, self._captured)
             log_findings((*new_tables.findings, *bool_findings(self._config, tables)))
             require_derivable(self._config, tables)
-            self._streaming(components, tables, new_tables)
+            self._streaming(components, tables, new_tables, reported)
 
     def _exclude_second_writer(self, offsets: KafkaOffsetStore) -> None:
         """Refuse to start while Debezium runs, and watch for a second writer from now on."""
@@ -364,7 +377,9 @@ class ConnectorRun:
         for batch in Notifications(self._settings, time.time_ns).ended("SKIPPED", start):
             components.store.put([Transformer(transforms).batch(batch) if transforms else batch])
 
-    def _streaming(self, components: Components, tables: Tables, new: StartTables) -> None:
+    def _streaming(
+        self, components: Components, tables: Tables, new: StartTables, work: Sequence[BoundaryWork]
+    ) -> None:
         self.state = "RUNNING"
         self._stop.wait(self._config.streaming.delay_ms / 1000)
         config, mariadb = self._config, self._config.flavor is Flavor.MARIADB
@@ -406,7 +421,7 @@ class ConnectorRun:
             pipelines,
             StreamOutput(components.store, history, begin),
             Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, heartbeat_action(config)),
-            work=[requests, self._signalling.inbox],
+            work=[requests, self._signalling.inbox, *work],
             snapshots=snapshots,
             acknowledgements=components.acknowledgements,
         )

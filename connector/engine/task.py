@@ -26,6 +26,7 @@ from rowtide.connector.signals.signalling import Signalling
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.connector.source.binlog_stream import StreamBroken
 from rowtide.connector.source.connection import AnswerUnreadableError, DatabaseUnreachableError
+from rowtide.connector.telemetry import Lineage, lineage
 from rowtide.schema_history.store.history_store import HistoryStoreError
 from rowtide.topics.errors import KafkaUnreachable
 
@@ -80,7 +81,9 @@ class ConnectorTask:
         self.restarts = 0
         self.snapshot = SnapshotStatus(progress, time.monotonic)
         self._signalling = signalling or Signalling()
-        settings = pipeline_settings(config, run_id(), changes=changes, form=form)
+        self._run_id = run_id()
+        self._lineage: Lineage | None = None
+        settings = pipeline_settings(config, self._run_id, changes=changes, form=form)
         self._settings = replace(settings, on_notification=self._signalling.notifications.add)
         self._ended: str | None = None
         self._on_end = on_end
@@ -165,14 +168,21 @@ class ConnectorTask:
             stored=self._stored,
             signalling=self._signalling,
             included=self._included,
+            lineage=self._lineage,
         )
 
     def _run(self) -> None:
         failure: BaseException | None
         try:
+            self._lineage = self.current.lineage = lineage(self.config, self._run_id)
+            if self._lineage is not None:
+                self._lineage.started()
             failure = self._runs()
         except BaseException as error:  # noqa: BLE001 - whatever it is: otherwise the thread would end unnoticed
             failure = error
+        if self._lineage is not None:
+            self._lineage.completed() if failure is None else self._lineage.failed(failure)
+            self._lineage.close()
         self.failure = failure
         self._error = self._error if failure is None else str(failure)
         self._ended = "STOPPED" if failure is None else "FAILED"
@@ -204,6 +214,8 @@ class ConnectorTask:
                     backoff.succeeded()
                 wait = backoff.failed()
                 log.warning("%s; the connector starts again from its stored position in %.0f s", failure, wait)
+                if self._lineage is not None:
+                    self._lineage.failed(failure)
                 self._waiting = True
                 self._stop.wait(wait)
             if self._stop.is_set():

@@ -1,13 +1,15 @@
-"""Telemetry: traces and metrics for OpenTelemetry. Its libraries are imported only if a connector uses it."""
+"""Telemetry: OpenTelemetry's traces and metrics, OpenLineage's events. Their libraries are imported only if used."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.delivery_loop import Sent
 from rowtide.connector.errors import ConnectorError
+from rowtide.envelope.table import TableSchema
 
-__all__ = ["TelemetryError", "Tracing", "tracing"]
+__all__ = ["Lineage", "TelemetryError", "Tracing", "lineage", "tracing"]
 
 
 class TelemetryError(ConnectorError):
@@ -44,3 +46,57 @@ def tracing(config: Configuration) -> Tracing:
             "'rowtide[otel]'"
         ) from missing
     return Tracing(Spans(config).acknowledged, flush)
+
+
+class Lineage(Protocol):
+    """Reports what a connector reads and writes."""
+
+    def started(self) -> None:
+        """Report that the connector starts."""
+        ...
+
+    def running(self) -> None:
+        """Report that it works."""
+        ...
+
+    def failed(self, error: BaseException) -> None:
+        """Report an error that has stopped it."""
+        ...
+
+    def completed(self) -> None:
+        """Report that it has stopped gracefully."""
+        ...
+
+    def tables(self, tables: Iterable[TableSchema], *, topics: bool) -> None:
+        """Report captured tables whose structure is new; and their topics, too."""
+        ...
+
+    def topics(self, names: Iterable[str]) -> None:
+        """Report topics whose schemas are not known, once each."""
+        ...
+
+    def close(self) -> None:
+        """Send what waits."""
+        ...
+
+
+def lineage(config: Configuration, run_id: str) -> Lineage | None:
+    """Return what reports the lineage of a connector; ``None`` without ``openlineage.integration.enabled``.
+
+    Args:
+        config: the configuration.
+        run_id: the run, a UUID.
+
+    Raises:
+        TelemetryError: a package is not installed, or the client's configuration cannot be used.
+    """
+    if not config.telemetry.lineage:
+        return None
+    try:
+        from rowtide.connector.telemetry.open_lineage import OpenLineage  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as missing:
+        raise TelemetryError(
+            f"openlineage.integration.enabled=true needs the package {missing.name}, which is not installed: pip "
+            "install 'rowtide[openlineage]'"
+        ) from missing
+    return OpenLineage(config, run_id)

@@ -55,11 +55,19 @@ class Outages:
 
     Args:
         what: what it sends.
+        receiver: to whom.
+        setting: what to check if it cannot be sent.
         clock: returns seconds of a monotonic clock.
     """
 
-    def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._what = what
+    def __init__(
+        self,
+        what: str,
+        receiver: str = "OpenTelemetry's collector",
+        setting: str = "OTEL_EXPORTER_OTLP_ENDPOINT",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._what, self._receiver, self._setting = what, receiver, setting
         self._clock = clock
         self._failures = 0
         self._said: float | None = None
@@ -71,14 +79,16 @@ class Outages:
         if self._said is None or now - self._said >= _SILENCE_S:
             self._said = now
             log.warning(
-                "%s cannot be sent to OpenTelemetry's collector (%d failures so far), and are dropped; the connector "
-                "is not affected. Check OTEL_EXPORTER_OTLP_ENDPOINT",
+                "%s cannot be sent to %s (%d failures so far), and are dropped; the connector is not affected. Check "
+                "%s",
                 self._what,
+                self._receiver,
                 self._failures,
+                self._setting,
             )
 
     def succeeded(self) -> None:
         """Note that an export has succeeded."""
         if self._failures:
-            log.info("%s are sent to OpenTelemetry's collector again", self._what)
+            log.info("%s are sent to %s again", self._what, self._receiver)
             self._failures, self._said = 0, None

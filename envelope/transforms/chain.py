@@ -84,8 +84,10 @@ INSTEAD: Mapping[str, str] = {
     _DEBEZIUM + "EnforceRecordSize": "it cuts values off. Set rowtide.large.records, which loses nothing, or "
     "column.truncate.to.<length>.chars",
     _DEBEZIUM + "ExtractSchemaToNewRecord": _IN_PYTHON,
-    _DEBEZIUM + "tracing.ActivateTracingSpan": f"rowtide writes no traces. Remove it, or {_IN_PYTHON}",
-    _DEBEZIUM + "openlineage.OpenLineage": "it is for sink connectors. Remove it",
+    _DEBEZIUM + "tracing.ActivateTracingSpan": "traces are made without it (rowtide.opentelemetry.enabled), and "
+    f"without the context of the application. Remove it, or {_IN_PYTHON}",
+    _DEBEZIUM + "openlineage.OpenLineage": "topics are reported without it, with "
+    "openlineage.integration.enabled=true. Remove it",
 }
 """What to do without the other transforms of Debezium."""
 

@@ -8,7 +8,6 @@ from rowtide.connector.config.secret import DEFAULT_SANITIZE_PATTERN
 TITLE = "Queue, heartbeat, operation"
 
 _JMX = "there are no MBeans without a Java virtual machine; metrics are served at /metrics"
-_LINEAGE = "OpenLineage is not implemented yet"
 _MEMORY = "there is only one in-memory representation of structures"
 
 MAX_QUEUE_SIZE = Property(
@@ -140,40 +139,31 @@ OPENTELEMETRY = Property(
 )
 _OL = "openlineage.integration."
 LINEAGE = Property(
-    f"{_OL}enabled", boolean(), False, "Report lineage to OpenLineage.", Status.NOT_YET, _LINEAGE, ignorable=True
+    f"{_OL}enabled",
+    boolean(),
+    False,
+    "Send OpenLineage's events of the connector, its tables and its topics. Needs the extra `openlineage`.",
 )
 LINEAGE_FILE = Property(
     f"{_OL}config.file.path",
     text(),
     "./openlineage.yml",
-    "The file with OpenLineage's configuration.",
-    Status.WITHOUT_EFFECT,
-    _LINEAGE,
+    "The file with the configuration of OpenLineage's client, such as `transport: {type: http, url: …}`.",
 )
 LINEAGE_NAMESPACE = Property(
-    f"{_OL}job.namespace", optional(text()), None, "Namespace of the job.", Status.WITHOUT_EFFECT, _LINEAGE
+    f"{_OL}job.namespace", optional(text()), None, "Namespace of the job.", default_text="topic.prefix"
 )
 LINEAGE_DESCRIPTION = Property(
-    f"{_OL}job.description",
-    text(),
-    "Debezium change data capture job",
-    "Description of the job.",
-    Status.WITHOUT_EFFECT,
-    _LINEAGE,
+    f"{_OL}job.description", text(), "Debezium change data capture job", "Description of the job."
 )
-LINEAGE_TAGS = Property(
-    f"{_OL}job.tags", names(), (), "Tags of the job.", Status.WITHOUT_EFFECT, _LINEAGE, default_text=""
-)
-LINEAGE_OWNERS = Property(
-    f"{_OL}job.owners", names(), (), "Owners of the job.", Status.WITHOUT_EFFECT, _LINEAGE, default_text=""
-)
+LINEAGE_TAGS = Property(f"{_OL}job.tags", names(), (), "Tags of the job: name=value, ….", default_text="")
+LINEAGE_OWNERS = Property(f"{_OL}job.owners", names(), (), "Owners of the job: name=role, ….", default_text="")
 LINEAGE_KAFKA = Property(
     f"{_OL}dataset.kafka.bootstrap.servers",
     optional(text()),
     None,
-    "The Kafka brokers of the datasets.",
-    Status.WITHOUT_EFFECT,
-    _LINEAGE,
+    "The Kafka brokers in the names of topics; the first one is used.",
+    default_text="bootstrap.servers",
 )
 POSITION_CHECK = Property(
     "internal.log.position.check.enable",

@@ -512,6 +512,13 @@ class TelemetryConfig:
     """What is sent to systems that watch the connector."""
 
     opentelemetry: bool = given(running.OPENTELEMETRY)
+    lineage: bool = given(running.LINEAGE)
+    lineage_file: str = given(running.LINEAGE_FILE)
+    lineage_namespace: str | None = given(running.LINEAGE_NAMESPACE)
+    lineage_description: str = given(running.LINEAGE_DESCRIPTION)
+    lineage_tags: tuple[str, ...] = given(running.LINEAGE_TAGS)
+    lineage_owners: tuple[str, ...] = given(running.LINEAGE_OWNERS)
+    lineage_kafka: str | None = given(running.LINEAGE_KAFKA)
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def test_outages_are_reported_seldom() -> None:
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
-        outages = Outages("metrics", lambda: now[0])
+        outages = Outages("metrics", clock=lambda: now[0])
         for now[0] in (0, 10, 299, 301, 302):
             outages.failed()
         outages.succeeded()

@@ -54,6 +54,8 @@ def test_snapshot_stream_stop_and_resume(
     mysql_db: Database, topics: Topics, configured: Configured, collector: Receiver, *, exactly_once: bool
 ) -> None:
     config = configured(exactly_once=exactly_once, rowtide_opentelemetry_enabled="true")
+    config.properties["openlineage.integration.enabled"] = "true"
+    (config.folder / "openlineage.yml").write_text(f"transport: {{type: http, url: '{collector.url}'}}\n")
     otel = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_METRIC_EXPORT_INTERVAL": "500"}
     environment = {**os.environ, **otel}
     topic = config.topic(f"{mysql_db.name}.t")
@@ -75,7 +77,13 @@ def test_snapshot_stream_stop_and_resume(
         [found] = json.loads(filtered)["matchingCollections"]
         assert (code, found["identifier"]) == (200, f"{mysql_db.name}.t")
         eventually(lambda: "rowtide.records" in collector.metrics(), "metrics in OTLP")
+        mysql_db.execute("ALTER TABLE t MODIFY v VARCHAR(30) COMMENT 'added'")
+        eventually(lambda: b'"added"' in collector.lineage()[-1][1], "the lineage of the changed structure")
         log = worker.stop()
+    lineage = [json.loads(body) for _, body in collector.lineage()]
+    assert [lineage[0]["eventType"], lineage[-1]["eventType"]] == ["START", "COMPLETE"]
+    assert {one["name"] for event in lineage for one in event["inputs"]} == {f"{mysql_db.name}.t"}
+    assert {one["name"] for event in lineage for one in event["outputs"]} == {topic}
     whole = [span for span in collector.spans() if span.name == "rowtide change"]
     traced = sum(one.value.int_value for span in whole for one in span.attributes if one.key.endswith("message_count"))
     assert traced == len(topics.read(topic)) + len(topics.read(config.name)), "each record is in one trace"

@@ -34,6 +34,10 @@ class Receiver(ThreadingHTTPServer):
         """The address of the server."""
         return f"http://127.0.0.1:{self.server_port}"
 
+    def lineage(self) -> list[tuple[str, bytes]]:
+        """The requests with OpenLineage's events."""
+        return [(path, body) for path, body in self.requests if path == "/api/v1/lineage"]
+
     def spans(self) -> list[Span]:
         """The spans that came in OTLP."""
         found = [ExportTraceServiceRequest.FromString(body) for path, body in self.requests if path == "/v1/traces"]

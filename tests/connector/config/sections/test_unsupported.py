@@ -16,7 +16,7 @@ def problems_of(properties: dict[str, str]) -> dict[str, str]:
     return {problem.property: problem.message for problem in caught.value.problems}
 
 
-HARMLESS = {"openlineage.integration.enabled": "true", "queue.provider.type": "disk"}
+HARMLESS = {"poll.dispatch.interval.ms": "5", "queue.provider.type": "disk"}
 HARMFUL = {"schema.history.internal.redis.address": "a", "tabel.include.list": "a"}
 
 
@@ -41,7 +41,6 @@ def test_no_property_with_an_influence_on_records_may_be_left_out() -> None:
     assert may == {
         "database.connection.factory.class",
         "internal.custom.retriable.exception",
-        "openlineage.integration.enabled",
         "poll.dispatch.interval.ms",
         "queue.provider.type",
         "snapshot.locking.mode.custom.name",
