@@ -1,7 +1,7 @@
 """Determines whether a connector has delivered all changes before a position of its source."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from rowtide.connector.config import Configuration, Flavor
@@ -22,9 +22,11 @@ from rowtide.verify.positions import Server, have_gtids, refuse_other_server
 
 _FIRST_EVENT = 4
 _STRUCTURE = re.compile(rb"\s*(?:/\*.*?\*/\s*)*(?:TRUNCATE|DROP|RENAME|ALTER|CREATE)\b", re.IGNORECASE | re.DOTALL)
+_PLAIN = re.compile(r"[\w$]+", re.ASCII)
+"""The names that a statement spells like this, whatever its character set and quotes are."""
 
-Captures = Callable[[str, str], bool]
-"""Tells whether a table of a database is captured."""
+Captured = Collection[tuple[str, str]]
+"""The databases and names of the captured tables."""
 
 
 class Progress:
@@ -33,11 +35,11 @@ class Progress:
     Args:
         config: its configuration.
         offsets: the store of its position.
-        captures: whether a table of a database is captured.
+        captured: the captured tables.
     """
 
-    def __init__(self, config: Configuration, offsets: OffsetStore, captures: Captures) -> None:
-        self._config, self._offsets, self._captures = config, offsets, captures
+    def __init__(self, config: Configuration, offsets: OffsetStore, captured: Captured) -> None:
+        self._config, self._offsets, self._captured = config, offsets, captured
         self._scanned: tuple[SourceOffset, SourceOffset, bool] | None = None
         self.stored: SourceOffset | None = None
 
@@ -76,15 +78,15 @@ class Progress:
             annotations = self._config.values.include_query
             files = ServerFiles(database, binlog_files(session.client), mariadb=mariadb)
             if have_gtids(stored, end):
-                changed = has_other_changes(files, stored, end, self._captures, flavor, annotations=annotations)
+                changed = has_other_changes(files, stored, end, self._captured, flavor, annotations=annotations)
             else:
-                changed = has_changes(files, stored, end, self._captures, annotations=annotations)
+                changed = has_changes(files, stored, end, self._captured, annotations=annotations)
             self._scanned = stored, end, changed
         return not self._scanned[2]
 
 
 def has_changes(
-    files: BinlogFiles, start: SourceOffset, end: SourceOffset, captures: Captures, *, annotations: bool = True
+    files: BinlogFiles, start: SourceOffset, end: SourceOffset, captured: Captured, *, annotations: bool = True
 ) -> bool:
     """Return whether there may be changes of captured tables between two positions of one server.
 
@@ -100,12 +102,12 @@ def has_changes(
             f"the connector's position {start.file}:{start.pos} is in a binlog file that the server no longer has"
         )
     begun = bool(start.event or start.row)
-    if begun and unread_rows(files, start, captures, annotations=annotations) != 0:
+    if begun and unread_rows(files, start, _test(captured), annotations=annotations) != 0:
         return True
     for event in _events_between(files, start, end):
         if begun:  # the rest of the transaction that was counted
             begun = not is_transaction_end(event)
-        elif _is_change(event, captures):
+        elif _is_change(event, captured):
             return True
     return False
 
@@ -114,7 +116,7 @@ def has_other_changes(
     files: BinlogFiles,
     start: SourceOffset,
     end: SourceOffset,
-    captures: Captures,
+    captured: Captured,
     connector: str,
     *,
     annotations: bool = True,
@@ -125,7 +127,7 @@ def has_other_changes(
         files: the binlog files of any server that has the second set.
         start: contains the delivered GTIDs, and the delivered part of the transaction after them.
         end: contains the wanted GTIDs.
-        captures: whether a table of a database is captured.
+        captured: the captured tables.
         connector: ``mysql`` or ``mariadb``.
         annotations: whether positions of the connector count MariaDB's ANNOTATE_ROWS (``include.query``).
 
@@ -144,13 +146,13 @@ def has_other_changes(
         omitted = True  # until the first GTID event of the file
         for event in _events_of(files, file):
             if not isinstance(event, events.Gtid | events.MariadbGtidEvent):
-                if not omitted and _is_change(event, captures):
+                if not omitted and _is_change(event, captured):
                     return True
                 continue
             head = Head(0, event)
             omitted = head.gtid is not None and (head.within(known) or not head.within(wanted))
             if not omitted and (start.event or start.row) and _is_begun(start, file, event, head):
-                if unread_rows(files, start, captures, annotations=annotations) != 0:
+                if unread_rows(files, start, _test(captured), annotations=annotations) != 0:
                     return True
                 omitted = True
     return False
@@ -164,10 +166,18 @@ def _is_begun(start: SourceOffset, file: str, event: events.Event, head: Head) -
     return file == start.file and start.pos in (header.log_pos - header.size, header.log_pos)
 
 
-def _is_change(event: events.Event, captures: Captures) -> bool:
+def _test(captured: Captured) -> Callable[[str, str], bool]:
+    return lambda *name: name in captured
+
+
+def _is_change(event: events.Event, captured: Captured) -> bool:
     if isinstance(event, events.TableMap):
-        return captures(event.structure.database, event.structure.table)
-    return isinstance(event, events.Query) and _STRUCTURE.match(event.statement) is not None
+        return (event.structure.database, event.structure.table) in captured
+    if not isinstance(event, events.Query) or _STRUCTURE.match(event.statement) is None:
+        return False
+    # A statement about other tables has no records here, and the connector may store its position much later.
+    statement = event.text.lower()
+    return any(_PLAIN.fullmatch(name) is None or name.lower() in statement for table in captured for name in table)
 
 
 def _events_of(files: BinlogFiles, file: str) -> Iterator[events.Event]:

@@ -156,7 +156,7 @@ class _Verifier:
         self._folder, self._stored, self._turn = folder, stored, turn
         self._repair, self._resume = repair, resume
         self._reader = TopicReader(config.kafka.consumer, config.kafka.admin, timeout=_KAFKA_S)
-        self._progress = Progress(config, offset_store(config), lambda *name: name in captured)
+        self._progress = Progress(config, offset_store(config), captured)
         self._connect = partial(Source, config, settings, pace)
         self._source = self._connect()
 
