@@ -137,6 +137,7 @@ class Reader:
                         self._store(pipeline.offset())  # so that the next start reads nothing twice
                         return
                 self._note_read(stream, pipeline)
+                self._attempts.waiting()
 
     def _written(self, packets: list[bytes], pipeline: Pipeline) -> Iterator[None]:
         """Write the outputs of events, and yield whenever everything up to the pipeline's offset is written."""

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -45,6 +46,7 @@ class ReaderStatus:
         received_bytes: bytes of all streams.
         reconnects: how often a stream was reopened.
         idle: whether the server had no new events at the last read.
+        waited_s: total time in which the reader waited for events of the server, in seconds.
         error: the reason why no stream is open.
     """
 
@@ -59,6 +61,7 @@ class ReaderStatus:
     received_bytes: int = 0
     reconnects: int = 0
     idle: bool = False
+    waited_s: float = 0.0
     error: str | None = None
 
 
@@ -73,6 +76,7 @@ class StreamAttempts:
                     attempts.received(packets)
                     ...  # write what the pipeline makes of them
                     attempts.written(pipeline, stream)
+                    attempts.waiting()
 
     Args:
         failure: the settings of retries.
@@ -88,6 +92,7 @@ class StreamAttempts:
         self._start = start
         self._failures = 0
         self._idle = False  # whether the server had no new events at the last read
+        self._waiting_since = time.monotonic()
         self._stop = threading.Event()
 
     @property
@@ -111,6 +116,7 @@ class StreamAttempts:
             StreamBroken: the connection was lost, and retries are exhausted.
         """
         status, events_before = self.status, self.status.events
+        self.waiting()
         try:
             yield
         except StreamBroken as error:
@@ -122,8 +128,13 @@ class StreamAttempts:
         finally:
             status.connected = False
 
+    def waiting(self) -> None:
+        """Note that the reader waits for the next events."""
+        self._waiting_since = time.monotonic()
+
     def received(self, packets: list[bytes]) -> None:
         """Note that the stream has yielded these events."""
+        self.status.waited_s += time.monotonic() - self._waiting_since
         self._idle = all(packet[4] in HEARTBEATS for packet in packets)
         if not self.status.connected:
             self.status.connected, self.status.error = True, None

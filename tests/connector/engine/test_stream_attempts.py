@@ -100,3 +100,17 @@ def test_attempts_without_events_exhaust_the_retries() -> None:
     with pytest.raises(StreamBroken):
         broken(found, 9, events=0)
     assert found.status.reconnects == 2
+
+
+def test_the_time_in_which_the_server_has_nothing_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(stream_attempts.time, "monotonic", lambda: now)
+    found = attempts()
+    with found.reading(Positions(4)):
+        now = 3.0
+        found.received([])
+        now = 10.0  # decoding
+        found.waiting()
+        now = 12.0
+        found.received([])
+    assert found.status.waited_s == 5.0
