@@ -70,17 +70,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def _download(session: pytest.Session) -> None:
     """Download the programs of the collected tests before the first test, whose timeout would include the download."""
-    needs = {mark for item in session.items for mark in _SLOW if item.get_closest_marker(mark)}
+    needs = {mark for item in session.items for mark in (*_SLOW, "browser") if item.get_closest_marker(mark)}
     if session.config.option.collectonly or not needs:
         return
     from rowtide_stack.programs.catalogue import PROGRAMS
     from rowtide_stack.runners.runner import provider
 
-    wanted = {"java"}
+    wanted = {"java"} if needs & {*_SLOW} else set[str]()
     if "servers" in needs and provider() == "local":
         wanted |= {"kafka", "mariadb", "mysql", "registry", "zookeeper"}
     if "spark" in needs:
         wanted |= {"spark"}
+    if "browser" in needs:
+        wanted |= {"chromium"}
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
         for name in sorted(wanted):

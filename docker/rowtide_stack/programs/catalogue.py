@@ -1,15 +1,16 @@
-"""The programs of the local stack: their versions and sources. Each is downloaded into the cache on first use."""
+"""The programs of the local stack and the tests: versions and sources. Each is downloaded on first use."""
 
 import hashlib
 import re
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 from rowtide_stack.errors import ProgramMissingError
 from rowtide_stack.programs.cache import cached
 from rowtide_stack.programs.debian import unpack_packages
-from rowtide_stack.programs.host import java, maven
+from rowtide_stack.programs.host import chromium, java, maven, npm, run
 from rowtide_stack.programs.maven import copy_jars, unpack_jar, unpack_tar
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "PROGRAMS",
     "REGISTRY_VERSION",
     "ZOOKEEPER_VERSION",
+    "axe",
     "java_command",
     "kafka",
     "mariadb",
@@ -34,6 +36,7 @@ REGISTRY_VERSION = "2.6.13.Final"
 MARIADB_VERSION = "11.4.5"
 MYSQL_SUITE = "sid"
 """The only Debian release with packages of the MySQL server."""
+AXE_VERSION = "4.14.1"
 SPARK_PACKAGES = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1",
     "org.apache.spark:spark-avro_2.13:4.1.1",
@@ -122,6 +125,17 @@ def spark_jars() -> list[Path]:
     return sorted(_entry(f"spark-jars-for-{pyspark.__version__}-{packages}", build).glob("*.jar"))
 
 
+def axe() -> Path:
+    """The script of axe-core, which finds what makes a web page hard to use for people with disabilities."""
+
+    def build(folder: Path) -> None:
+        run([npm(), "pack", "--silent", f"axe-core@{AXE_VERSION}"], cwd=folder)
+        with tarfile.open(folder / f"axe-core-{AXE_VERSION}.tgz") as archive:
+            archive.extractall(folder, filter="data")
+
+    return _entry(f"axe-core-{AXE_VERSION}", build) / "package/axe.min.js"
+
+
 def java_command(jars: Path, heap: str, *arguments: str | Path) -> list[str]:
     """The command that runs a Java class with all jars of a folder; ``heap`` is the maximum heap size: ``512m``."""
     # The serial collector and the C1 compiler start faster and need less memory, which suits a small server.
@@ -130,6 +144,8 @@ def java_command(jars: Path, heap: str, *arguments: str | Path) -> list[str]:
 
 
 PROGRAMS: dict[str, Callable[[], object]] = {
+    "axe": axe,
+    "chromium": chromium,
     "java": java,
     "kafka": kafka,
     "mariadb": mariadb,

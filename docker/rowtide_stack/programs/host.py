@@ -1,4 +1,4 @@
-"""Programs of the machine: runs them, and finds or installs Java and Maven.
+"""Programs of the machine: runs them, and finds or installs Java, Maven, npm and a browser.
 
 Downloads come only from the repositories that apt-get and mvn are configured with.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from rowtide_stack.errors import ProgramMissingError, StackError
 from rowtide_stack.programs.cache import locked
 
-__all__ = ["JAVA_VERSION", "java", "maven", "run"]
+__all__ = ["JAVA_VERSION", "chromium", "java", "maven", "npm", "run"]
 
 JAVA_VERSION = 17
 """The oldest Java version that Kafka 4 brokers and Spark 4 support."""
@@ -53,6 +53,21 @@ def maven() -> Path:
     """The ``mvn`` of this machine. Root installs it."""
     java()  # mvn needs it, and the Debian package of mvn may install another version
     return _find("mvn") or _install("maven", "Maven (mvn)", lambda: _find("mvn"))
+
+
+def chromium() -> Path:
+    """The browser of this machine that has Chromium's protocol for developers. Root installs Chromium."""
+    return _find_chromium() or _install("chromium", "Chromium", _find_chromium)
+
+
+def npm() -> Path:
+    """The ``npm`` of this machine. Root installs it."""
+    return _find("npm") or _install("npm", "npm", lambda: _find("npm"))
+
+
+def _find_chromium() -> Path | None:
+    names = "chromium", "chromium-browser", "google-chrome"
+    return next((found for name in names if (found := _find(name))), None)
 
 
 def _find(name: str) -> Path | None:
