@@ -17,6 +17,7 @@ import faust
 from faust.app.base import BootStrategy as FaustBootStrategy
 from faust.assignor.partition_assignor import PartitionAssignor
 from faust.types import TP
+from yarl import URL
 
 from rowtide.connector.delivery.kafka.tls import tls_context
 from rowtide.connector.errors import SignalError
@@ -56,6 +57,16 @@ class FleetApp(App):
         """Start as an app with agents does."""
         await faust.App.on_start(self)
 
+    def _new_web(self) -> WebServer:
+        web = super()._new_web()
+        web.on_listening = self._name_worker
+        return web
+
+    def _name_worker(self) -> None:
+        """Put the address of the web server into the assignor's key of this worker, so that all workers know it."""
+        # Two may have one address, such as a worker that was killed and its successor.
+        self.conf.canonical_url = URL(f"http://{self.connectors.worker_id()}/{uuid.uuid4()}")
+
 
 def create_app(
     settings: FleetSettings,
@@ -87,7 +98,7 @@ def create_app(
         web_bind=web.address.host,
         web_port=web.address.port,
         web_ssl_context=web.tls,
-        canonical_url=f"http://{uuid.uuid4()}",  # the assignor's key of a worker: two may have one host and port
+        canonical_url=f"http://{uuid.uuid4()}",  # the assignor's key of a worker
         env={},  # variables would override what is given here
     )
     app.web_settings = web

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from mode import Service
 
@@ -157,6 +158,8 @@ class Fleet(Service):
         files: ``None``: the configurations are in a topic.
         controlled: all connectors of the fleet, for the REST interface.
         store: creates, changes and deletes them.
+        members: which workers there are, and what they run.
+        worker_id: as given.
     """
 
     logger = ConnectorService.logger
@@ -166,7 +169,7 @@ class Fleet(Service):
     def __init__(self, settings: FleetSettings, worker_id: Callable[[], str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.settings = settings
-        self._worker_id = worker_id
+        self.worker_id = worker_id
         self.services: dict[str, ConnectorService] = {}
         self.configurations = Configurations()
         self.statuses = Statuses()
@@ -174,6 +177,7 @@ class Fleet(Service):
         self.on_end: Callable[[], None] = lambda: None
         self.controlled = Members(self)
         self.store = self
+        self.members = self
         self._owned: Mapping[str, Collection[int]] = {}
         self._workers: Workers = {}
         self._assigned_at = 0.0
@@ -318,9 +322,38 @@ class Fleet(Service):
         return problems_of(properties, self.candidate)
 
     def candidate(self, properties: Mapping[str, str], not_required: Collection[str]) -> Configuration:
-        """Return the configuration that a connector would have; see ``validation.Build``."""
+        """Return the configuration that a connector would have; see ``validation.Build``.
+
+        Asterisks stand for the secrets that a connector with this name has.
+        """
         name = properties.get("name", "")
-        return connector_configuration(self.settings, name, properties, not_required=not_required)
+        known = self.configurations.connectors.get(name)
+        given = _with_secrets(properties, {} if known is None else known.properties)
+        return connector_configuration(self.settings, name, given, not_required=not_required)
+
+    def about(self) -> Mapping[str, Any]:
+        """Return what the page shows of this worker."""
+        return {"worker": self.worker_id(), "labels": list(self.settings.labels), "fleet": self.settings.group}
+
+    def about_connector(self, name: str) -> Mapping[str, Any]:
+        """Return what the fleet knows of a connector: its label, its load in bytes per second, the time of its move."""
+        connector, status = self.configurations.connectors.get(name), self.statuses.by_name.get(name)
+        place = None if connector is None else connector.place
+        return {
+            "label": self._label(name),
+            "load": None if status is None else status.load,
+            "moved_ms": None if place is None else place.moved_ms,
+        }
+
+    def workers(self) -> Collection[str]:
+        """Return the other workers that have joined the fleet, as host and port of their web servers."""
+        addresses = (urlsplit(url).netloc for url in self._workers)  # one without a web server has no port
+        return sorted({address for address in addresses if ":" in address} - {self.worker_id()})
+
+    def worker_of(self, name: str) -> str | None:
+        """Return the other worker that has reported a connector; ``None`` if there is none."""
+        status = self.statuses.by_name.get(name)
+        return status.worker_id if status is not None and status.worker_id in self.workers() else None
 
     async def delete(self, name: str) -> None:
         """Delete a connector; see ``Store.delete``."""
@@ -661,7 +694,7 @@ class Fleet(Service):
         self._changed.set()
 
     def _status(self, state: str, trace: str = "") -> ConnectorStatus:
-        return ConnectorStatus(state, self._worker_id(), self._generation, trace)
+        return ConnectorStatus(state, self.worker_id(), self._generation, trace)
 
     def _status_of(self, name: str, connector: Connector) -> ConnectorStatus | None:
         """Return what this worker says of a connector; ``None`` if it is not for this worker to say."""

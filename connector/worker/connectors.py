@@ -25,6 +25,7 @@ from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.standby import Standby, lock_of
 from rowtide.connector.worker.validation import problems_of
 from rowtide.connector.worker.web.connect_rest import BadRequest, Controlled, StillStopping, Store
+from rowtide.connector.worker.web.page.neighbours import Members
 
 log = logging.getLogger(__name__)
 
@@ -56,10 +57,12 @@ class Connectors(Service):
         on_failure: called in the event loop when a connector fails while others continue.
         on_end: called in the event loop when the last connector has ended without a request.
         store: ``None``: the connectors are those of configuration files.
+        members: ``None``: there are no other workers.
     """
 
     logger = ConnectorService.logger
     store: Store | None = None
+    members: Members | None = None
 
     def __init__(
         self,
@@ -110,6 +113,14 @@ class Connectors(Service):
         servers = [service.config.kafka.bootstrap_servers for service in self.services.values()]
         worker = {"bootstrap.servers": servers[0]} if servers and servers[0] else {}
         return from_properties({**worker, **properties}, None, not_required)
+
+    def about(self) -> Mapping[str, Any]:
+        """Return what the page shows of this worker."""
+        return {"worker": None, "labels": [], "fleet": None}
+
+    def about_connector(self, _name: str) -> Mapping[str, Any]:
+        """Return what a fleet knows of a connector: nothing, without one."""
+        return {}
 
     @property
     def several(self) -> bool:

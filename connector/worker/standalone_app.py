@@ -15,6 +15,8 @@ from rowtide.connector.worker.reports.systemd import SystemdNotifier
 from rowtide.connector.worker.validation import matching_tables
 from rowtide.connector.worker.web.connect_rest import routes, with_slashes
 from rowtide.connector.worker.web.debezium_rest import debezium_routes
+from rowtide.connector.worker.web.page.neighbours import Neighbours
+from rowtide.connector.worker.web.page.routes import Page
 from rowtide.connector.worker.web.pages import pages
 from rowtide.connector.worker.web.plugins import plugin_routes
 from rowtide.connector.worker.web.server import WebServer
@@ -77,10 +79,15 @@ class App(faust.App):
     def _new_web(self) -> WebServer:
         services, access = self.connectors.services, self.web_settings.access()
         matching = partial(matching_tables, build=self.connectors.candidate)
+        neighbours = Neighbours(self.connectors.members, tls=self.web_settings.tls is not None)
+        editable = self.connectors.store is not None
+        page = Page(services, self.connectors.controlled, access, self.connectors, neighbours, editable=editable)
         controlled = [
             *routes(self.connectors.controlled, access, self.connectors.store),
             *plugin_routes(access, self.connectors.validate, self.connectors.kafka),
             *debezium_routes(access, services, self.connectors.controlled, self.connectors.validate, matching),
         ]
-        served = [*pages(services.values()), *with_slashes(controlled), *signal_routes(services, access)]
-        return WebServer(self, served, any_port=self.web_settings.address.any_port)
+        signals = signal_routes(services, access, neighbours)
+        served = [*pages(services.values()), *with_slashes(controlled), *signals, *page.routes()]
+        any_port = self.web_settings.address.any_port
+        return WebServer(self, served, any_port=any_port, running=page.running, on_stop=page.close)

@@ -102,7 +102,8 @@ class Access:
             return self._logged_in(host, headers)
         if not self._local:
             raise Refused(403, f"the web server can be reached from other machines: {_SET}")
-        if "Origin" in headers or not is_loopback(host):  # a page of another site, in a browser on this machine
+        # The latter is a page of another site, in a browser on this machine; also one at another port of it.
+        if not is_loopback(host) or not _is_own_page(headers):
             raise Refused(403, f"only programs on this machine may do this. For other machines, {_SET}")
         return User("local", Role.EDIT)
 
@@ -122,6 +123,11 @@ class Access:
         if "Origin" in headers and _host(headers["Origin"]) != host:
             raise Refused(403, "pages of other sites may not send this request", found.name)
         return found
+
+
+def _is_own_page(headers: Mapping[str, str]) -> bool:
+    """Return whether a page of this web server sends a request, or no page does."""
+    return headers.get("Origin") in (None, f"http://{headers.get('Host')}", f"https://{headers.get('Host')}")
 
 
 def _host(origin: str) -> str | None:

@@ -229,7 +229,7 @@ def guarded_by(access: Access, needed: Role) -> Callable[[Handler], Handler]:
         async def serve(request: web.Request) -> web.StreamResponse:
             user, status = "unknown", int(HTTPStatus.INTERNAL_SERVER_ERROR)
             try:
-                user = access.admitted(_host(request), request.headers, needed).name
+                user = access.admitted(host_of(request), request.headers, needed).name
                 answer = await answered(request)
                 status = answer.status
             except Refused as refused:
@@ -271,7 +271,7 @@ def error(status: int, message: str) -> web.Response:
     return web.json_response({"error_code": status, "message": message}, status=status)
 
 
-def _host(request: web.Request) -> str:
+def host_of(request: web.Request) -> str:
     """Return the host that a request names, without the port; empty if it is not a name."""
     try:
         return request.url.host or ""

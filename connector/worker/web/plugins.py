@@ -17,6 +17,7 @@ from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.secret import Sanitizer
 from rowtide.connector.worker.web.access import Access, Role
 from rowtide.connector.worker.web.connect_rest import BadRequest, error, guarded_by, object_of, properties_of
+from rowtide.connector.worker.web.page.routes import entry
 from rowtide.envelope.transforms.chain import PREDICATES, TRANSFORMS
 from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.errors import TopicError
@@ -73,7 +74,7 @@ def plugin_routes(access: Access, validate: Validate, kafka: Mapping[str, str] |
         return web.json_response(validation(wanted, given, problems))
 
     return [
-        web.get("/", read(worker)),
+        web.get("/", entry(read(worker))),
         web.get("/connector-plugins", read(plugins)),
         web.get("/connector-plugins/{plugin}/config", read(properties)),
         # Validation connects to any server, with secrets of this machine.

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import Any
 
@@ -35,23 +35,39 @@ class WebServer(FaustWeb):
         app: the Faust app.
         pages: the pages.
         any_port: whether to take a free port if ``web_port`` is in use.
+        running: what runs next to it, as a context of the application.
+        on_stop: called before it waits for answers that are being sent.
 
     Attributes:
         port: its port; ``None`` before it starts.
+        on_listening: called when it has the port.
     """
 
     logger = logging.getLogger("mode.rowtide")
 
-    def __init__(self, app: Any, pages: Iterable[web.RouteDef], *, any_port: bool) -> None:
+    def __init__(
+        self,
+        app: Any,
+        pages: Iterable[web.RouteDef],
+        *,
+        any_port: bool,
+        running: Callable[[web.Application], AsyncIterator[None]] | None = None,
+        on_stop: Callable[[web.Application], Awaitable[None]] | None = None,
+    ) -> None:
         super().__init__(app)
         self.blueprints = BlueprintManager()
         self.web_app.add_routes(pages)
         self.web_app.middlewares.extend((json_errors, limited))
+        if running is not None:
+            self.web_app.cleanup_ctx.append(running)
+        if on_stop is not None:
+            self.web_app.on_shutdown.append(on_stop)
         self._runner = _Runner(
             self.web_app, access_log=None, shutdown_timeout=_UNANSWERED_S, keepalive_timeout=_SILENT_S
         )
         self._any_port = any_port
         self.port: int | None = None
+        self.on_listening: Callable[[], None] = lambda: None
 
     def _new_transport_tcp(self) -> web.BaseSite:
         conf = self.app.conf
@@ -64,6 +80,7 @@ class WebServer(FaustWeb):
         await super().start_server()
         host, port = self._runner.addresses[0][:2]
         self.port = port
+        self.on_listening()
         log.info(
             "the state of the connector is at %s/health", url(host, port, tls=self.app.conf.web_ssl_context is not None)
         )
@@ -103,6 +120,8 @@ async def limited(request: web.Request, handler: Handler) -> web.StreamResponse:
     except TimeoutError:
         if request.transport is not None:
             request.transport.abort()
+    except ConnectionError:
+        pass  # the client has gone, such as an open page that was closed
     return response
 
 

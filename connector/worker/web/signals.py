@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from rowtide.connector.errors import SignalError
 from rowtide.connector.worker.status import Status, tables_of
 from rowtide.connector.worker.web.access import Access, Role
 from rowtide.connector.worker.web.connect_rest import error, guarded_by
+from rowtide.connector.worker.web.page.neighbours import Neighbours
 
 _IN_MEMORY = (
     "the signal is in memory: a crash of the process loses it until its effect and the position after it are stored, "
@@ -37,8 +39,17 @@ class Signalled(Protocol):
         ...
 
 
-def signal_routes(connectors: Mapping[str, Signalled], access: Access) -> list[web.RouteDef]:
-    """Return ``POST /connectors/NAME/signals``, ``GET /connectors/NAME/notifications`` and ``…/snapshot``."""
+def signal_routes(
+    connectors: Mapping[str, Signalled], access: Access, neighbours: Neighbours | None = None
+) -> list[web.RouteDef]:
+    """Return ``POST /connectors/NAME/signals``, ``GET /connectors/NAME/notifications`` and ``…/snapshot``.
+
+    Args:
+        connectors: the connectors of this worker.
+        access: who may use them.
+        neighbours: the workers that answer for the other connectors of a fleet.
+    """
+    neighbours = neighbours or Neighbours(None, tls=False)
 
     async def send(request: web.Request) -> web.Response:
         connector = connectors.get(request.match_info["name"])
@@ -70,10 +81,14 @@ def signal_routes(connectors: Mapping[str, Signalled], access: Access) -> list[w
         return web.json_response({"connector": now.name, "state": now.state, "tables": tables_of(now)})
 
     read, operate = guarded_by(access, Role.READ), guarded_by(access, Role.OPERATE)
+
+    def forwarding(handler: Handler) -> Handler:
+        return neighbours.forwarding(handler, connectors)
+
     return [
-        web.post("/connectors/{name}/signals", operate(send)),
-        web.get("/connectors/{name}/notifications", read(notifications)),
-        web.get("/connectors/{name}/snapshot", read(snapshot)),
+        web.post("/connectors/{name}/signals", operate(forwarding(send))),
+        web.get("/connectors/{name}/notifications", read(forwarding(notifications))),
+        web.get("/connectors/{name}/snapshot", read(forwarding(snapshot))),
     ]
 
 

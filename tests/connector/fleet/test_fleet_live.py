@@ -7,10 +7,11 @@ import re
 import signal
 import sys
 import threading
+import urllib.request
 import uuid
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -50,6 +51,7 @@ class Cluster:
             **{f"{kind}.storage.replication.factor": "1" for kind in ("config", "status", "offset")},
             "offset.storage.partitions": "1",
             "rowtide.fleet.partitions": str(partitions),
+            "rest.advertised.host.name": "127.0.0.1",
             "rowtide.fleet.balance.interval.ms": str(balance_ms),
             "topic.creation.default.partitions": "1",
             "topic.creation.default.replication.factor": "1",
@@ -199,6 +201,12 @@ def test_a_connector_is_what_its_records_say(cluster: Cluster) -> None:
         worker.stop()
 
 
+def page_of(worker: Worker) -> Any:
+    """What the page of a worker shows."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{worker.port}/page/events", timeout=60) as answer:
+        return json.loads(next(line for line in answer if line.startswith(b"data: "))[6:])
+
+
 def test_connectors_are_controlled_on_any_worker(cluster: Cluster) -> None:
     with cluster.worker() as one, cluster.worker() as other:
         one.wait_for_log("this worker has 1 of 2")
@@ -220,6 +228,16 @@ def test_connectors_are_controlled_on_any_worker(cluster: Cluster) -> None:
 
             runs = ("RUNNING", cluster.statuses()[config.name].worker_id)
             eventually(lambda shown_by=shown_by, runs=runs: shown_by() == runs, "the state")
+            seen = page_of(worker)
+            assert {found["worker"]: found.get("problem") for found in seen["workers"]} == {
+                f"127.0.0.1:{running.port}": None for running in (one, other)
+            }
+            assert seen["connectors"][config.name]["worker"] == runs[1]
+            assert seen["connectors"][config.name]["status"] == "UP"
+            assert worker.send("POST", f"{path}/signals", '{"type": "log", "data": {"message": "x"}}')[0] == 202
+            assert list(json.loads(worker.get(f"/page{path}/tables")[1])["tables"]) == [
+                f"{cluster.database.name}.{config.name}"
+            ]
         shown = json.loads(one.get(f"{path}/config")[1])
         assert shown["database.password"] == "********"
         assert other.send("PUT", f"{path}/config", json.dumps({**shown, "max.batch.size": "100"}))[0] == 200
