@@ -6,18 +6,16 @@ the stored offset while only uncaptured tables change.
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator
 
 from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.delivery.source_acknowledgements import SourceAcknowledgements
 from rowtide.connector.engine.stream_attempts import ReaderStatus, StreamAttempts
 from rowtide.connector.engine.stream_output import StreamOutput
-from rowtide.connector.engine.stream_pipelines import StreamPipelines
+from rowtide.connector.engine.stream_pipelines import NO_REQUESTS, StreamPipelines, StreamRequests
 from rowtide.connector.pipeline.pipeline import Pipeline
-from rowtide.connector.records.batch import Batch, Output
+from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot.on_demand import RequestedSnapshots
 from rowtide.connector.snapshot.view.stream_order import stream_position
 from rowtide.connector.source.event_stream import EventStream, StreamFactory
 
@@ -31,17 +29,44 @@ HeartbeatSource = Callable[[SourceOffset], Batch | None]
 """Returns a heartbeat record with the offset if one is due."""
 
 
-class BoundaryWork(Protocol):
-    """Work that the reader's thread does between two transactions, such as signals of other channels."""
+class StreamPlace:
+    """Notes positions between two transactions of a stream, and the servers that it is read from.
 
-    @property
-    def due(self) -> bool:
-        """Whether there is something to do. It is read after each event, so it must be quick."""
-        ...
+    Attributes:
+        servers: how often it has begun to read from another server than before; 1 for the first one.
+    """
 
-    def run(self, pipeline: Pipeline) -> Iterable[Output]:
-        """Do the work, and return the outputs in order; the position of the pipeline is stored after them."""
-        ...
+    def __init__(self) -> None:
+        self.servers = 0
+        self._server: str | None = None
+        self._position: SourceOffset | None = None
+        self._wanted = False
+
+    def take(self) -> SourceOffset | None:
+        """Return a position, with the ``server_id`` as its server, everything before which is in the event store.
+
+        It may be that of the call before: the next one is noted soon. ``None`` if nothing of the stream was read. Read
+        ``servers`` after it.
+        """
+        self._wanted = True
+        return self._position
+
+    def forget(self) -> None:
+        """Have no position until the next one is noted."""
+        self._position = None
+
+    def note(self, pipeline: Pipeline) -> None:
+        """Note the position of a pipeline, if one is wanted and everything before it is written."""
+        if (self._position is not None and not self._wanted) or pipeline.progress.in_transaction:
+            return
+        position = stream_position(pipeline)
+        if position.server is None:  # the stream's first event is not read yet
+            return
+        if position.server != self._server:
+            self._server = position.server
+            self.servers += 1
+        self._wanted = False
+        self._position = position
 
 
 class Reader:
@@ -53,12 +78,11 @@ class Reader:
         pipelines: makes the pipeline of each connection.
         output: receives the outputs.
         heartbeats: makes heartbeat records.
-        work: the work to do between two transactions.
-        snapshots: the snapshots that signals start.
+        requests: what is requested of the stream.
         acknowledgements: of transactions to the server, if they follow the delivery of the records.
 
     Attributes:
-        servers: the number of times it has begun to read from a different server; 1 for the first one.
+        place: positions between two transactions.
     """
 
     def __init__(
@@ -69,8 +93,7 @@ class Reader:
         output: StreamOutput,
         heartbeats: HeartbeatSource = lambda _offset: None,
         *,
-        work: Sequence[BoundaryWork] = (),
-        snapshots: RequestedSnapshots | None = None,
+        requests: StreamRequests = NO_REQUESTS,
         acknowledgements: SourceAcknowledgements | None = None,
     ) -> None:
         self._attempts = attempts
@@ -78,14 +101,11 @@ class Reader:
         self._pipelines = pipelines
         self._output = output
         self._heartbeats = heartbeats
-        self._work = work if snapshots is None else (*work, snapshots)
-        self._snapshots = snapshots
+        self._snapshots = requests.snapshots
+        self._work = requests.work if requests.snapshots is None else (*requests.work, requests.snapshots)
         self._acknowledgements = acknowledgements
         self._often = False  # whether the stream yields often
-        self.servers = 0
-        self._server: str | None = None
-        self._position: SourceOffset | None = None
-        self._position_wanted = False
+        self.place = StreamPlace()
 
     @property
     def status(self) -> ReaderStatus:
@@ -113,18 +133,6 @@ class Reader:
             pass
         finally:
             self._pipelines.close()
-
-    def position(self) -> SourceOffset | None:
-        """Return a position between two transactions of the open stream, with the ``server_id`` as its server.
-
-        Everything before it is in the event store. It may be the position of the previous call, because the next one is
-        noted soon.
-
-        Returns:
-            The position; ``None`` if nothing of the stream was read. Read ``servers`` after it.
-        """
-        self._position_wanted = True
-        return self._position
 
     def _read(self, stream: EventStream, pipeline: Pipeline) -> None:
         self._often = False
@@ -191,7 +199,7 @@ class Reader:
 
     def _wait_for_delivery(self) -> None:
         """Wait until Kafka has everything that was read: the server interprets a new stream as an acknowledgement."""
-        self._position = None
+        self.place.forget()
         if self._acknowledgements is None:
             return
         self._acknowledgements.forget()
@@ -203,22 +211,12 @@ class Reader:
 
     def _note_read(self, stream: EventStream, pipeline: Pipeline) -> None:
         """Note the position of the stream and its acknowledgement once everything before it is written."""
-        if (self._position is None or self._position_wanted) and not pipeline.progress.in_transaction:
-            self._note_position(stream_position(pipeline))
+        self.place.note(pipeline)
         if self._acknowledgements is None:
             return
         requested = stream.requested_acknowledgement()
         if requested is not None:
             self._acknowledgements.add(self._output.store.last_sequence, requested)
-
-    def _note_position(self, position: SourceOffset) -> None:
-        if position.server is None:  # the stream's first event is not read yet
-            return
-        if position.server != self._server:
-            self._server = position.server
-            self.servers += 1
-        self._position_wanted = False
-        self._position = position
 
     def _tick(self, pipeline: Pipeline, stream: EventStream) -> None:
         """Note the position about once a second without events, and store it if it was not stored for a long time."""

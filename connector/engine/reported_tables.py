@@ -18,7 +18,7 @@ _TOPICS_S = 10.0
 
 
 class ReportedTables:
-    """Work between two transactions that reports tables; see ``reader.BoundaryWork``.
+    """Work between two transactions that reports tables; see ``stream_pipelines.BoundaryWork``.
 
     Without transforms, each table has a topic with a known schema. With transforms, the topics are those that records
     were sent to, without a schema.

@@ -8,23 +8,22 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from rowtide.connector.check import CheckedTable, CheckFailedError, require
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.delivery.delivery_loop import Delivery
-from rowtide.connector.delivery.errors import DeliveryError, TakenOver
 from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
-from rowtide.connector.delivery.kafka.second_writer import SecondWriterWatch, still_writing
-from rowtide.connector.delivery.kafka.writer import Writer
 from rowtide.connector.delivery.offset_store import OffsetStore
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.cascade_check import require_derivable
 from rowtide.connector.engine.heartbeat import Heartbeat
-from rowtide.connector.engine.reader import BoundaryWork, Reader
+from rowtide.connector.engine.reader import Reader
 from rowtide.connector.engine.reported_tables import ReportedTables
+from rowtide.connector.engine.run_guards import RunGuards
+from rowtide.connector.engine.run_stop import RunStop
 from rowtide.connector.engine.start.demanded_position import resume_position
 from rowtide.connector.engine.start.included_tables import (
     SET_INCLUDE_LIST,
@@ -41,9 +40,8 @@ from rowtide.connector.engine.start.recovered_tables import recovered_tables
 from rowtide.connector.engine.start.table_lookup import StartTables, new_tables_at_start
 from rowtide.connector.engine.stream_attempts import StreamAttempts
 from rowtide.connector.engine.stream_output import StreamOutput
-from rowtide.connector.engine.stream_pipelines import StreamPipelines
-from rowtide.connector.engine.topic_guard import TopicGuard
-from rowtide.connector.engine.wiring import Components, build_components, heartbeat_action, topic_guard
+from rowtide.connector.engine.stream_pipelines import BoundaryWork, StreamPipelines, StreamRequests
+from rowtide.connector.engine.wiring import Components, build_components, heartbeat_action
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.notifications import Notifications
 from rowtide.connector.records.offset import SourceOffset, describe
@@ -52,8 +50,6 @@ from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.signals.signalling import Signalling, new_signal_id
 from rowtide.connector.snapshot import Decision, SnapshotProgress
 from rowtide.connector.snapshot.on_demand import requested_snapshots
-from rowtide.connector.source.connection.kill import kill_queries
-from rowtide.connector.source.connection.open_connections import OpenConnections
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.mirror.streams import stream_factory, xa_packets
 from rowtide.connector.telemetry import Lineage, Tracing, tracing
@@ -63,12 +59,20 @@ from rowtide.schema_history.compaction.history_reader import StoredHistory
 
 log = logging.getLogger(__name__)
 
-_DRAINING = 0.8
-"""The part of ``task.shutdown.graceful.timeout.ms`` in which what was read must be delivered."""
-_STOP_QUERIES_S = 1.0
-"""How long reading may take to stop before its connections are interrupted: a stream stops within a tick."""
-_STOP_READING_S = 1.0
-"""How long reading may take to stop after that, before the event store is closed."""
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What a run works with from the stored offset on.
+
+    Attributes:
+        config: with the list of captured tables that a signal has set.
+        settings: of the pipeline, with the same list.
+        included: that list, if there is one.
+    """
+
+    config: Configuration
+    settings: PipelineSettings
+    included: IncludedTables | None
 
 
 class ConnectorRun:
@@ -92,7 +96,7 @@ class ConnectorRun:
         delivery: set when the run delivers to a sink.
         components: set when Kafka, if it is used, has been reached.
         stored: the position that was stored when the run began, or later by a consumer in this process.
-        watch: set while offsets in Kafka are watched for a second writer.
+        guards: watch the topics, and offsets in Kafka for a second writer.
         included: the list of captured tables that a signal has set, for the next run.
         lineage: as given, or set before the run.
     """
@@ -116,26 +120,17 @@ class ConnectorRun:
         self.delivery: Delivery | None = None
         self.components: Components | None = None
         self.stored = stored
-        self.watch: SecondWriterWatch | None = None
-        self._included = self.included = included
+        self.included = included
         self.lineage = lineage
-        self._taken_over: TakenOver | None = None
-        self._captured: tuple[CheckedTable, ...] | None = None
-        self._differences: tuple[str, ...] = ()
-        self._config = self._configured = config
+        self._tracing = Tracing()
+        self._stop = RunStop(stop, config.delivery.shutdown_timeout_ms / 1000)
+        self.guards = RunGuards(self._stop, self._lost)
+        self._config = config
         self._settings = settings
         self._progress = progress
         self._check = check
         self._sink = sink
-        self._guard: TopicGuard | None = None
         self._signalling = signalling or Signalling()
-        self._stop = stop
-        self._connections = OpenConnections()
-        self._drained_by: float | None = None
-        self._given_up = False
-        self._done = threading.Event()
-        self._tracing = Tracing()
-        self._behind = config.history.compact_interval  # a snapshot's records are in no summary
 
     @property
     def works(self) -> bool:
@@ -150,7 +145,7 @@ class ConnectorRun:
     @property
     def left_behind(self) -> bool:
         """Whether a stopped run has delivered everything, and only waits for a server that does not answer."""
-        return self._given_up and not self._done.is_set() and (self.delivery is None or self.delivery.complete)
+        return self._stop.given_up and not self._stop.ended and (self.delivery is None or self.delivery.complete)
 
     @property
     def last_stored(self) -> SourceOffset | None:
@@ -162,58 +157,51 @@ class ConnectorRun:
         """Run until :meth:`stop` is called or a failure ends the run, and return the failure."""
         failure: BaseException | None = None
         try:
-            with self._connections:
+            with self._stop.connections:
                 self._work()
         except StoreClosed as error:
-            failure = None if self._stop.is_set() else error
+            failure = None if self._stop.requested else error
         except CheckFailedError as error:
-            failure = None if self._connections.interrupted and error.retriable else error
+            failure = None if self._stop.connections.interrupted and error.retriable else error
         except ConnectorError as error:
-            failure = None if self._connections.interrupted else error
+            failure = None if self._stop.connections.interrupted else error
         except BaseException as error:  # noqa: BLE001 - the task decides about every failure
             failure = error
         try:
-            failure = self._finish(self._taken_over or failure)
+            failure = self._finish(self.guards.taken_over or failure)
         except BaseException as error:  # noqa: BLE001 - as above
             failure = failure or error
-        self._done.set()
+        self._stop.end()
         return failure
 
     def stop(self) -> None:
         """End the run: stop reading, deliver everything read so far, and store the last offset."""
-        self._drained_by = time.monotonic() + self._config.delivery.shutdown_timeout_ms / 1000 * _DRAINING
-        self._stop.set()
+        self._stop.request()
         if self.reader is not None:
             self.reader.stop()
-        self._done.wait(_STOP_QUERIES_S)
-        kill_queries(self._connections.interrupt())  # threads that read chunks are not waited for
-        self._given_up = not self._done.wait(_STOP_READING_S)
-        if self._given_up and self.components is not None:
+        self._stop.await_reading()
+        if self._stop.given_up and self.components is not None:
             # The reader waits for space in the store, or for a server. The next run reads the events that it has not
             # put.
             self.components.store.close()
 
     def _finish(self, failure: BaseException | None) -> BaseException | None:
-        delivery, components = self.delivery, self.components
+        delivery, components, guards = self.delivery, self.components, self.guards
         self._signalling.stop()
-        if self.watch is not None:
-            self.watch.close()
-        if self._guard is not None:
-            self._guard.stop()
-        if delivery is not None and self._sink is not None and self._taken_over is None:
-            delivery.drain(self._stop)  # to interrupt the sink is to close it, and the next run needs it
-        limit = self._config.delivery.shutdown_timeout_ms / 1000
-        if self._drained_by is not None:  # includes the time that reading took to stop
-            limit = max(0.0, self._drained_by - time.monotonic())
-        if self._taken_over is not None:
-            limit = 0.0  # the other one delivers what is left, and stores its own offset
+        guards.stop()
+        if delivery is not None and self._sink is not None and guards.taken_over is None:
+            delivery.drain(self._stop.event)  # to interrupt the sink is to close it, and the next run needs it
+        limit = (
+            0.0 if guards.taken_over is not None else self._stop.time_left()
+        )  # the other program delivers what is left
         if delivery is not None and not delivery.stop(limit):
-            failure = self._taken_over or delivery.failure or failure  # a failed delivery ends reading: it is the cause
+            failure = (
+                guards.taken_over or delivery.failure or failure
+            )  # a failed delivery ends reading: it is the cause
         elif delivery is None and components is not None and components.sink is not None:
             components.sink.close()
         self._tracing.flush()
-        if self._guard is not None and self._taken_over is None and not self._stop.is_set():
-            failure = (self._guard.explain() if isinstance(failure, DeliveryError) else self._guard.failure) or failure
+        failure = guards.cause_of(failure)
         if self._settings.transforms is not None:
             self._settings.transforms.close()
         if components is not None:
@@ -225,90 +213,87 @@ class ConnectorRun:
         return failure
 
     def _work(self) -> None:
-        if self._check and not self._stop.is_set():
-            database, kafka = self._config.database, self._config.kafka.bootstrap_servers
-            place = f" and Kafka at {kafka}" if self._config.uses_kafka else ""
-            log.info("checking the database at %s:%d%s", database.hostname, database.port, place)
-            report = require(self._config)
-            self._captured, self._differences = report.tables, report.exact_differences
-            log_findings(report.findings)
-        if self._stop.is_set():
+        captured, differences = self._checked()
+        if self._stop.requested:
             return
         components = self.components = build_components(self._config, self._sink)
-        if self._stop.is_set():
+        if self._stop.requested:
             return  # nobody has closed the new store
         if components.sink is not None:
             components.sink.open()  # fences an older instance: only now is the stored offset final
         if isinstance(components.offsets, KafkaOffsetStore):
-            self._exclude_second_writer(components.offsets)
+            self.guards.exclude_second_writer(self._config, components.offsets, check=self._check)
         self.stored = self._load(components.offsets)
-        self._config, self._included, offset = with_included_tables(self._configured, self._included, self.stored)
-        self._settings = replace(self._settings, tables=self._config.capture.tables)
-        self.included = self._included
-        if self._included is not None:
-            log_findings(included_findings(self._config, self._included))
-        log_findings(changed_values(self._config, offset, self._differences))
+        config, included, offset = with_included_tables(self._config, self.included, self.stored)
+        self.included = included
+        if included is not None:
+            log_findings(included_findings(config, included))
+        log_findings(changed_values(config, offset, differences))
         if offset is not None:
-            offset = replace(offset, carried=with_values(self._config, offset.carried))
-        self._guard = topic_guard(self._config, components.admins, self._sent_topics, self._topic_lost, components.sink)
-        self._guard.start()
-        decision = decide_start(self._config, offset, components.history)
+            offset = replace(offset, carried=with_values(config, offset.carried))
+        settings = replace(self._settings, tables=config.capture.tables)
+        self.guards.watch_topics(config, components, self._sent_topics)
+        decision = decide_start(config, offset, components.history)
         for note in decision.notes:
             log.info("%s", note)
-        if components.sink is not None:
-            self._tracing = tracing(self._config)
-            self.delivery = Delivery(
-                components.store,
-                components.sink,
-                components.policy,
-                ensure_topics=components.ensure_topics,
-                fitting=components.fitting,
-                on_failure=self._delivery_failed,
-                on_delivered=None if components.acknowledgements is None else components.acknowledgements.delivered,
-                on_acknowledged=self._tracing.acknowledged,
-                name=self._config.name,
-            )
-            self.delivery.start()
+        self._deliver(components)
+        start = _Start(config, settings, included)
         if decision.snapshot:
-            tables, start = self._snapshot(components, decision)
+            tables, position = self._snapshot(start, components, decision)
+            records = config.history.compact_interval  # a snapshot's records are in no summary
         else:
-            tables, start = self._recovered(components, decision)
+            assert decision.position is not None
+            self.state, position = "RECOVERING", decision.position
+            kept = StoredHistory(components.history, config.topics.prefix, components.summaries)
+            tables, records = recovered_tables(config, kept, position)
             if not decision.goes_on:
-                self._notify_skipped(components, start)
-        reported: list[BoundaryWork] = []
-        if self.lineage is not None:
-            self.lineage.running()
-            sent = self._sent_topics if self._config.delivery.sink == "kafka" else None
-            work = ReportedTables(self.lineage, self._settings, tables, sent)
-            work.report()
-            reported.append(work)
-        if decision.stream and not self._stop.is_set():
-            new_tables = new_tables_at_start(self._config, start, tables, self._captured)
-            log_findings((*new_tables.findings, *bool_findings(self._config, tables)))
-            require_derivable(self._config, tables)
-            self._streaming(components, tables, new_tables, reported)
+                self._notify_skipped(settings, components, position)
+        reported = self._reported(settings, tables)
+        if decision.stream and not self._stop.requested:
+            new_tables = new_tables_at_start(config, position, tables, captured)
+            log_findings((*new_tables.findings, *bool_findings(config, tables)))
+            require_derivable(config, tables)
+            self._stream(start, components, tables, new_tables, records, reported)
 
-    def _exclude_second_writer(self, offsets: KafkaOffsetStore) -> None:
-        """Refuse to start while Debezium runs, and watch for a second writer from now on."""
-        interval = self._config.delivery.offset_flush_interval_ms / 1000
-        if self._check and still_writing(offsets, interval, self._stop.wait) is not None:
-            raise TakenOver(
-                f"another program, such as Kafka Connect with Debezium, still stores offsets for {self._config.name} "
-                f"(topic.prefix={self._config.topics.prefix}) in topic {offsets.topic}. Stop the connector there first"
-            )
-        self.watch = SecondWriterWatch(offsets, self._config.kafka.consumer, self._newer_writer)
-        self.watch.start()
+    def _checked(self) -> tuple[tuple[CheckedTable, ...] | None, tuple[str, ...]]:
+        """Check the database and Kafka; returns the captured tables, and why values would not be exact."""
+        if not self._check or self._stop.requested:
+            return None, ()
+        database, kafka = self._config.database, self._config.kafka.bootstrap_servers
+        place = f" and Kafka at {kafka}" if self._config.uses_kafka else ""
+        log.info("checking the database at %s:%d%s", database.hostname, database.port, place)
+        report = require(self._config)
+        log_findings(report.findings)
+        return report.tables, report.exact_differences
 
-    def _newer_writer(self, writer: Writer) -> None:
-        if self._stop.is_set():
+    def _deliver(self, components: Components) -> None:
+        """Begin to deliver, unless a consumer in this process takes the batches from the store."""
+        if components.sink is None:
             return
-        self._taken_over = TakenOver(
-            f"{writer} was started later and has taken over connector {self._config.name}, so this process stops. Run "
-            "only one of them, or give each its own name and topic.prefix"
+        self._tracing = tracing(self._config)
+        self.delivery = Delivery(
+            components.store,
+            components.sink,
+            components.policy,
+            ensure_topics=components.ensure_topics,
+            fitting=components.fitting,
+            on_failure=self._delivery_failed,
+            on_delivered=None if components.acknowledgements is None else components.acknowledgements.delivered,
+            on_acknowledged=self._tracing.acknowledged,
+            name=self._config.name,
         )
-        self._delivery_failed(self._taken_over)
-        if self.components is not None:
-            self.components.store.close(self._taken_over)
+        self.delivery.start()
+
+    def _reported(self, settings: PipelineSettings, tables: Tables) -> list[BoundaryWork]:
+        """Report the tables to OpenLineage, if it is used, and return what reports their changes."""
+        if self.lineage is None:
+            return []
+        self.lineage.running()
+        work = ReportedTables(
+            self.lineage, settings, tables, self._sent_topics if self._config.delivery.sink == "kafka" else None
+        )
+        work.report()
+        return [work]
 
     def _load(self, offsets: OffsetStore) -> SourceOffset | None:
         """Return the stored offset. One that was deleted after an earlier run of this process is stored again."""
@@ -334,7 +319,7 @@ class ConnectorRun:
     def _sent_topics(self) -> list[str]:
         return [] if self.delivery is None or self._sink is not None else self.delivery.topics
 
-    def _topic_lost(self, failure: BaseException) -> None:
+    def _lost(self, failure: BaseException) -> None:
         """End the run: deliver everything read so far, and store the last offset."""
         if self.components is not None:
             self.components.store.close(failure)
@@ -345,74 +330,84 @@ class ConnectorRun:
         if self.reader is not None:
             self.reader.stop()
 
-    def _snapshot(self, components: Components, decision: Decision) -> tuple[Tables, SourceOffset]:
+    def _snapshot(self, start: "_Start", components: Components, decision: Decision) -> tuple[Tables, SourceOffset]:
         from rowtide.connector.engine.start.written_snapshot import take_snapshot  # noqa: PLC0415 - few starts take one
         from rowtide.connector.snapshot.initial import Snapshot  # noqa: PLC0415
 
-        self.state = "SNAPSHOT"
-        self._stop.wait(self._config.snapshot.delay_ms / 1000)
+        self.state, config = "SNAPSHOT", start.config
+        self._stop.wait(config.snapshot.delay_ms / 1000)
         snapshot = Snapshot(
-            self._config.database,
-            self._settings,
-            self._config.snapshot,
+            config.database,
+            start.settings,
+            config.snapshot,
             decision,
             time.time_ns,
             self._progress,
-            carried=first_fields(self._config, self._included),
+            carried=first_fields(config, start.included),
         )
-        take_snapshot(snapshot, components.history, components.store, self._stop)
+        take_snapshot(snapshot, components.history, components.store, self._stop.event)
         return snapshot.tables, decision.position or snapshot.offset
 
-    def _recovered(self, components: Components, decision: Decision) -> tuple[Tables, SourceOffset]:
-        offset = decision.position
-        assert offset is not None
-        self.state = "RECOVERING"
-        kept = StoredHistory(components.history, self._config.topics.prefix, components.summaries)
-        tables, self._behind = recovered_tables(self._config, kept, offset)
-        return tables, offset
-
-    def _notify_skipped(self, components: Components, start: SourceOffset) -> None:
+    @staticmethod
+    def _notify_skipped(settings: PipelineSettings, components: Components, start: SourceOffset) -> None:
         """Send the notification that no snapshot was due, if notifications are enabled."""
-        transforms = self._settings.transforms
-        for batch in Notifications(self._settings, time.time_ns).ended("SKIPPED", start):
+        transforms = settings.transforms
+        for batch in Notifications(settings, time.time_ns).ended("SKIPPED", start):
             components.store.put([Transformer(transforms).batch(batch) if transforms else batch])
 
-    def _streaming(
-        self, components: Components, tables: Tables, new: StartTables, work: Sequence[BoundaryWork]
+    def _stream(
+        self,
+        start: "_Start",
+        components: Components,
+        tables: Tables,
+        new: StartTables,
+        unsummarised: int,
+        work: Sequence[BoundaryWork],
     ) -> None:
+        """Read the binlog from the start position.
+
+        Args:
+            start: the configuration.
+            components: of the run.
+            tables: the structures at the start position.
+            new: the start position, and the tables that are new there.
+            unsummarised: number of records of the schema history that are in no summary.
+            work: further work between two transactions.
+        """
         self.state = "RUNNING"
-        self._stop.wait(self._config.streaming.delay_ms / 1000)
-        config, mariadb = self._config, self._config.flavor is Flavor.MARIADB
+        config, settings, signalling = start.config, start.settings, self._signalling
+        self._stop.wait(config.streaming.delay_ms / 1000)
         history = components.history
         if components.summaries is not None:
-            kept = StoredHistory(components.history, config.topics.prefix, components.summaries)
-            history = CompactingHistory(kept, tables.server, config.history.compact_interval, self._behind)
-        start = new.start
+            kept = StoredHistory(history, config.topics.prefix, components.summaries)
+            history = CompactingHistory(kept, tables.server, config.history.compact_interval, unsummarised)
         snapshots = requested_snapshots(
             config,
-            self._settings,
+            settings,
             tables,
-            start,
+            new.start,
             time.time_ns,
             self._progress,
-            self._stop.is_set,
-            self._signalling.inbox.run,
+            self._stop.event.is_set,
+            signalling.inbox.run,
         )
         plan = partial(plan_new_tables, config)
-        requests = NewTableRequests(
-            self._settings, new, snapshots.entered, plan, snapshots, time.time_ns, new_signal_id
+        new_tables = NewTableRequests(settings, new, snapshots.entered, plan, snapshots, time.time_ns, new_signal_id)
+        actions = {SET_INCLUDE_LIST: partial(set_include_list, self._config, self._include)}
+        requests = StreamRequests(
+            signalling.actions(config, settings, snapshots, actions),
+            snapshots,
+            new_tables.hidden,
+            [new_tables, signalling.inbox, *work],
         )
-        actions = {SET_INCLUDE_LIST: partial(set_include_list, self._configured, self._include)}
-        begin = replace(start, snapshot=None)
+        begin = replace(new.start, snapshot=None)
         pipelines = StreamPipelines(
             config,
-            self._settings,
+            settings,
             tables,
-            current=CurrentStructure(config.database, mariadb=mariadb),
+            current=CurrentStructure(config.database, mariadb=config.flavor is Flavor.MARIADB),
             xa_packets=xa_packets(config),
-            signals=self._signalling.actions(config, self._settings, snapshots, actions),
-            snapshots=snapshots,
-            hidden=requests.hidden,
+            requests=requests,
             read_ahead=components.acknowledgements is None,
         )
         self.reader = Reader(
@@ -420,14 +415,13 @@ class ConnectorRun:
             stream_factory(config),
             pipelines,
             StreamOutput(components.store, history, begin),
-            Heartbeat(self._settings, config.heartbeat.interval_ms / 1000, heartbeat_action(config)),
-            work=[requests, self._signalling.inbox, *work],
-            snapshots=snapshots,
+            Heartbeat(settings, config.heartbeat.interval_ms / 1000, heartbeat_action(config)),
+            requests=requests,
             acknowledgements=components.acknowledgements,
         )
-        if not self._stop.is_set() and not components.store.closed:
-            self._signalling.start(config, start, lambda: self.last_stored)
+        if not self._stop.requested and not components.store.closed:
+            signalling.start(config, new.start, lambda: self.last_stored)
             with contextlib.closing(snapshots):
                 self.reader.run()
-        if self.included is not self._included and not self._stop.is_set():
+        if self.included is not start.included and not self._stop.requested:
             raise CapturedTablesChanged

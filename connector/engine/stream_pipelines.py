@@ -1,7 +1,9 @@
 """Creates the pipeline of each connection of a stream; all of them share codecs and decoder processes."""
 
 import time
-from collections.abc import Callable, MutableSet, Sequence
+from collections.abc import Callable, Iterable, MutableSet, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from rowtide.connector.config import Configuration
 from rowtide.connector.engine.decoding.forms import RecordForm
@@ -21,6 +23,39 @@ from rowtide.connector.source.temporary_file import temporary_file
 from rowtide.schema_history.catalog.tables import Tables
 
 
+class BoundaryWork(Protocol):
+    """Work that the reader's thread does between two transactions, such as signals of other channels."""
+
+    @property
+    def due(self) -> bool:
+        """Whether there is something to do; read after each event, so it must be quick."""
+        ...
+
+    def run(self, pipeline: Pipeline) -> Iterable[Output]:
+        """Do it, and return the outputs in order; after them, the position of the pipeline is stored."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRequests:
+    """What is requested of a stream while it runs.
+
+    Attributes:
+        signals: the actions of signals.
+        snapshots: those that signals start.
+        hidden: tables that are not captured yet, as (database, table); the caller removes them, too.
+        work: what to do between two transactions.
+    """
+
+    signals: Signals | None = None
+    snapshots: RequestedSnapshots | None = None
+    hidden: MutableSet[tuple[str, str]] | None = None
+    work: Sequence[BoundaryWork] = ()
+
+
+NO_REQUESTS = StreamRequests()
+
+
 class StreamPipelines:
     """The pipelines of a connector's stream.
 
@@ -31,9 +66,7 @@ class StreamPipelines:
         clock: ns since the epoch.
         current: the server, to look up structures.
         xa_packets: reads prepared XA transactions alongside the stream.
-        signals: the actions of signals.
-        snapshots: the snapshots that signals start.
-        hidden: tables that are not captured yet, as (database, table); the caller also removes them.
+        requests: what is requested of the stream.
         read_ahead: whether events may be decoded before earlier ones are delivered.
 
     Attributes:
@@ -49,9 +82,7 @@ class StreamPipelines:
         *,
         current: CurrentStructures | None = None,
         xa_packets: XaPackets | None = None,
-        signals: Signals | None = None,
-        snapshots: RequestedSnapshots | None = None,
-        hidden: MutableSet[tuple[str, str]] | None = None,
+        requests: StreamRequests = NO_REQUESTS,
         read_ahead: bool = True,
     ) -> None:
         self.parallel: ParallelPipeline[Sequence[Output]] | None = None
@@ -59,11 +90,12 @@ class StreamPipelines:
         self._settings = settings
         self._tables = tables
         self._clock = clock
-        self._captured = CapturedTables(settings, tables, clock, current, hidden)
+        self._captured = CapturedTables(settings, tables, clock, current, requests.hidden)
         self._read_xa = None if xa_packets is None else xa_reader(settings, tables, clock, xa_packets, temporary_file)
-        self._signals = None if signals is None else SignalReceiver(settings, signals, tables, self._captured)
-        self._snapshots = snapshots
-        self._hidden = hidden
+        self._signals = None
+        if requests.signals is not None:
+            self._signals = SignalReceiver(settings, requests.signals, tables, self._captured)
+        self._requests = requests
         self._read_ahead = read_ahead
         self._processes = decoder_processes(config.streaming.decoder_processes or 0, settings, RecordForm(), clock)
 
@@ -81,8 +113,8 @@ class StreamPipelines:
         )
         if self._by_file:
             pipeline.progress.begin_at_file()
-        if self._snapshots is not None:
-            self._snapshots.attach(pipeline, self._captured)
+        if self._requests.snapshots is not None:
+            self._requests.snapshots.attach(pipeline, self._captured)
         if self.parallel is not None:
             self.parallel.abandon()
         if self._processes is not None:
@@ -93,7 +125,8 @@ class StreamPipelines:
 
     def _may_read_ahead(self) -> bool:
         """Return whether no position of the stream needs work: a table to capture, a snapshot or an acknowledgement."""
-        return self._read_ahead and not self._hidden and (self._snapshots is None or not self._snapshots.active)
+        snapshots = self._requests.snapshots
+        return self._read_ahead and not self._requests.hidden and (snapshots is None or not snapshots.active)
 
     def close_unused(self) -> None:
         """End the decoder processes if they have had nothing to do for a long time."""

@@ -159,7 +159,7 @@ def status_of(task: ConnectorTask, now: float) -> Status:
         stored=run.stored if delivery is None or delivery.offset is None else delivery.offset,
         queue=run.components.store.use() if run.components is not None else None,
         snapshot=task.snapshot.by_name,
-        second_writer=None if run.watch is None else run.watch.seen,
+        second_writer=None if run.guards.second_writer is None else run.guards.second_writer.seen,
     )
 
 

@@ -21,7 +21,7 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.reader import Reader
 from rowtide.connector.engine.stream_attempts import StreamAttempts
 from rowtide.connector.engine.stream_output import StreamOutput
-from rowtide.connector.engine.stream_pipelines import StreamPipelines
+from rowtide.connector.engine.stream_pipelines import StreamPipelines, StreamRequests
 from rowtide.connector.pipeline import xa_transactions
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.protocol.binlog_file import binlog_packets
@@ -90,13 +90,13 @@ class Connections:
         settings = pipeline_settings(config, "run")
         history = InMemorySchemaHistory()
         snapshots = cast("Any", self._snapshots)
+        requests = StreamRequests(snapshots=snapshots, hidden=set(self._hidden))
         pipelines = StreamPipelines(
-            config, settings, tables, int, xa_packets=self.server.transaction, hidden=set(self._hidden),
-            snapshots=snapshots,
-        )  # fmt: skip
+            config, settings, tables, int, xa_packets=self.server.transaction, requests=requests
+        )
         output = StreamOutput(store, history, start)
         attempts = StreamAttempts(config.failure, start)
-        self.reader = Reader(attempts, self.open, pipelines, output, heartbeat, snapshots=snapshots)
+        self.reader = Reader(attempts, self.open, pipelines, output, heartbeat, requests=requests)
         self.reader.run()
         return list(store.get(1_000_000, 0).batches)
 
@@ -245,7 +245,7 @@ class _FailOver(Connections):
 
     def open(self, start: SourceOffset) -> BinlogStream:
         assert self.reader is not None
-        self.noted.append((self.reader.servers, self.reader.position()))
+        self.noted.append((self.reader.place.servers, self.reader.place.take()))
         if len(self.noted) == 3:
             (pos, format_description), *rest = self.server.events
             other = format_description[:5] + b"\x63\0\0\0" + format_description[9:-4]
@@ -265,8 +265,8 @@ def test_positions_are_those_of_the_open_stream_and_servers_are_counted(decoders
     assert connections.noted == [(0, None), (1, None), (1, None), (2, None)]
     reading = connections.reader
     assert reading is not None
-    assert reading.servers == 2
-    position = reading.position()
+    assert reading.place.servers == 2
+    position = reading.place.take()
     assert position is not None
     assert (position.server, position.gtids) == ("99", connections.starts[-1].gtids)  # the first one of the stream
 
@@ -276,7 +276,7 @@ def test_the_next_position_is_noted_when_one_was_read(monkeypatch: pytest.Monkey
     ticked = Reader._tick
 
     def watched(reading: Reader, pipeline: Pipeline, stream: EventStream) -> None:
-        positions.append(reading.position())
+        positions.append(reading.place.take())
         ticked(reading, pipeline, stream)
 
     monkeypatch.setattr(Reader, "_tick", watched)

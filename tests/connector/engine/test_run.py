@@ -18,7 +18,7 @@ from rowtide.connector.delivery.errors import DeliveryInterrupted
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.delivery.offset_store import InMemoryOffsetStore
 from rowtide.connector.delivery.sinks import Record, RecordSinkDelivery
-from rowtide.connector.engine import run as run_module
+from rowtide.connector.engine import run_stop
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.run import ConnectorRun
 from rowtide.connector.engine.start.written_snapshot import write_snapshot
@@ -140,8 +140,8 @@ def test_a_stop_leaves_a_run_behind_that_waits_for_a_server(monkeypatch: pytest.
         def close(self) -> None:
             """Nothing is open."""
 
-    monkeypatch.setattr(run_module, "_STOP_QUERIES_S", 0.01)
-    monkeypatch.setattr(run_module, "_STOP_READING_S", 0.01)
+    monkeypatch.setattr(run_stop, "_STOP_QUERIES_S", 0.01)
+    monkeypatch.setattr(run_stop, "_STOP_READING_S", 0.01)
     answered, waiting, store = threading.Event(), threading.Event(), EventStore()
     run = ConnectorRun(from_properties(PROPERTIES), cast("Any", None), threading.Event(), None, check=False)
 
@@ -185,7 +185,7 @@ def test_a_stop_that_interrupts_the_checks_is_no_failure(
 
     def work() -> None:
         checking.set()
-        while stopped and not run._connections.interrupted:
+        while stopped and not run._stop.connections.interrupted:
             stop.wait(0.01)
         raise failed
 

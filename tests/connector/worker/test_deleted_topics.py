@@ -85,7 +85,7 @@ def at_the_end(task: ConnectorTask, database: Database) -> bool:
 
 def watched(task: ConnectorTask, *topics: str) -> None:
     """Wait until the connector has looked at topics, which it later compares with what they are now."""
-    guard = task.current._guard
+    guard = task.current.guards.topics
     assert guard is not None
     eventually(lambda: set(topics) <= guard._topics._seen.keys(), "a look at the topics")
 

@@ -292,7 +292,7 @@ class Task:
         self.reader = self.components = None
         self.stored = stored
         self.current = self
-        self.watch = None
+        self.guards = SimpleNamespace(second_writer=None)
 
     def counters(self) -> DeliveryCounters:
         return DeliveryCounters(offset=replace(OFFSET, pos=77))

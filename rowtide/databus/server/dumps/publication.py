@@ -46,11 +46,11 @@ def reading_of(task: ConnectorTask) -> Reading | None:
     """Return the progress of a connector in reading and publishing; ``None`` while no stream is open."""
     run = task.current
     reader, components = run.reader, run.components
-    position = None if reader is None or not reader.status.connected else reader.position()
+    position = None if reader is None or not reader.status.connected else reader.place.take()
     if reader is None or components is None or position is None:
         return None
     store = components.store
-    return Reading((reader, reader.servers), position, store.last_sequence, store.acknowledged)
+    return Reading((reader, reader.place.servers), position, store.last_sequence, store.acknowledged)
 
 
 class Publication:
