@@ -2,6 +2,7 @@
 
 SchemaHistoryError
 ├── UnparsedDdl          a statement cannot be parsed; it is never guessed or dropped silently
+│   └── UncertainDdl     a statement may concern a temporary table of the same name
 ├── InconsistentDdl      a statement cannot be applied to the known structures
 └── DamagedHistory       a history record cannot be parsed
 """
@@ -98,6 +99,19 @@ class UnparsedDdl(SchemaHistoryError):
             near = f", near {self.near!r}"
         return (
             f"DDL statement not understood{at}: {self.reason}, line {self.line} column {self.column}{near}. "
+            "Set schema.history.internal.skip.unparseable.ddl=true to skip it. Statement: "
+            f"{self.statement if literals else without_literals(self.statement)}"
+        )
+
+
+class UncertainDdl(UnparsedDdl):
+    """A statement concerns a table, or a temporary table of the same name that is older than the schema history."""
+
+    def message(self, *, literals: bool) -> str:
+        """Return the text of the error."""
+        at = f" at {self.position}" if self.position else ""
+        return (
+            f"DDL statement{at} may concern a temporary table that is older than the schema history: {self.reason}. "
             "Set schema.history.internal.skip.unparseable.ddl=true to skip it. Statement: "
             f"{self.statement if literals else without_literals(self.statement)}"
         )

@@ -45,6 +45,7 @@ def query_event(event: Query, position: str) -> QueryEvent:
         charset_database=status.charset_database,
         thread_specific=bool(event.header.flags & 0x4),
         thread_id=event.thread_id,
+        xid=status.xid,
         error_code=event.error_code,
         position=position,
         effective=not flags3 & _NO_EFFECT,

@@ -3,6 +3,7 @@
 Changes are staged and applied at the end, so that a statement that fails changes nothing.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -43,7 +44,7 @@ from rowtide.schema_history.debezium_form.apply import (
     apply_create_table,
 )
 from rowtide.schema_history.debezium_form.normalizer import normalized
-from rowtide.schema_history.errors import InconsistentDdl
+from rowtide.schema_history.errors import InconsistentDdl, UncertainDdl
 from rowtide.schema_history.model import Constraint, Database, Table, TableId
 from rowtide.schema_history.server import charsets
 from rowtide.schema_history.server.charsets import unicode_text
@@ -53,6 +54,11 @@ from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.keys import reprinted
 from rowtide.schema_history.structure.sequences import alter_sequence, build_sequence
 from rowtide.schema_history.structure.tables import build_table, charset_and_collation
+
+_ATOMIC_DDL = 80_000
+"""The first version of MySQL whose DDL on tables of InnoDB is atomic."""
+_ENGINE = re.compile(r"ENGINE", re.IGNORECASE)
+_SESSION_ID = re.compile(r"CONNECTION_ID", re.IGNORECASE)
 
 
 class StatementExecutor:
@@ -121,6 +127,26 @@ class StatementExecutor:
 
     def _is_temporary(self, table_id: TableId) -> bool:
         return self.event.thread_specific and (self.event.thread_id, table_id) in self.catalog.temporary
+
+    def _is_older_temporary(self, table: Table) -> bool:
+        """Return whether ALTER TABLE concerns a temporary table with a table's name whose creation is not known.
+
+        Both servers mark the statement, but also one of a procedure that has used another temporary table before, or
+        with CONNECTION_ID(). MySQL logs it with the id of a transaction if it concerns a table that is and stays one of
+        InnoDB.
+
+        Raises:
+            UncertainDdl: the event does not show which table it is.
+        """
+        if not self.event.thread_specific:
+            return False
+        if not self.ctx.mariadb:
+            atomic = self.ctx.server.version_number >= _ATOMIC_DDL and table.engine.upper() in ("", "INNODB")
+            return atomic and self.event.xid is None and not _ENGINE.search(self.sql)
+        defaults = (column.default or "" for column in table.columns)
+        if not any(_SESSION_ID.search(text) for text in (self.sql, *defaults)):
+            raise UncertainDdl(self.sql, f"its session may have had one called {table.id}", 0, self.event.position)
+        return False
 
     def _temporary(self, table_id: TableId) -> Table | None:
         """Return the temporary table; ``None`` also if its structure is not known."""
@@ -228,6 +254,8 @@ class StatementExecutor:
         is_temporary = self._is_temporary(table_id)
         table = self._temporary(table_id) if is_temporary else self._table(table_id)
         names = [self._id(action.name) for action in body.actions if isinstance(action, RenameTo)]
+        if table is not None and not is_temporary and self._is_older_temporary(table):
+            is_temporary, table = True, None
         if table is None and is_temporary:
             self._drop_temporary(table_id)
             self._set_temporary(names[-1] if names else table_id, None)

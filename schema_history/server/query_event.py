@@ -57,6 +57,7 @@ class QueryEvent:
         charset_database: collation id of the database, if the event has it.
         thread_specific: LOG_EVENT_THREAD_SPECIFIC, set for statements on temporary tables.
         thread_id: id of the session, which owns temporary tables.
+        xid: transaction id of a DDL statement on a table of InnoDB (MySQL 8.0), ``None`` if absent.
         error_code: error of the statement on the server, 0 if none.
         position: position of the event, for messages.
         effective: false if it changes nothing: the first part of an ALTER that MariaDB logs in two parts
@@ -74,6 +75,7 @@ class QueryEvent:
     charset_database: int | None = None
     thread_specific: bool = False
     thread_id: int = 0
+    xid: int | None = None
     error_code: int = 0
     position: str = ""
     effective: bool = True

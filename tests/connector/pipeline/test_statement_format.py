@@ -11,7 +11,7 @@ import pytest
 
 from rowtide.connector.errors import ProtocolError
 from rowtide.connector.source.current_structure import CurrentStructure
-from tests.support.mysql.live_database import configured, snapshot, streamed
+from tests.support.mysql.live_database import Rows, apply, configured, snapshot, streamed
 from tests.support.recordings.live_snapshot import binlog_end
 
 if TYPE_CHECKING:
@@ -88,6 +88,24 @@ def test_pt_table_checksum_does_not_stop_the_stream(
     assert len(found) == 1
     assert b"100" in found[0]
     assert len([text for text in caplog.messages if f"changes {percona}.checksums " in text]) == 1
+
+
+def test_a_temporary_table_that_is_older_than_the_snapshot_is_altered(mariadb_db: Database) -> None:
+    mariadb_db.execute("CREATE TABLE orders (id INT PRIMARY KEY, a INT, b INT)")
+    with mariadb_db.server.connect(mariadb_db.name) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_format = STATEMENT")
+        cursor.execute("CREATE TEMPORARY TABLE orders (id INT PRIMARY KEY, a INT, b INT)")
+        config = configured(mariadb_db, {"value.converter.schemas.enable": "false"})
+        taken = snapshot(config)
+        list(taken.outputs())
+        cursor.execute("ALTER TABLE orders MODIFY b INT AFTER id")
+        mariadb_db.execute("INSERT INTO orders VALUES (1, 2, 3)")
+        current = CurrentStructure(config.database, mariadb=True)
+        steps = streamed(config, taken.tables, taken.offset, binlog_end(mariadb_db.server), current)
+        rows: Rows = {}
+        for step in steps:
+            apply(rows, step.outputs)
+    assert list(rows.values()) == [{"id": 1, "a": 2, "b": 3}]
 
 
 @pytest.mark.parametrize(
