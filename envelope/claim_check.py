@@ -2,7 +2,7 @@
 
 The value of such a record is a line of text, ``rowtide-claim-check <sha256> <size> <url>``, whose parts are in headers,
 too. No converter writes a change that begins like this: JSON begins with ``{``, Avro and Protobuf with a zero byte. So
-a consumer that knows nothing of claim checks fails, instead of reading a row. The value is not null, because a record
+a consumer without support for claim checks fails instead of reading a row. The value is not null, because a record
 without a value deletes its key.
 """
 
@@ -21,11 +21,11 @@ _FORM = re.compile(rb"rowtide-claim-check ([0-9a-f]{64}) ([0-9]+) (\S+/([A-Za-z0
 
 
 class InvalidClaimCheck(ValueError):
-    """A record that begins like a claim check and is not one, or a value that is not the one it stands for."""
+    """A record that begins like a claim check but is not one, or a value that does not match its claim check."""
 
 
 class ClaimCheck(NamedTuple):
-    """Where a value is.
+    """A reference to a stored value.
 
     Attributes:
         url: of the file.

@@ -2,7 +2,7 @@
 
 They are Debezium's ``CustomConverter``: a class with ``converter_for(column, registration)``, which is called for each
 captured column of each table, and may register a schema and a function for its values. ``configure(options)`` is
-optional. The class is known only by its name here; :mod:`rowtide.envelope.transforms.python_hook` imports it.
+optional. Here, only the name of the class is known; :mod:`rowtide.envelope.transforms.python_hook` imports it.
 Debezium's own converters are in :mod:`rowtide.envelope.debezium_column_converters`.
 """
 
@@ -25,7 +25,7 @@ class ColumnConverterError(ValueError):
     """A column converter failed.
 
     Attributes:
-        detail: more, which may contain a value of a row.
+        detail: details, which may contain a value of a row.
     """
 
     def __init__(self, message: str, detail: str = "") -> None:
@@ -38,11 +38,11 @@ def _as_it_is(_kind: Kind, _column: Column) -> Callable[[Any], Any]:
 
 
 class ColumnConverters:
-    """The converters of a configuration, in order: the first that registers a function has the column.
+    """The converters of a configuration, in order: the first one that registers a function for a column applies.
 
     Args:
         plugins: their configurations.
-        value_of: returns the function from a column's canonical value to the value that a converter gets.
+        value_of: returns the function from a column's canonical value to the argument of a converter.
 
     Raises:
         TransformConfigurationError: a class cannot be used; it lists all problems.
@@ -73,7 +73,7 @@ class ColumnConverters:
         return hash(tuple(plugin.name for plugin in self._plugins))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let it be pickled without the user's objects, which another process makes again."""
+        """Pickle it without the user's objects, which another process creates again."""
         return ColumnConverters, (self._plugins, self._value_of)
 
     def type_of(self, table: Table, column: Column, standard: ColumnType, *, exact: bool) -> ColumnType | None:
@@ -86,7 +86,7 @@ class ColumnConverters:
             exact: see :func:`~rowtide.envelope.types.defaults.default_value`.
 
         Raises:
-            ColumnConverterError: a converter raised, or registered something else.
+            ColumnConverterError: a converter raised an error, or registered something invalid.
         """
         debezium = column.debezium
         if not self._converters or debezium is None:
@@ -181,7 +181,7 @@ def _checked_constant(name: str, column: RelationalColumn, of: str, value: Any, 
 
 
 def _made(plugin: Plugin, options: Options) -> CustomConverter | None:
-    """Debezium's converter, or the user's object; what is wrong becomes a problem."""
+    """Return Debezium's converter or the user's object; errors become problems."""
     if plugin.type in DEBEZIUM:
         converter = DEBEZIUM[plugin.type](options)
         options.problems += options.unknown()

@@ -1,4 +1,4 @@
-"""What a column converter is, and what it gets: Debezium's ``CustomConverter`` and ``RelationalColumn``."""
+"""The interface of column converters and their arguments: Debezium's ``CustomConverter`` and ``RelationalColumn``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ CONVERTED = object()
 
 
 class Registered(NamedTuple):
-    """What a converter has registered for a column.
+    """The registration of a converter for a column.
 
     Attributes:
         schema: the schema of the field.
@@ -59,7 +59,7 @@ class Registered(NamedTuple):
 
 
 class Registration:
-    """Where a converter registers what becomes of a column.
+    """Receives the registration of a converter for a column.
 
     Attributes:
         registered: what was registered; ``None`` if there is nothing yet.
@@ -80,7 +80,7 @@ class Registration:
             default: the default of the schema if the column has one that is not NULL; by default that of the column.
 
         Raises:
-            TypeError: they are something else.
+            TypeError: an argument has the wrong type.
             ValueError: something is registered already.
         """
         if not isinstance(schema, Schema):
@@ -94,8 +94,8 @@ class Registration:
 
 
 class CustomConverter(Protocol):
-    """A column converter of the user's."""
+    """A custom column converter."""
 
     def converter_for(self, column: RelationalColumn, registration: Registration) -> None:
-        """Register a schema and a function if the column is to be converted."""
+        """Register a schema and a function if the column should be converted."""
         ...

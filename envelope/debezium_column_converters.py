@@ -1,8 +1,8 @@
 """Debezium's own column converters: TinyIntOneToBoolean, JdbcSinkDataTypes and ZeroDateFallback.
 
-Where Debezium changes a value that it need not change, these keep it: JdbcSinkDataTypes reads text as UTF-8 whatever
-its character set is, and gives the number of an ENUM's label in the stream; ZeroDateFallback replaces the first value
-of each nullable column.
+Where Debezium changes a value without need, these keep it: Debezium's JdbcSinkDataTypes reads text as UTF-8 whatever
+its character set, and returns the number of an ENUM's label in the stream; ZeroDateFallback replaces the first value of
+each nullable column.
 """
 
 import datetime as dt
@@ -35,7 +35,7 @@ class TinyIntOneToBooleanConverter:
         self._checks_length = options.boolean("length.checker", default=True)
 
     def converter_for(self, column: RelationalColumn, registration: Registration) -> None:
-        """Register the schema and the function of a column that is selected."""
+        """Register the schema and the function of a selected column."""
         if column.type_name not in _TINYINT or (self._checks_length and column.length != 1):
             return
         if self._selects(column):
@@ -43,7 +43,7 @@ class TinyIntOneToBooleanConverter:
 
 
 class JdbcSinkDataTypesConverter:
-    """Gives the columns that are selected the same type in snapshot and stream, for sinks that create tables by it."""
+    """Gives selected columns the same type in snapshot and stream, for sinks that create tables from it."""
 
     def __init__(self, options: Options) -> None:
         self._booleans, self._reals, self._strings = (
@@ -52,7 +52,7 @@ class JdbcSinkDataTypesConverter:
         self._double = options.boolean("treat.real.as.double", default=True)
 
     def converter_for(self, column: RelationalColumn, registration: Registration) -> None:
-        """Register the schema and the function of a column that is selected."""
+        """Register the schema and the function of a selected column."""
         if self._booleans(column):
             registration.register(INT16, lambda value: int(_positive(value)))
         elif self._reals(column):
@@ -63,7 +63,7 @@ class JdbcSinkDataTypesConverter:
 
 
 class ZeroDateFallbackConverter:
-    """Writes a configured value, or null, for dates that no calendar has, such as ``0000-00-00``, and for NULL."""
+    """Writes a configured value, or null, for dates that do not exist, such as ``0000-00-00``, and for NULL."""
 
     def __init__(self, options: Options) -> None:
         self._selects = _selector(options, "selector", everything=True)
@@ -83,7 +83,7 @@ class ZeroDateFallbackConverter:
                 options.problem(name, f"must be a date, a date and time, or NULL, not {text!r}")
 
     def converter_for(self, column: RelationalColumn, registration: Registration) -> None:
-        """Register the schema and the function of a column that is selected."""
+        """Register the schema and the function of a selected column."""
         kind = column.type_name
         if kind not in self._targets or not self._selects(column):
             return
@@ -183,7 +183,7 @@ def _temporal(kind: str, *, micros: bool) -> tuple[Schema, Callable[[Any], Any]]
 
 
 def _zoned(moment: dt.datetime) -> str:
-    """Return a time as Java's ``ISO_OFFSET_DATE_TIME`` has it: without zeros at the end of a fraction."""
+    """Return a time in the format of Java's ``ISO_OFFSET_DATE_TIME``: without zeros at the end of a fraction."""
     text = moment.replace(tzinfo=None).isoformat()
     return (text.rstrip("0") if "." in text else text) + "Z"
 

@@ -1,4 +1,4 @@
-"""Hashes as of Java's ``hashCode`` and Debezium's ``MurmurHash3``: partitions and the order of maps depend on them."""
+"""Hashes equal to Java's ``hashCode`` and Debezium's ``MurmurHash3``, for partitions and the order of maps."""
 
 import struct
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ _INT, _LONG = (1 << 32) - 1, (1 << 64) - 1
 
 
 def java_hash(schema: Schema, value: Any) -> int:
-    """Return ``value.hashCode()`` of Connect's object of a value, as a number without a sign of 32 bits.
+    """Return ``value.hashCode()`` of Connect's object of a value, as an unsigned number of 32 bits.
 
     Args:
         schema: its schema.
@@ -35,14 +35,14 @@ def java_hash(schema: Schema, value: Any) -> int:
 
 
 def murmur_hash(schema: Schema, value: Any) -> int:
-    """Return ``MurmurHash3.getInstance().hash(value)`` as a number without a sign of 32 bits; see :func:`java_hash`."""
+    """Return ``MurmurHash3.getInstance().hash(value)`` as an unsigned number of 32 bits; see :func:`java_hash`."""
     if schema.type == "string":
         return _murmur(value.encode("utf-8", "replace"))
     return _murmur(java_hash(schema, value).to_bytes(4, "little"))
 
 
 def java_string_hash(value: str) -> int:
-    """Return ``value.hashCode()`` of a string as a number without a sign of 32 bits."""
+    """Return ``value.hashCode()`` of a string as an unsigned number of 32 bits."""
     return _polynomial(memoryview(value.encode("utf-16-le", "surrogatepass")).cast("H"), 0)
 
 
@@ -102,7 +102,7 @@ class _Murmur:
         self.c1, self.c2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
     def mix(self, k1: int, k2: int) -> None:
-        """Take 16 bytes."""
+        """Mix 16 bytes in."""
         self.h1 = ((self.h1 ^ _rotated(k1 * self.c1 & _LONG, 23) * self.c2 & _LONG) + self.h2) & _LONG
         self.h2 = _rotated(self.h2, 41)
         self.h2 = ((self.h2 ^ _rotated(k2 * self.c2 & _LONG, 23) * self.c1 & _LONG) + self.h1) & _LONG
@@ -113,7 +113,7 @@ class _Murmur:
 
 
 def _signed(data: bytes) -> int:
-    """Up to 8 bytes, each with its sign, as Debezium takes those after the last 16."""
+    """Return up to 8 signed bytes as a number, as Debezium does with those after the last 16."""
     made = 0
     for at, byte in enumerate(_signed_bytes(data)):
         made ^= (byte << 8 * at) & _LONG

@@ -2,7 +2,7 @@
 
 They are Debezium's ``PostProcessor``: ``masker.type=python:package.module.Class`` names a class whose
 ``apply(key, value)`` changes the envelope in place. Debezium's ReselectColumnsPostProcessor needs the server, so
-:mod:`rowtide.connector.engine.reselect_columns` makes it of the options that are read here.
+:mod:`rowtide.connector.engine.reselect_columns` builds it from the options that are read here.
 """
 
 import logging
@@ -27,10 +27,10 @@ class PostProcessor(Protocol):
     """Changes the records of an event, in place."""
 
     def apply(self, records: Sequence[ConnectRecord]) -> Sequence[TransformError | None]:
-        """Change the records of one table, and return for each why it cannot be processed.
+        """Change the records of one table, and return for each the reason why it cannot be processed.
 
         Raises:
-            ConnectorError: the connector has to stop, or to connect again.
+            ConnectorError: the connector must stop, or reconnect.
         """
         ...
 
@@ -62,7 +62,7 @@ class ReselectOptions:
 
 @dataclass(frozen=True, slots=True)
 class PythonPostProcessor:
-    """Calls a method of the user's for each record.
+    """Calls a custom method for each record.
 
     Attributes:
         name: its name in ``post.processors``.
@@ -99,7 +99,7 @@ class PythonPostProcessor:
         return None
 
     def close(self) -> None:
-        """Call the object's ``close``; if it fails, the rest of the run still ends in order."""
+        """Call the object's ``close``; if it fails, the rest of the run still ends gracefully."""
         if self.release is not None:
             try:
                 self.release()
@@ -150,7 +150,7 @@ def _patterns(options: Options, name: str) -> Patterns | None:
 
 
 def _python(plugin: Plugin, options: Options) -> PythonPostProcessor | None:
-    """Return the user's object; what is wrong becomes a problem."""
+    """Return the user's object; errors become problems."""
     made = configured_object(plugin.type, options, "apply(key, value)", [RESELECT])
     return (
         None

@@ -48,7 +48,7 @@ class RecordRules:
         column_rules: masking, hashing and truncating.
         propagate_columns: columns whose source type is written as schema parameters.
         propagate_types: types of columns whose source type is written as schema parameters.
-        converters: the column converters of the user's (``converters``).
+        converters: the custom column converters (``converters``).
     """
 
     values: ValueSettings = field(default_factory=ValueSettings)
@@ -149,7 +149,7 @@ def build_table_schema(
         key_names: the key's columns, instead of those of the table and the settings.
 
     Raises:
-        ColumnConverterError: a column converter of the user's failed.
+        ColumnConverterError: a custom column converter failed.
     """
     given = table
     if rules.values.exact or table.kind == "SEQUENCE":  # CREATE SEQUENCE does not name the columns
@@ -272,7 +272,7 @@ def _column_schema(
     doc = debezium.comment if rules.values.include_schema_comments and debezium.comment is not None else schema.doc
     zero_dates = connect_type.kind in ZERO_DATE_KINDS and not connect_type.is_custom
     if rules.values.zero_date_handling_mode == "null" and zero_dates:
-        # Kafka Connect's converters would replace null by a default.
+        # Kafka Connect's converters would replace null with a default.
         return replace(schema, optional=True, doc=doc)
     return replace(
         schema,

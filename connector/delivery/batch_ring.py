@@ -1,10 +1,10 @@
 """A ring of batches with three cursors, put, get and ack, after Canal's memory event store; without locks or waiting.
 
 The cursors are sequence numbers that only grow; they start at -1. ``ack <= get <= put`` always holds. Batches between
-ack and get are taken and return after a rollback; batches between get and put are unread.
+ack and get are taken, and become unread after a rollback; batches between get and put are unread.
 
-Deliberate differences from Canal: a batch larger than the ring is accepted when the ring is empty (Canal blocks for
-ever); a rollback restores every counter; acknowledged entries are always freed; sequence numbers have no limit.
+Deliberate differences from Canal: a batch larger than the ring is accepted when the ring is empty (Canal blocks); a
+rollback restores every counter; acknowledged entries are always freed; sequence numbers have no limit.
 """
 
 from collections.abc import Callable
@@ -17,15 +17,15 @@ _FIRST_SLOTS = 1024
 
 
 class Storable(Protocol):
-    """What a ring can hold: a batch of messages for a sink, or an entry for Canal's clients."""
+    """An element of a ring: a batch of messages for a sink, or an entry for Canal's clients."""
 
     @property
     def events(self) -> int:
-        """How many messages it holds."""
+        """The number of messages in it."""
 
     @property
     def size(self) -> int:
-        """How many bytes it holds."""
+        """The number of bytes in it."""
 
     @property
     def ts_ms(self) -> int:
@@ -39,7 +39,7 @@ class BatchRing(Generic[Stored]):
     """A bounded queue of batches with acknowledgement and rollback.
 
     Args:
-        slots: how many batches it holds at most; a power of two. Memory for them is taken when they are needed.
+        slots: the maximum number of batches, a power of two. Memory is allocated when it is needed.
         max_events: the maximum number of unread messages.
         max_bytes: the maximum number of bytes of keys and values, taken or not.
 
@@ -73,7 +73,7 @@ class BatchRing(Generic[Stored]):
 
     @property
     def unread_events(self) -> int:
-        """Messages that wait to be got."""
+        """Messages that are not taken yet."""
         return self._put_events - self._get_events
 
     @property
@@ -83,12 +83,12 @@ class BatchRing(Generic[Stored]):
 
     @property
     def unread_bytes(self) -> int:
-        """Bytes that wait to be got."""
+        """Bytes that are not taken yet."""
         return self._put_bytes - self._get_bytes
 
     @property
     def unread(self) -> int:
-        """Batches that wait to be got."""
+        """Batches that are not taken yet."""
         return self.put_sequence - self.get_sequence
 
     @property
@@ -98,14 +98,14 @@ class BatchRing(Generic[Stored]):
 
     @property
     def given_share(self) -> float:
-        """How much of the limits is given out and not acknowledged: 0 nothing, 1 all of it, or more."""
+        """The share of the limits that is taken and not acknowledged: 0 for nothing, 1 or more for all of it."""
         return max(
             (self._get_bytes - self._ack_bytes) / self.max_bytes,
             (self.get_sequence - self.ack_sequence) / self._slots,
         )
 
     def has_room(self, batch: Stored) -> bool:
-        """Return whether ``put`` would take this batch: it fits, or nothing else is in the way."""
+        """Return whether ``put`` would accept this batch: it fits, or the ring is empty."""
         held = self.put_sequence - self.ack_sequence
         if held == 0:
             return True
@@ -136,7 +136,7 @@ class BatchRing(Generic[Stored]):
         return sequence
 
     def get(self, max_events: int) -> list[Stored]:
-        """Give out the next batches in order, up to ``max_events`` messages, but at least one batch if there is any."""
+        """Take the next batches in order, up to ``max_events`` messages, but at least one batch if there is any."""
         room = max_events
 
         def fits(batch: Stored) -> bool:
@@ -147,7 +147,7 @@ class BatchRing(Generic[Stored]):
         return self.get_while(fits)
 
     def get_while(self, fits: Callable[[Stored], bool]) -> list[Stored]:
-        """Give out the next batches in order, but none after the first, if there is any, that does not fit.
+        """Take the next batches in order, up to the first one that does not fit.
 
         Args:
             fits: called once for each batch, in order, until it returns ``False``.
@@ -164,10 +164,10 @@ class BatchRing(Generic[Stored]):
         return taken
 
     def ack(self, sequence: int) -> None:
-        """Free every batch up to and including ``sequence``; one that is freed already is not an error.
+        """Free every batch up to and including ``sequence``; a batch that is already freed is not an error.
 
         Raises:
-            ValueError: ``sequence`` was not given out yet.
+            ValueError: ``sequence`` was not taken yet.
         """
         if sequence > self.get_sequence:
             raise ValueError(f"cannot acknowledge {sequence}: only {self.get_sequence} was handed out")
@@ -179,7 +179,7 @@ class BatchRing(Generic[Stored]):
         self.ack_sequence = max(self.ack_sequence, sequence)
 
     def rollback(self) -> int:
-        """Make everything given out and not acknowledged unread again; returns how many batches that are."""
+        """Make all taken but unacknowledged batches unread again, and return their number."""
         back = self.get_sequence - self.ack_sequence
         self.get_sequence = self.ack_sequence
         self._get_events = self._ack_events

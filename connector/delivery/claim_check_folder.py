@@ -1,4 +1,4 @@
-"""Folders of the values of claim checks: local, or of an object store by fsspec. An edge: files and network."""
+"""Folders for the values of claim checks: local, or in an object store through fsspec."""
 
 import os
 from contextlib import suppress
@@ -18,10 +18,10 @@ class ClaimCheckFolder(Protocol):
         ...
 
     def put(self, name: str, value: bytes) -> None:
-        """Store a value durably; one with the same name is replaced.
+        """Store a value durably; a value with the same name is replaced.
 
         Raises:
-            ClaimCheckUnavailable: it cannot be stored now.
+            ClaimCheckUnavailable: it cannot currently be stored.
         """
         ...
 
@@ -29,7 +29,7 @@ class ClaimCheckFolder(Protocol):
         """Return a value.
 
         Raises:
-            ClaimCheckUnavailable: it cannot be read now, or does not exist.
+            ClaimCheckUnavailable: it cannot currently be read, or does not exist.
         """
         ...
 
@@ -42,7 +42,7 @@ def open_folder(url: str) -> ClaimCheckFolder:
             ``s3://bucket/folder``.
 
     Raises:
-        DeliveryError: there is no such folder, or fsspec or its package for such URLs is not installed.
+        DeliveryError: the folder does not exist, or fsspec or its package for such URLs is not installed.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("", "file"):
@@ -54,7 +54,7 @@ def open_folder(url: str) -> ClaimCheckFolder:
 
 
 class _LocalFolder:
-    """A local folder, or one of a mounted file system."""
+    """A local folder, or one on a mounted file system."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -50,7 +50,8 @@ class DeliveryCounters:
         delivered: whether anything was acknowledged since the start.
         stuck_s: seconds since the last acknowledgement, or since there was nothing to deliver; many seconds mean that
             the sink does not respond.
-        problem: why delivery is retried: the last error since the last stored offset; ``None`` if there was none.
+        problem: the reason why delivery is retried: the last error since the last stored offset; ``None`` if there was
+            none.
         ages: of the changes, when their records were acknowledged.
     """
 
@@ -97,7 +98,7 @@ class Rate:
 
 
 class _Sent(NamedTuple):
-    """What :meth:`Totals.sent` counts; its own tuple takes less time than all counters in one."""
+    """The counters of :meth:`Totals.sent`; a separate tuple takes less time than all counters in one."""
 
     messages: int = 0
     bytes: int = 0
@@ -106,7 +107,7 @@ class _Sent(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """What :meth:`Totals.committed` counts."""
+    """The counters of :meth:`Totals.committed`."""
 
     commits: int = 0
     committed_ts_ms: int = 0
@@ -133,7 +134,7 @@ class Totals:
 
         Args:
             now: the time.
-            delivered: whether messages were acknowledged; otherwise none wait for it.
+            delivered: whether messages were acknowledged; otherwise, none wait for it.
         """
         self._progress_at = now
         self._delivered |= delivered

@@ -1,6 +1,6 @@
 """The delivery loop: takes batches from the event store, sends them, and stores the offsets after them.
 
-An edge: it runs in its own thread. An error that it cannot recover from closes the store, so that the reader stops too,
+It runs in its own thread. An error from which it cannot recover closes the store, so that the reader stops too,
 and is available in ``failure``.
 """
 
@@ -50,14 +50,15 @@ _LONGEST_POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class CommitPolicy:
-    """When the offset is stored.
+    """Decides when the offset is stored.
 
     Attributes:
         interval_s: seconds between two commits (``offset.flush.interval.ms``; with exactly-once delivery and
             ``transaction.boundary=interval``: ``transaction.boundary.interval.ms``).
         by_poll: with exactly-once delivery, commit when the store has no more batches, or the transaction has been open
             for long enough (``transaction.boundary=poll``).
-        timeout_s: how long a commit may block delivery, without exactly-once delivery (``offset.flush.timeout.ms``).
+        timeout_s: the time for which a commit may block delivery, without exactly-once delivery
+            (``offset.flush.timeout.ms``).
     """
 
     interval_s: float = 60.0
@@ -71,7 +72,7 @@ class CommitPolicy:
             in_transaction: a transaction is open.
             age_s: seconds since the first batch after the last commit was sent.
             unread: the number of batches ready in the store.
-            pressed: the reader waits for room that only a commit frees.
+            pressed: the reader waits for space that only a commit frees.
         """
         if age_s >= self.interval_s or (in_transaction and pressed):
             return True
@@ -108,8 +109,8 @@ class Delivery:
         sink: their destination. It must be open; delivery closes it at the end.
         policy: when offsets are stored.
         ensure_topics: called with new topics before their first messages (``topics.admin.MissingTopics``).
-        fitting: returns the batches to send instead of some (``large_records.LargeRecords``); called again if it raises
-            ``ClaimCheckUnavailable``.
+        fitting: returns the batches to send in place of others (``large_records.LargeRecords``); called again if it
+            raises ``ClaimCheckUnavailable``.
         on_failure: called in the delivery thread when an error has ended delivery; ``failure`` is set.
         on_delivered: called in the delivery thread with the sequence up to which Kafka has all batches.
         on_acknowledged: called in the delivery thread with records that are acknowledged, and the time.
@@ -153,7 +154,7 @@ class Delivery:
         self._pending_ts_ms = 0
         self._pending_since = 0.0
         self._sequence = INIT_SEQUENCE
-        # Without transactions: sequence, and the number of messages sent by then.
+        # Without transactions: the sequence, and the number of messages sent up to it.
         self._unacknowledged: deque[tuple[int, int]] = deque()
         self._sent: deque[Sent] = deque()  # what the sink has not acknowledged
         self._messages_sent = self._messages_acked = 0
@@ -209,7 +210,7 @@ class Delivery:
 
     @property
     def topics(self) -> list[str]:
-        """The topics that messages were sent to, in alphabetical order."""
+        """The topics to which messages were sent, in alphabetical order."""
         return sorted(self._known.copy())
 
     def run(self) -> None:
@@ -239,7 +240,7 @@ class Delivery:
         self._on_failure(failure)
 
     def _done(self) -> bool:
-        """Return whether the store is closed and all its batches are delivered; then stores the last offset."""
+        """Return whether the store is closed and all its batches are delivered; if so, store the last offset."""
         if not self._store.closed or self._store.unread:
             return False
         try:
@@ -253,7 +254,7 @@ class Delivery:
         return True
 
     def _watch(self) -> None:
-        """Note whether delivery is stuck. A transaction that is sent again is no progress before its commit."""
+        """Note whether delivery is stuck. A transaction that is sent again counts as progress only at its commit."""
         acknowledged = self._acknowledge()
         if acknowledged or not (self._unacknowledged or self._problem):
             self._totals.progress(self._clock(), delivered=acknowledged)
@@ -304,9 +305,9 @@ class Delivery:
             self._roll_back(failure)
 
     def _longest_wait(self) -> float:
-        """Return how long to wait for a batch, in seconds.
+        """Return the time to wait for a batch, in seconds.
 
-        What does not wake the thread up is looked for after that.
+        Events that do not wake the thread are checked after this time.
         """
         if self._unacknowledged:
             can_wait = self._sink_reports and self._sink.problem is None and not self._store.pressed
@@ -344,9 +345,9 @@ class Delivery:
             self._rollback_offset = self._pending
 
     def _send_all(self, batches: Sequence[Batch]) -> None:
-        """Send batches. If the sink cannot write now, the offset after those before them is stored.
+        """Send batches. If the sink cannot currently write, the offset of the batches before them is stored.
 
-        Else each new start would write the same ones again, for example until a disk is full again.
+        Otherwise, each new start would write the same batches again, for example until a disk is full again.
         """
         try:
             self._sink.send(batches)
@@ -356,7 +357,7 @@ class Delivery:
             raise
 
     def _ensure(self, topics: Sequence[str]) -> None:
-        """Have topics created; retries until Kafka is reachable."""
+        """Have topics created, and retry until Kafka is reachable."""
         backoff = Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
         while True:
             try:
@@ -374,7 +375,7 @@ class Delivery:
                 return
 
     def _fitted(self, batches: Sequence[Batch]) -> Sequence[Batch]:
-        """Return the batches to send; retries until the folder of claim checks can be written.
+        """Return the batches to send, and retry until the folder of claim checks can be written.
 
         While this happens, earlier records are committed, so that no transaction expires.
         """

@@ -3,7 +3,7 @@
 ConnectorError
 └── DeliveryError              ``restartable``: a restart from the stored offset may succeed
     ├── RecordRejected         Kafka will never accept this message: too large, not authorized
-    │   └── TopicMissing         there is no such topic: a new start may create it
+    │   └── TopicMissing         the topic does not exist: a new start may create it
     ├── TopicReplaced          a topic was deleted or created again while the connector ran
     ├── AccessDenied           authentication or authorization failed
     ├── ProducerFenced         another instance with the same transactional.id has taken over
@@ -11,7 +11,7 @@ ConnectorError
     ├── TransactionExpired     a transaction stayed open for too long: the process was suspended, or Kafka was down
     ├── ProducerFailed         a fatal error of the Kafka client
     ├── BrokerUnavailable      Kafka did not respond in time
-    ├── SinkUnavailable        a sink other than Kafka cannot write now
+    ├── SinkUnavailable        a sink other than Kafka cannot currently write
     ├── ClaimCheckUnavailable  the folder of claim checks cannot be written or read now
     ├── TransactionAborted     this transaction was aborted; its messages must be sent again
     ├── DeliveryInterrupted    stopped before everything was acknowledged
@@ -39,7 +39,7 @@ class RecordRejected(DeliveryError):
 
 
 class TopicMissing(RecordRejected):
-    """There is no such topic.
+    """The topic does not exist.
 
     Attributes:
         topic: its name.
@@ -55,7 +55,7 @@ class TopicReplaced(DeliveryError):
 
     Args:
         topic: its name.
-        what: what happened, to complete a sentence.
+        what: the event, to complete a sentence.
     """
 
     restartable = True
@@ -73,7 +73,7 @@ class ProducerFenced(DeliveryError):
 
 
 class TakenOver(DeliveryError):
-    """Another program stores offsets for the same connector, and this one must not run next to it."""
+    """Another program stores offsets for the same connector, and this one must not run at the same time."""
 
 
 class TransactionExpired(DeliveryError):
@@ -95,13 +95,13 @@ class BrokerUnavailable(DeliveryError):
 
 
 class SinkUnavailable(DeliveryError):
-    """A sink other than Kafka cannot write now, for example because the disk is full."""
+    """A sink other than Kafka cannot currently write, for example because the disk is full."""
 
     restartable = True
 
 
 class ClaimCheckUnavailable(DeliveryError):
-    """A value cannot be written to the folder of claim checks now, or cannot be read from it."""
+    """A value cannot currently be written to the folder of claim checks, or read from it."""
 
     restartable = True
 
@@ -123,6 +123,6 @@ class OffsetStoreError(DeliveryError):
 
 
 class OffsetStoreUnavailable(OffsetStoreError):
-    """Offsets cannot be read or written now: no broker responded, a transaction stays open, or the disk is full."""
+    """Offsets cannot currently be read or written: no broker responds, a transaction is open, or the disk is full."""
 
     restartable = True

@@ -40,7 +40,7 @@ _HALF = 0.5
 
 
 class StoreClosed(ConnectorError):
-    """The store is closed: the connector stops, or delivery has failed, which is the cause then."""
+    """The store is closed: the connector stops, or delivery has failed, in which case the failure is the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Taken(Generic[Stored]):
 
     Attributes:
         batches: in the order of the binlog; empty after a time-out, or if the store is closed and empty.
-        sequence: to be acknowledged when all of them are delivered.
+        sequence: the number to acknowledge when all of them are delivered.
     """
 
     batches: Sequence[Stored]
@@ -69,7 +69,7 @@ class StoreUse:
         unread: batches that delivery has not taken yet.
         oldest_ts_ms: when the source changed the oldest rows that are not acknowledged (milliseconds since the epoch);
             0 if there are none.
-        put_blocked_s: total time in which the reader waited for room, in seconds.
+        put_blocked_s: total time in which the reader waited for space, in seconds.
         get_blocked_s: total time in which delivery waited for batches, in seconds.
     """
 
@@ -85,7 +85,7 @@ class StoreUse:
 
 
 class Bell:
-    """Wakes a waiting thread; ringing it before the thread waits counts, too. Ctrl-C does no harm to it."""
+    """Wakes a waiting thread; ringing it before the thread waits counts, too. It is safe with Ctrl-C."""
 
     def __init__(self) -> None:
         self._silent = threading.Lock()
@@ -97,7 +97,7 @@ class Bell:
             self._silent.release()
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait until it is rung, at most this many seconds; returns whether it was."""
+        """Wait until it is rung, at most this many seconds, and return whether it was."""
         return self._silent.acquire(timeout=-1 if timeout is None else timeout)
 
 
@@ -125,14 +125,16 @@ class Store(Generic[Stored]):
         self._get_blocked_s = 0.0
 
     def put(self, batches: Sequence[Stored], timeout: float | None = None) -> int:
-        """Append batches in order, and wait for room. A batch larger than the store is taken when the store is empty.
+        """Append batches in order, and wait for space.
+
+        A batch larger than the store is accepted when the store is empty.
 
         Args:
             batches: the batches.
-            timeout: seconds to wait for room for each batch; ``None`` to wait without limit.
+            timeout: seconds to wait for space for each batch; ``None`` to wait without limit.
 
         Returns:
-            The number of batches that were taken: all of them, except after a time-out.
+            The number of accepted batches: all of them, except after a time-out.
 
         Raises:
             StoreClosed: the store is closed.
@@ -159,7 +161,7 @@ class Store(Generic[Stored]):
         self._tell()  # the consumer need not wait for the rest
         start = time.monotonic()
         self._put_waits = not self._ring.has_room(batch)
-        # ``quiet`` takes no lock and may begin again right after this; what counts is that it had ended.
+        # ``quiet`` takes no lock and may begin again right after this; it only matters that it had ended.
         ready = self._room.wait_for(lambda: self._closed or (not self._quiet and self._ring.has_room(batch)), timeout)
         self._put_waits = False
         self._put_blocked_s += time.monotonic() - start
@@ -185,7 +187,7 @@ class Store(Generic[Stored]):
             return Taken(batches, self._ring.get_sequence)
 
     def get_while(self, fits: Callable[[Stored], bool]) -> Taken[Stored]:
-        """Take the next batches without waiting, but none after the first, if there is any, that does not fit.
+        """Take the next batches without waiting, up to the first one that does not fit.
 
         Args:
             fits: called once for each batch, in order, until it returns ``False``; it must not use the store.
@@ -197,7 +199,7 @@ class Store(Generic[Stored]):
             return Taken(batches, self._ring.get_sequence)
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait as ``get`` does, and take nothing."""
+        """Wait as ``get`` does, but take nothing."""
         if self._ring.unread or self._closed or timeout == 0:
             return
         start = time.monotonic()
@@ -217,7 +219,7 @@ class Store(Generic[Stored]):
             self._news.ring()
 
     def ack(self, sequence: int) -> None:
-        """Free every batch up to ``sequence``: they are delivered.
+        """Free every batch up to ``sequence``, because they are delivered.
 
         Raises:
             ValueError: ``sequence`` was not taken.
@@ -227,7 +229,7 @@ class Store(Generic[Stored]):
             self._room.notify()
 
     def rollback(self) -> int:
-        """Make all taken batches that are not acknowledged available again; returns their number."""
+        """Make all taken but unacknowledged batches available again, and return their number."""
         with self._lock:
             back = self._ring.rollback()
             if back:
@@ -235,10 +237,10 @@ class Store(Generic[Stored]):
             return back
 
     def close(self, failure: BaseException | None = None) -> None:
-        """Accept no more batches: a waiting ``put`` raises, ``get`` returns what is left.
+        """Refuse further batches: a waiting ``put`` raises, and ``get`` returns the remaining ones.
 
         Args:
-            failure: the failure of delivery, if any; it becomes the cause of what ``put`` raises.
+            failure: the failure of delivery, if any; it becomes the cause of the error that ``put`` raises.
         """
         with self._lock:
             self._closed = True
@@ -247,9 +249,9 @@ class Store(Generic[Stored]):
             self._tell()
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` whenever there may be news for the consumer: batches, or the end of the store.
+        """Call ``listener`` whenever there may be something new for the consumer: batches, or the end of the store.
 
-        It is called in the thread that brings them, which holds the store's lock: it must not wait, or use the store.
+        It is called in the thread that adds them, which holds the store's lock: it must neither wait nor use the store.
         """
         with self._lock:
             self._listeners.append(listener)
@@ -267,7 +269,7 @@ class Store(Generic[Stored]):
 
     @property
     def unread(self) -> int:
-        """The number of batches that wait to be taken."""
+        """The number of batches that are not taken yet."""
         with self._lock:
             return self._ring.unread
 
@@ -285,25 +287,25 @@ class Store(Generic[Stored]):
 
     @property
     def unread_bytes(self) -> int:
-        """The bytes that wait to be taken."""
+        """The bytes that are not taken yet."""
         with self._lock:
             return self._ring.unread_bytes
 
     @property
     def pressed(self) -> bool:
-        """Whether unacknowledged batches use half of the capacity, or the reader waits for their room."""
+        """Whether unacknowledged batches use half of the capacity, or the reader waits for their space."""
         with self._lock:
             return self._ring.given_share >= _HALF or (self._put_waits and not self._ring.unread)
 
     @property
     def overflows(self) -> bool:
-        """Whether the reader waits for room while batches are left to be taken."""
+        """Whether the reader waits for space while there are batches to take."""
         with self._lock:
             return self._put_waits and self._ring.unread > 0
 
     @property
     def starved(self) -> bool:
-        """Whether the reader waits for room while no batch is left to be taken: only ``ack`` makes room."""
+        """Whether the reader waits for space while there is no batch to take, so that only ``ack`` frees space."""
         with self._lock:
             return self._put_waits and not self._ring.unread
 

@@ -32,7 +32,7 @@ _PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno
 
 
 class FileOffsetStore:
-    """Keeps the offset of one connector in a file; offsets of other connectors in it are kept as they are.
+    """Stores the offset of one connector in a file; offsets of other connectors in it remain unchanged.
 
     Args:
         path: the file (``offset.storage.file.filename``); its directory must exist.
@@ -46,13 +46,13 @@ class FileOffsetStore:
         self._prefix = prefix
 
     def record(self, offset: SourceOffset | None) -> None:
-        """Offsets are not kept in Kafka."""
+        """Return ``None``: offsets are not stored in Kafka."""
 
     def load(self) -> SourceOffset | None:
         """Return the stored offset, ``None`` if there is none.
 
         Raises:
-            OffsetStoreError: the file cannot be read, or what is stored is not an offset.
+            OffsetStoreError: the file cannot be read, or its content is not an offset.
         """
         for key, value in self._read().items():
             if is_offset_key(key, self._name, self._prefix) and value is not None:
@@ -66,7 +66,7 @@ class FileOffsetStore:
         """Write the offset and wait until it is on disk; ``None`` deletes it.
 
         Raises:
-            OffsetStoreUnavailable: the disk is full or does not work now.
+            OffsetStoreUnavailable: the disk is full or currently does not work.
             OffsetStoreError: the file cannot be written.
         """
         try:
@@ -105,7 +105,7 @@ class FileOffsetStore:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[int]:
-    """Open a folder and lock it: other connectors keep their offsets in the same file."""
+    """Open a folder and lock it: other connectors store their offsets in the same file."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):  # NFS has no locks on folders
@@ -139,7 +139,7 @@ def deserialized(data: bytes) -> dict[bytes, bytes | None]:
     """Return the entries of a serialized ``HashMap<byte[], byte[]>``.
 
     Raises:
-        ValueError, struct.error, IndexError: it is something else, or cut off.
+        ValueError, struct.error, IndexError: it is something else, or truncated.
     """
     head = _STREAM + bytes((_OBJECT,)) + _HASH_MAP
     if not data.startswith(head):

@@ -1,8 +1,8 @@
-"""Records that are too large for Kafka: what is sent instead of them (``rowtide.large.records``).
+"""Replaces records that are too large for Kafka (``rowtide.large.records``).
 
 A record is too large if a batch of this record alone would be larger, before compression, than ``max.request.size`` of
-the producer or ``max.message.bytes`` of its topic. So the answer is the same each time the record is read. It is given
-in the thread of delivery, before a record is sent: what follows a record in its topic stays after it.
+the producer or ``max.message.bytes`` of its topic. So the result is the same each time the record is read. The
+replacement happens in the delivery thread before a record is sent, so that the order in the topic is kept.
 """
 
 import hashlib
@@ -44,12 +44,12 @@ _Replacement = Callable[[Batch, Message, int], tuple[list[Message], list[Batch]]
 
 
 class LargeRecords:
-    """Replaces records that are too large for Kafka by others that lose nothing.
+    """Replaces records that are too large for Kafka with others that lose nothing.
 
-    A record that even its replacement would not make small enough is left as it is: Kafka refuses it, and the connector
+    A record whose replacement would still be too large stays unchanged: Kafka refuses it, and the connector
     stops with that error.
 
-    Dead letters of other reasons get their ids here, and are divided if they are too large.
+    Dead letters for other reasons also get their ids here, and are divided if they are too large.
 
     Args:
         mode: ``rowtide.large.records``.
@@ -104,7 +104,7 @@ class LargeRecords:
         """Return batches without records that are too large.
 
         Raises:
-            ClaimCheckUnavailable: a value cannot be stored now. Nothing is lost: call it again.
+            ClaimCheckUnavailable: a value cannot currently be stored. Nothing is lost: call this again.
         """
         return [fitting for batch in batches for fitting in self._fitting(batch)]
 

@@ -10,7 +10,7 @@ from rowtide.connector.records.offset import SourceOffset
 
 
 def offset_key(name: str, prefix: str) -> bytes:
-    """The key under which Kafka Connect stores the offset of connector ``name`` with ``topic.prefix`` ``prefix``."""
+    """Return the key under which Kafka Connect stores the offset of a connector."""
     return json.dumps([name, {"server": prefix}], separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -64,7 +64,7 @@ class InMemoryOffsetStore:
         self.offset = offset
 
     def record(self, offset: SourceOffset | None) -> None:
-        """``None``: offsets are not stored in Kafka."""
+        """Return ``None``: offsets are not stored in Kafka."""
 
     def load(self) -> SourceOffset | None:
         """Return the last saved offset."""

@@ -22,7 +22,7 @@ class Sink(Protocol):
 
     @property
     def problem(self) -> str | None:
-        """Why messages are being retried: the last error since the last commit, if there was one."""
+        """The reason why messages are being retried: the last error since the last commit, if there was one."""
         ...
 
     def open(self) -> None:
@@ -34,7 +34,7 @@ class Sink(Protocol):
         ...
 
     def send(self, batches: Sequence[Batch]) -> None:
-        """Send messages. May block (back-pressure), but does not wait for acknowledgements.
+        """Send messages. This may block (back-pressure), but does not wait for acknowledgements.
 
         Raises:
             TransactionAborted: call ``rollback``, then send everything since the last commit again.
@@ -43,7 +43,7 @@ class Sink(Protocol):
         ...
 
     def poll(self) -> None:
-        """Process delivery reports; call it as soon as there is nothing to send, and then regularly.
+        """Process delivery reports. Call this as soon as there is nothing to send, and then regularly.
 
         Raises:
             TransactionAborted: as ``send``.
@@ -55,14 +55,14 @@ class Sink(Protocol):
         """Have ``call`` called, in any thread, when there is something to poll for.
 
         Returns:
-            Whether the sink does so. Even then, ``poll`` is to be called now and then.
+            Whether the sink does so. Even then, ``poll`` must be called now and then.
         """
         ...
 
     def waiting(self) -> int:
         """Return the number of unacknowledged messages.
 
-        0 in a transactional sink, where a commit waits for all of them.
+        It is 0 in a transactional sink, where a commit waits for all of them.
         """
         ...
 
@@ -91,7 +91,7 @@ class Sink(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """Make calls that block in another thread raise ``DeliveryInterrupted`` soon."""
+        """Make calls blocked in another thread raise ``DeliveryInterrupted`` soon."""
         ...
 
     def close(self) -> None:
@@ -100,17 +100,17 @@ class Sink(Protocol):
 
 
 class SynchronousSink:
-    """What sinks have in common that work in ``send`` and ``commit`` only."""
+    """The base of sinks that work only in ``send`` and ``commit``."""
 
     def poll(self) -> None:
-        """Nothing is reported in the background."""
+        """Do nothing: there are no background reports."""
 
     def call_when_due(self, call: Callable[[], None]) -> bool:
-        """Nothing is ever due."""
+        """Return false: nothing is ever due."""
         return True
 
     def waiting(self) -> int:
-        """Nothing waits outside of the sink."""
+        """Return 0: nothing waits outside of the sink."""
         return 0
 
 
@@ -122,10 +122,10 @@ class InMemorySink(SynchronousSink):
         transactional: whether messages appear in ``records`` at the commit, instead of immediately.
         records: topic, partition (of the batch) and message.
         offsets: all committed offsets.
-        problem: why messages are being retried.
+        problem: the reason why messages are being retried.
         opened: the number of calls of ``open``.
         closed: whether ``close`` was called.
-        failures: errors that the next calls of ``send`` and ``commit`` raise, in order; ``None`` lets a call succeed.
+        failures: errors that the next calls of ``send`` and ``commit`` raise, in order; with ``None``, a call succeeds.
     """
 
     transactional: bool = False

@@ -8,9 +8,9 @@ from rowtide.connector.delivery.batch_ring import INIT_SEQUENCE
 
 
 class SourceAcknowledgements:
-    """Matches the positions that the server waits for with the batches before them.
+    """Matches the positions for which the server waits with the batches before them.
 
-    The reader adds positions, the delivery thread reports what is delivered.
+    The reader adds positions, and the delivery thread reports delivered batches.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,9 @@ class SourceAcknowledgements:
         self._delivered = INIT_SEQUENCE
 
     def add(self, sequence: int, acknowledge: Callable[[], None]) -> None:
-        """Call ``acknowledge`` as soon as all batches up to ``sequence`` are delivered; immediately if they are.
+        """Call ``acknowledge`` as soon as all batches up to ``sequence`` are delivered.
+
+        Immediately if they already are.
 
         It must not block.
         """
@@ -35,12 +37,12 @@ class SourceAcknowledgements:
         self._acknowledge()
 
     def wait(self, sequence: int, timeout: float) -> bool:
-        """Wait until all batches up to ``sequence`` are delivered; returns whether they are."""
+        """Wait until all batches up to ``sequence`` are delivered, and return whether they are."""
         with self._news:
             return self._news.wait_for(lambda: self._delivered >= sequence, timeout)
 
     def forget(self) -> None:
-        """Drop the positions that are not acknowledged, because the stream that they belong to has ended."""
+        """Drop the unacknowledged positions, because their stream has ended."""
         with self._news:
             self._waiting.clear()
 

@@ -1,4 +1,4 @@
-"""Dead letters as they are in their topic: each once, and its record put together."""
+"""Dead letters in their topic: each is returned once, with its record reassembled."""
 
 import hashlib
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class Letter:
         key: of the record.
         timestamp: when it was sent (milliseconds since the epoch).
         parts: how many records it has; -1 if the header is damaged.
-        present: those of its parts that are in the topic.
+        present: the parts that are in the topic.
         first: the offset of the first record.
         last: the offset of the last one.
         sent_again: when it was sent the last time, after a crash; ``timestamp`` if it was sent once.
@@ -96,14 +96,14 @@ def letters_of(records: Iterable[StoredRecord]) -> list[Letter]:
 
 
 def whole(records: Iterable[StoredRecord], identity: str) -> Message:
-    """Return the record of a dead letter, put together and compared with its hash, without the headers that were added.
+    """Return the reassembled record of a dead letter, compared with its hash, without the added headers.
 
     Args:
         records: of the topic, or from the first record of the dead letter to its last one.
         identity: the id of the dead letter.
 
     Raises:
-        ValueError: there is none, a part is missing, or the value or a header is damaged.
+        ValueError: it does not exist, a part is missing, or the value or a header is damaged.
     """
     found: dict[int, StoredRecord] = {}
     for record in records:
@@ -132,7 +132,7 @@ def _number(given: dict[str, bytes | None], header: str, missing: int, damaged: 
         given: the headers.
         header: its name.
         missing: the number without this header.
-        damaged: the number instead of a text that is none.
+        damaged: the number for a text that is not a number.
 
     Raises:
         ValueError: the text is not a number, and ``damaged`` is not given.

@@ -40,7 +40,7 @@ _ESCAPES = {b"0": b"\0", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"Z
 
 
 class TableGone(SnapshotError):
-    """A table does not exist, or no longer."""
+    """A table does not exist, or was dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,12 @@ class DatabaseCharset:
 
 
 def quoted(name: str) -> str:
-    """Return a name in backquotes."""
+    """Return a name in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quoted_table(table: TableId) -> str:
-    """Return a table's qualified name in backquotes."""
+    """Return a table's qualified name in backticks."""
     return f"{quoted(table.database)}.{quoted(table.table)}"
 
 
@@ -89,12 +89,12 @@ def selected(column: Column, *, exact: bool) -> str:
 
 
 def is_rounded(column: Column) -> bool:
-    """Tell whether a result set has fewer digits than the binlog: six of FLOAT, D after the point of DOUBLE(M,D)."""
+    """Return whether a result set has fewer digits than the binlog: six of FLOAT, D after the point of DOUBLE(M,D)."""
     return column.data_type == "float" or (column.data_type == "double" and column.scale is not None)
 
 
 def server(session: Session) -> Server:
-    """Return the properties of the server that the meaning of DDL statements depends on."""
+    """Return the properties of the server that affect the meaning of DDL statements."""
     version, lower_case, collation, explicit = session.query(
         "SELECT @@version, @@lower_case_table_names, @@GLOBAL.collation_server, @@explicit_defaults_for_timestamp"
     )[0]
@@ -134,8 +134,8 @@ def tables(session: Session, names: Sequence[str]) -> list[ListedTable]:
 def row_estimates(session: Session, names: Sequence[TableId]) -> dict[TableId, int | None]:
     """Return the server's estimates of the rows of tables; ``None`` where it has none.
 
-    Not with SHOW TABLE STATUS … LIKE: for each table, MySQL would visit all tables of its database, which takes longer
-    than the snapshot if they are very many.
+    SHOW TABLE STATUS … LIKE is not used: for each table, MySQL would visit all tables of its database, which takes
+    longer than the snapshot if there are very many.
     """
     found: dict[TableId, int | None] = dict.fromkeys(names)
     by_database: dict[str, list[str]] = {}
@@ -184,8 +184,7 @@ def create_statement(session: Session, table: TableId) -> str:
 def statement_text(statement: bytes) -> str:
     """Return a statement of SHOW CREATE TABLE as text.
 
-    MariaDB shows the default of a binary column as it is. What is not UTF-8 becomes a hexadecimal literal, as MySQL
-    shows it: the schema history is text.
+    MariaDB shows the default of a binary column as raw bytes. Bytes that are not UTF-8 become a hexadecimal literal.
     """
     try:
         return statement.decode()
@@ -205,7 +204,7 @@ def _as_hexadecimal(found: "re.Match[bytes]") -> bytes:
 
 
 def structures(session: Session, names: Iterable[TableId]) -> Tables:
-    """Return the structures of tables, as the server has them now."""
+    """Return the current structures of tables on the server."""
     found = Tables(server(session))
     for table in names:
         text = create_statement(session, table)
@@ -223,12 +222,12 @@ def binlog_files(client: Client) -> list[tuple[str, int]]:
 
 
 def server_identity(client: Client, *, mariadb: bool) -> str:
-    """Identifies a server: MySQL's ``server_uuid``; for MariaDB, which has none, ``server_id``."""
+    """Return the identity of a server: MySQL's ``server_uuid`` or, for MariaDB, which has none, ``server_id``."""
     return str(client.fetch(f"SELECT @@GLOBAL.{'server_id' if mariadb else 'server_uuid'}")[0][0])
 
 
 def binlog_readers(client: Client) -> list[str]:
-    """Return where programs with the same account are connected from that read the binlog, as ``host:port``."""
+    """Return the addresses (``host:port``) of programs that read the binlog with the same account."""
     query = "SELECT HOST FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%' ORDER BY ID"
     return [str(row[0]) for row in client.fetch(query)]
 
@@ -249,7 +248,7 @@ def current_position(session: Session) -> SourceOffset:
     """Return the current end of the binlog.
 
     Raises:
-        SnapshotError: the server has no binlog, or the account may not read its position.
+        SnapshotError: the server has no binlog, or the account is not allowed to read its position.
     """
     statement = binlog_status_statement(session)
     try:
@@ -269,7 +268,9 @@ def current_position(session: Session) -> SourceOffset:
 
 
 def end_of_binlog(session: Session) -> SourceOffset:
-    """Return the end of the binlog. Its ``server`` is the ``server_id``, which the header of each binlog file has, too.
+    """Return the end of the binlog.
+
+    Its ``server`` is the ``server_id``, which is also in the header of each binlog file.
 
     Raises:
         SnapshotError: it cannot be read.
@@ -285,14 +286,14 @@ def server_id(session: Session) -> str:
 def _gtids(session: Session, status: tuple[Any, ...]) -> str | None:
     if session.mariadb:
         return str(session.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0] or "") or None
-    # Without gtid_mode=ON the set is left over from earlier, and the server would not stream from it.
+    # Without gtid_mode=ON, the set is a remnant from earlier, and the server would not stream from it.
     if len(status) < 5 or str(session.query("SELECT @@GLOBAL.gtid_mode")[0][0]) != "ON":
         return None
     return str(status[4] or "").replace("\n", "") or None
 
 
 def commits_wait_for_all_replicas(session: Session) -> bool:
-    """Return whether commits wait for an acknowledgement of every semi-synchronous replica that is connected."""
+    """Return whether commits wait for an acknowledgement from every connected semi-synchronous replica."""
     found = session.query("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_%'")
     found += session.query("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%'")
     values = {str(name).lower().removeprefix("rpl_semi_sync_"): str(value) for name, value in found}

@@ -1,4 +1,4 @@
-"""A connection for the queries of a snapshot, with settings that make results mean the same on every server."""
+"""A connection for the queries of a snapshot, with settings that give results the same meaning on every server."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +54,7 @@ class Session:
 
     def __init__(self, config: DatabaseConfig, *, mariadb: bool) -> None:
         self.mariadb = mariadb
-        # The configured time zone has no use here: values arrive in UTC.
+        # The configured time zone is not used, because values arrive in UTC.
         self.client: Client = connect(replace(config, time_zone=None))
         try:
             self._prepare()
@@ -91,11 +91,14 @@ class Session:
         return self.client.fetch(statement)
 
     def query_each(self, statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
-        """Run statements in one round trip, and return the rows of each; their text must have no part from users."""
+        """Run statements in one round trip, and return the rows of each.
+
+        Their text must not contain input from users.
+        """
         return self.client.fetch_each(statements)
 
     def literal(self, text: str) -> str:
-        """Return a text as a string literal of SQL."""
+        """Return a text as an SQL string literal."""
         return str(self.client.escape(text))
 
     def rows(

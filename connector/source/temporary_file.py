@@ -10,6 +10,6 @@ _BUFFER_BYTES = 1 << 20
 
 
 def temporary_file() -> IO[bytes]:
-    """Open a file without a name in the folder for temporary files (``TMPDIR``): a crash leaves nothing there."""
+    """Open an unnamed file in the folder for temporary files (``TMPDIR``): nothing remains there after a crash."""
     log.info("a large transaction is held in a file in %s until its end", tempfile.gettempdir())
     return tempfile.TemporaryFile(prefix="rowtide-", buffering=_BUFFER_BYTES)

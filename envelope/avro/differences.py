@@ -1,4 +1,4 @@
-"""How two Avro schemas differ, for messages about schemas that a registry refuses."""
+"""Describes the differences of two Avro schemas, for messages about schemas that a registry refuses."""
 
 import enum
 import json
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Kind(enum.Enum):
-    """What readers notice of a difference."""
+    """The effect of a difference on readers."""
 
     NEW = enum.auto()
     """A field is new and has no default."""
@@ -33,9 +33,9 @@ class Difference(NamedTuple):
 
 
 def differences(before: str, after: str) -> list[Difference]:
-    """Return what differs between two versions of a record's schema as far as readers notice it, each with its field.
+    """Return the differences between two versions of a record's schema that readers notice, each with its field.
 
-    A field that is gone is only named if nothing else differs: readers of the later version do not miss it.
+    A removed field is named only if nothing else differs, because readers of the later version do not need it.
 
     Args:
         before: the earlier schema.
@@ -80,7 +80,7 @@ def _plain(schema: Any) -> Any:
 
 
 def shown(schema: Any) -> str:
-    """Return a type as far as it matters to readers."""
+    """Return the part of a type that matters to readers."""
     if isinstance(schema, list):
         return " or ".join(sorted(map(shown, schema)))
     if isinstance(schema, dict):

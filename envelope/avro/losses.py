@@ -1,4 +1,4 @@
-"""What values lose if they are written with another Avro schema than their own (``use.latest.version``)."""
+"""Finds the losses of values that are written with an Avro schema other than their own (``use.latest.version``)."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _WIDER = {("int", "long"), ("float", "double")}
 
 
 def losses(own: str, written: str) -> list[str]:
-    """Return what the values of a schema would lose if they were written with another, each with its field.
+    """Return the losses of a schema's values if they were written with another schema, each with its field.
 
     Args:
         own: the schema of the values.
@@ -61,7 +61,7 @@ def _lost_of_type(own: dict[str, Any], written: dict[str, Any], path: str) -> It
 
 
 def _holds(own: dict[str, Any], written: dict[str, Any]) -> bool:
-    """Whether a type that is neither a record nor a collection has all values of another, with the same meaning."""
+    """Return whether a type other than a record or a collection has all values of another, with the same meaning."""
     kinds = own["type"], written["type"]
     if kinds[0] != kinds[1] and kinds not in _WIDER:
         return False

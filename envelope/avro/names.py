@@ -1,4 +1,4 @@
-"""Names in Avro: what is valid, and how ``scrub.invalid.names`` changes what is not.
+"""Names in Avro: which ones are valid, and how ``scrub.invalid.names`` changes the others.
 
 Source: ``AvroData`` of Confluent's Avro converter 7.0, and ``org.apache.avro.Schema`` 1.11, which does not check
 namespaces.
@@ -24,7 +24,7 @@ class AvroName(NamedTuple):
 
 
 def record_name(name: str, *, scrub: bool) -> AvroName:
-    """Return the Avro name of a Connect schema's name: its namespace is all before the last dot.
+    """Return the Avro name of a Connect schema's name: its namespace is everything before the last dot.
 
     Raises:
         ValueError: the last part is not a valid name, and is not scrubbed.
@@ -47,10 +47,10 @@ def checked_field_name(name: str) -> str:
 
 
 def scrubbed(name: str, first: str = string.digits) -> str:
-    """Return the name with what Avro does not allow replaced (``scrub.invalid.names``).
+    """Return the name with invalid characters replaced (``scrub.invalid.names``).
 
-    What a URL has unchanged or as ``+`` (``-``, ``.``, ``*`` and a blank) becomes ``_``, another invalid character
-    ``_`` and the hexadecimal digits of each of its bytes in UTF-8.
+    Characters that a URL has unchanged or as ``+`` (``-``, ``.``, ``*`` and a blank) becomes ``_``, another invalid
+    character ``_`` and the hexadecimal digits of each of its bytes in UTF-8.
 
     Args:
         name: the name.

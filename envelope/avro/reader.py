@@ -48,9 +48,9 @@ def connect_schema(text: str) -> Schema:
 
 
 def bare_schema(text: str) -> Any:
-    """Return what an Avro schema has for decoding, as parsed JSON, whose names every reader accepts.
+    """Return the parts of an Avro schema that decoding needs, as parsed JSON with names that every reader accepts.
 
-    Readers would make objects of their own of the values of logical types, and Java's refuses namespaces that
+    Readers would convert values of logical types to their own objects, and Java's refuses namespaces that
     Confluent's converter writes. So there are no logical types, defaults and attributes, and types are numbered.
 
     Raises:
@@ -112,7 +112,7 @@ class _Reader:
         return found
 
     def _named(self, document: dict[str, Any], found: Schema) -> Schema:
-        """Return the schema with what the attributes of Connect say."""
+        """Return the schema with the attributes of Connect applied."""
         logical = document.get("logicalType")
         parameters = dict(document.get("connect.parameters") or ())
         name = document.get("connect.name") or _LOGICAL.get(logical or "") or found.name
@@ -170,7 +170,7 @@ class _Bare:
 
 
 def connect_value(schema: Schema, value: Any) -> Any:
-    """Return a decoded value as :mod:`rowtide.envelope.schema` has it: decimals are numbers, not bytes."""
+    """Return a decoded value in the form of :mod:`rowtide.envelope.schema`: decimals are numbers, not bytes."""
     if value is None:
         return None
     if schema.is_decimal:

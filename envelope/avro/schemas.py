@@ -137,7 +137,7 @@ class _Writer:
         return text + (',"default":null}' if schema.optional else "}")
 
     def _metadata(self, schema: Schema) -> list[str]:
-        """Return the attributes that tell the Connect schema."""
+        """Return the attributes that describe the Connect schema."""
         found = []
         if self._settings.connect_meta_data:
             if schema.doc is not None:
@@ -171,7 +171,7 @@ def _default_text(schema: Schema, value: Any, *, widened: bool) -> str:
     Args:
         schema: its schema.
         value: the default.
-        widened: write a float as the double that it is; a field's default is written so, ``connect.default`` is not.
+        widened: write a float as a double, as in a field's default, but not in ``connect.default``.
     """
     if value is None:
         return "null"

@@ -1,4 +1,4 @@
-"""Avro's bytes of Connect values: fastavro encodes them, after what Connect's values need to be Avro's."""
+"""Avro's bytes of Connect values: fastavro encodes them after a conversion to Avro's values."""
 
 import io
 import json

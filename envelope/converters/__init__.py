@@ -1,4 +1,4 @@
-"""Converters: from Connect's schemas and values to the bytes of keys and values, as Kafka Connect's classes do it.
+"""Converters: turn Connect's schemas and values into the bytes of keys and values, like Kafka Connect's classes.
 
 A converter that needs a schema registry gets it as an object (:class:`~rowtide.envelope.converters.registry.Registry`):
 this package does no input or output.

@@ -20,9 +20,9 @@ class AvroConverter:
 
     Args:
         registry: the schema registry.
-        settings: how schemas and values become Avro.
+        settings: the settings for Avro schemas and values.
         subjects: the names of subjects.
-        ids: where records have the ids of their schemas.
+        ids: the place of schema ids in records.
     """
 
     tells_null = True
@@ -65,7 +65,7 @@ class AvroConverter:
         return Transcoding(opening, avro_program(schema, self._settings))
 
     def registration(self, topic: str, side: Side, schema: Schema) -> Registration:
-        """Return what is registered; see :class:`~rowtide.envelope.converters.registry.Registering`."""
+        """Return the registered schema; see :class:`~rowtide.envelope.converters.registry.Registering`."""
         text = avro_schema_text(schema, self._settings)
         struct = schema.type == "struct" and schema.name is not None
         name = record_name(schema.name or "", scrub=self._settings.scrub_invalid_names).full if struct else None

@@ -1,7 +1,7 @@
 """``io.debezium.converters.CloudEventsConverter``: CloudEvents 1.0 in JSON or Avro, with data in JSON or Avro.
 
-The source is Debezium's ``CloudEventsConverter`` and ``CloudEventsMaker``. Records that are no changes of rows, such as
-schema changes and transaction metadata, have no value, as there.
+The source is Debezium's ``CloudEventsConverter`` and ``CloudEventsMaker``. As there, records that are not row changes,
+such as schema changes and transaction metadata, have no value.
 """
 
 import re
@@ -63,7 +63,7 @@ class CloudEventsFormat:
     registry_url: str = ""
 
     def source_of(self, name: str) -> MetadataSource:
-        """Return where a field of the metadata comes from."""
+        """Return the source of a metadata field."""
         return self.fields.get(name, self.metadata)
 
 
@@ -113,7 +113,7 @@ class CloudEventsConverter:
         form = settings.json.json_format
         if not settings.json.schemas_enable:
             return value_text(event_schema, event, form).encode()
-        # Only the data have their schema: the event itself is plain JSON.
+        # Only the data has a schema: the event itself is plain JSON.
         text = value_text(event_schema, {**event, "data": None}, form)
         assert text.endswith(_PLACE_OF_DATA)
         return text.removesuffix("null}").encode() + json_message(data_schema, data, settings.json) + b"}"
@@ -125,7 +125,7 @@ class CloudEventsConverter:
     def _with_avro(
         self, record: ConnectRecord, source: Header, value: Any, data_schema: Schema, data: Any, added: Added
     ) -> bytes:
-        """Return an event whose data are Avro's bytes."""
+        """Return an event whose data is in Avro."""
         assert self._avro is not None
         settings = self._settings
         topic = record.topic if settings.serializer == "json" else f"{record.topic}-data"

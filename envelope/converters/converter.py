@@ -1,4 +1,4 @@
-"""What a converter is."""
+"""The interface of converters."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -10,7 +10,7 @@ Added = list[tuple[str, bytes | None]]
 
 
 class Transcoding(NamedTuple):
-    """How compiled code makes the bytes of a key or value from its JSON text, without the values in between.
+    """Instructions for compiled code that makes the bytes of a key or value directly from its JSON text.
 
     Attributes:
         opening: the bytes in front.
@@ -33,7 +33,7 @@ class Converter(Protocol):
 
     @property
     def tells_null(self) -> bool:
-        """Whether null can be told from zero and an empty text."""
+        """Whether null can be distinguished from zero and an empty text."""
         ...
 
     def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
@@ -45,13 +45,15 @@ class Converter(Protocol):
             added: headers of the record to be sent, for a converter that needs some.
 
         Raises:
-            ValueError: it cannot be written. The message names the field, and the way out if there is one.
+            ValueError: it cannot be written. The message names the field, and what to do, if possible.
             RegistryError: the schema registry cannot be reached, or refuses the schema.
         """
         ...
 
     def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
-        """Return how compiled code does the same, from JSON with nulls and decimals in Base64; ``None`` if it cannot.
+        """Return the instructions for compiled code, from JSON with nulls and decimals in Base64.
+
+        ``None`` if it cannot do it.
 
         Raises:
             ValueError: as for :meth:`data`.

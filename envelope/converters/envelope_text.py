@@ -15,7 +15,7 @@ class EnvelopeText:
 
     Args:
         schema: the schema of the envelope.
-        settings: of the JSON.
+        settings: the settings of the JSON.
 
     Attributes:
         opening: what precedes the row before the change.
@@ -28,7 +28,7 @@ class EnvelopeText:
         self.opening, self._closing = opening + b'{"before":', closing.decode()
 
     def tail(self, op: str, source: str, times: str, transaction: str = NO_TRANSACTION) -> str:
-        """Return what follows ``SOURCE``, or only the row number in it.
+        """Return the text after ``SOURCE``, or after the row number in it.
 
         Args:
             op: the operation.
@@ -39,7 +39,7 @@ class EnvelopeText:
         return f'{source},{transaction},"op":"{op}",{times}}}{self._closing}'
 
     def around(self, op: str, source: str, times: str) -> tuple[bytes, bytes]:
-        """Return what stands around the only row of each change: the one before a delete, the one after all others."""
+        """Return the text around the only row of each change: the row before a delete, the row after all others."""
         tail = f"{SOURCE}{self.tail(op, source, times)}".encode()
         if op == "d":
             return self.opening, f"{BETWEEN_ROWS}null".encode() + tail

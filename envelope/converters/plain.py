@@ -10,7 +10,7 @@ from rowtide.envelope.transforms.record import ConnectRecord, Side
 
 
 class StringConverter:
-    """``org.apache.kafka.connect.storage.StringConverter``: the text of a value, as Java's ``toString`` gives it."""
+    """``org.apache.kafka.connect.storage.StringConverter``: the text of a value, as returned by Java's ``toString``."""
 
     replaces_null = False
     tells_null = True
@@ -31,7 +31,7 @@ class StringConverter:
 
 
 class ByteArrayConverter:
-    """``org.apache.kafka.connect.converters.ByteArrayConverter``: bytes as they are, and nothing else."""
+    """``org.apache.kafka.connect.converters.ByteArrayConverter``: raw bytes, and nothing else."""
 
     replaces_null = False
     tells_null = True
@@ -59,7 +59,7 @@ class ByteArrayConverter:
 
 
 class BinaryDataConverter:
-    """``io.debezium.converters.BinaryDataConverter``: bytes as they are, and another converter for the rest."""
+    """``io.debezium.converters.BinaryDataConverter``: raw bytes, and another converter for the rest."""
 
     tells_null = True
 
@@ -80,7 +80,7 @@ class BinaryDataConverter:
         return self._delegate.data(record, side, added)
 
     def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
-        """Return that of the other converter, for everything that is not bytes."""
+        """Return the transcoding of the other converter, for everything that is not bytes."""
         if self._delegate is None or (schema.type == "bytes" and not schema.is_decimal):
             return None
         return self._delegate.transcoding(topic, side, schema)

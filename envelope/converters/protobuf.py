@@ -30,9 +30,9 @@ class ProtobufConverter:
 
     Args:
         registry: the schema registry.
-        settings: how schemas and values become Protobuf.
+        settings: the settings for Protobuf schemas and values.
         subjects: the names of subjects.
-        ids: where records have the ids of their schemas.
+        ids: the place of schema ids in records.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ProtobufConverter:
 
     @property
     def tells_null(self) -> bool:
-        """Whether null can be told from zero and an empty text."""
+        """Whether null can be distinguished from zero and an empty text."""
         return self._settings.tells_null
 
     def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
@@ -77,7 +77,7 @@ class ProtobufConverter:
         return Transcoding(frame(self._ids, registered, side, FIRST_MESSAGE)(b"", []), program)
 
     def registration(self, topic: str, side: Side, schema: Schema) -> Registration:
-        """Return what is registered; see :class:`~rowtide.envelope.converters.registry.Registering`."""
+        """Return the registered schema; see :class:`~rowtide.envelope.converters.registry.Registering`."""
         return self._described(topic, side, schema)[0]
 
     def _writer(self, topic: str, side: Side, schema: Schema) -> _Write:
@@ -86,7 +86,7 @@ class ProtobufConverter:
         return lambda value, added: framed(encode(value), added)
 
     def _described(self, topic: str, side: Side, schema: Schema) -> tuple[Registration, Encoder, bytes]:
-        """Return the schema, how its values are encoded, and which message of the schema they are."""
+        """Return the schema, the encoder of its values, and the index of their message in the schema."""
         if schema.type == "struct":
             file = protobuf_file(schema, self._settings)
             text, encode, name = protobuf_text(file), message_encoder(file.message, self._settings), file.full_name

@@ -1,4 +1,4 @@
-"""A schema registry as converters see it, the names of subjects, and the forms in which a record names its schema."""
+"""The interface of a schema registry for converters, the names of subjects, and the forms of schema ids in records."""
 
 import enum
 import uuid
@@ -27,7 +27,7 @@ class RegisteredSchema(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """What a converter registers for a schema."""
+    """The data that a converter registers for a schema."""
 
     subject: str
     kind: SchemaKind
@@ -38,7 +38,7 @@ class Registering(Protocol):
     """A converter with a schema registry."""
 
     def registration(self, topic: str, side: Side, schema: Schema) -> Registration:
-        """Return what is registered for the keys or values of a topic.
+        """Return the data to register for the keys or values of a topic.
 
         Raises:
             ValueError: the schema cannot be written.
@@ -104,7 +104,7 @@ Frame = Callable[[bytes, Added], bytes]
 def frame(ids: SchemaIds, schema: RegisteredSchema, side: Side, message_indexes: bytes = b"") -> Frame:
     """Return the function that adds the id of a schema to the bytes of a value.
 
-    Before the bytes stands 0 and the id as four bytes, most significant first. In a header, ``__key_schema_id`` or
+    The bytes are preceded by 0 and the id as four bytes, most significant first. In a header, ``__key_schema_id`` or
     ``__value_schema_id``, it is 1 and the sixteen bytes of the global id.
 
     Args:

@@ -53,7 +53,7 @@ class ProtobufFormat:
     """Settings of ``ProtobufConverter`` that affect schemas and bytes.
 
     Attributes:
-        optional_for_nullables: ``optional.for.nullables``: zero and an empty text are told from null.
+        optional_for_nullables: ``optional.for.nullables``: zero and an empty text are distinguished from null.
         wrapper_for_nullables: ``wrapper.for.nullables``: the same by Google's wrapper messages.
         scrub_invalid_names: ``scrub.invalid.names``: replace characters that names cannot have.
         replace_null_with_default: write null as the default of its schema, if there is one.
@@ -66,7 +66,7 @@ class ProtobufFormat:
 
     @property
     def tells_null(self) -> bool:
-        """Whether null can be told from zero and an empty text."""
+        """Whether null can be distinguished from zero and an empty text."""
         return self.optional_for_nullables or self.wrapper_for_nullables
 
 
@@ -159,7 +159,7 @@ class _Builder:
         return f"{_DEFAULT_NAME}{self._unnamed}"
 
     def identifier(self, name: str, what: str) -> str:
-        """Return a name as it is valid in Protobuf."""
+        """Return a name in a form that is valid in Protobuf."""
         if self._settings.scrub_invalid_names:
             return _scrubbed(name)
         if _IDENTIFIER.fullmatch(name) is None:

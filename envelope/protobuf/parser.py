@@ -20,7 +20,7 @@ _PARAMETER = re.compile(r"(key|value)\s*:\s*(\"(?:[^\"\\]|\\.)*\")")
 
 @dataclass(frozen=True, slots=True)
 class ParsedField:
-    """A field of a message as its text has it.
+    """A field of a message in the text of a schema.
 
     Attributes:
         name: its name.
@@ -43,7 +43,7 @@ class ParsedField:
 
 @dataclass(slots=True)
 class ParsedMessage:
-    """A message with its fields, and what it defines by name: messages, and the names of enumerations by number."""
+    """A message with its fields, and its definitions by name: messages, and the names of enumerations by number."""
 
     name: str
     fields: list[ParsedField] = field(default_factory=list)

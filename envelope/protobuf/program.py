@@ -22,7 +22,7 @@ _SCALARS = {
 
 
 def protobuf_program(message: MessageType, settings: ProtobufFormat) -> Program | None:
-    """Return the program of a message; ``None`` if only Python writes a type of its fields."""
+    """Return the program of a message; ``None`` if only the Python code supports a type of its fields."""
     return _message(message, b"", b"", None, settings)
 
 

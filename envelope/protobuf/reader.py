@@ -1,7 +1,7 @@
 """Reads Protobuf: the Connect schema of a message, and the values of its bytes, as Confluent's ``ProtobufData`` does.
 
 Most names of Debezium's semantic types are not in Protobuf: a ``DATE`` is a number of days. Decimals and Connect's own
-dates and times are told by their messages, Debezium's structs by the name and fields of theirs.
+dates and times are recognised by their messages, Debezium's structs by the name and fields of theirs.
 """
 
 import datetime as dt
@@ -32,7 +32,7 @@ _SEMANTIC = {
 
 
 class _Scalar(NamedTuple):
-    """A scalar type: its Connect type, its wire type, its value from what was read, and its value if it is absent."""
+    """A scalar type: its Connect type, its wire type, the conversion of a read value, and the value if it is absent."""
 
     connect: str
     wire: int
@@ -41,7 +41,7 @@ class _Scalar(NamedTuple):
 
 
 class _Type(NamedTuple):
-    """The type of a field: its Connect schema, the wire type, the value of what was read, and that of nothing."""
+    """The type of a field: its Connect schema, wire type, conversion of a read value, and the value if absent."""
 
     schema: Schema
     wire: int
@@ -72,7 +72,7 @@ class ProtobufReader:
             indexes: its place in the file, then its place in that message, and so on.
 
         Raises:
-            ValueError: there is no such message, or it has a type that Connect does not have.
+            ValueError: the message does not exist, or has a type that Connect does not have.
         """
         known = self._known.get(indexes)
         if known is None:
@@ -94,7 +94,7 @@ class ProtobufReader:
 
 
 def message_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
-    """Return which message of its schema a value is, as stands in front of it, and where its bytes begin.
+    """Return the message indexes before a value, and the place where its bytes begin.
 
     Raises:
         ValueError: the bytes end too early.
@@ -129,7 +129,7 @@ def _signed(value: int) -> int:
 
 
 def _signed_32(value: int) -> int:
-    """Return the lower 32 bits as a signed number, as all readers of Protobuf take them."""
+    """Return the lower 32 bits as a signed number, as all Protobuf readers do."""
     return ((value + (1 << 31)) & 0xFFFF_FFFF) - (1 << 31)
 
 
@@ -214,7 +214,7 @@ def _parts(data: bytes) -> Any:
 
 
 def _add(found: dict[str, Any], field: str, kind: _Type, wire: int, part: Any) -> None:
-    """Add to a list or map what one occurrence of its field has."""
+    """Add the content of one occurrence of a field to its list or map."""
     values = [part]
     if wire == _BYTES != kind.wire:  # packed
         values = []
@@ -246,7 +246,7 @@ def _field_type(field: ParsedField, path: list[ParsedMessage]) -> _Type:
         if schema.type == "struct" and field.type.endswith("Entry") and _is_entry(schema):
             keys, items = (one.schema for one in schema.fields)
             return _Type(Schema("map", keys=keys, items=items), _BYTES, element.value, {})
-        # Only a VECTOR is a list of floats in Debezium's rows, and it has elements: what is not written is null.
+        # Only a VECTOR is a list of floats in Debezium's rows, and it has elements, so an absent field is null.
         is_vector = schema.type == "float"
         return _Type(
             Schema("array", optional=is_vector, items=schema), element.wire, element.value, None if is_vector else []

@@ -203,7 +203,7 @@ def _integer_of(source: Schema, target: Schema, *, exact: bool) -> Convert:
 
 
 def _whole_number(source: Schema, bits: int, *, exact: bool) -> Callable[[Any], int]:
-    """Return what makes an integer of a value, without its fraction.
+    """Return the function that converts a value to an integer, without its fraction.
 
     Args:
         source: the schema of the value.

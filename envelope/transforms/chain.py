@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class _Class(Generic[T]):
-    """Makes objects of a class from their options, and imports its module for the first one: few connectors need any.
+    """Creates objects of a class from options. Its module is imported on first use, because few connectors need one.
 
     Args:
         module: the name of its module in this package.
@@ -115,7 +115,7 @@ class Plugin:
 
     @property
     def may_rename_topics(self) -> bool:
-        """Whether the transform can send a record to another topic than that of its table."""
+        """Whether the transform can send a record to a topic other than that of its table."""
         routes = self.type.startswith(PREFIX) or _simple_name(self.type) in _ROUTERS
         return routes or "route.by.field" in self.options
 
@@ -143,7 +143,7 @@ class ConditionalTransform:
 
 @dataclass(frozen=True, slots=True)
 class TransformChain:
-    """Transforms that are applied one after the other."""
+    """A sequence of transforms."""
 
     steps: tuple[ConditionalTransform, ...] = ()
 
@@ -152,7 +152,7 @@ class TransformChain:
         return next(iter(self.records(record)), None)
 
     def records(self, record: ConnectRecord) -> list[ConnectRecord]:
-        """Return what the transforms make of a record: none, one, or several in order.
+        """Return the records that result from the transforms: none, one, or several in order.
 
         Raises:
             TransformError: the transform cannot process the record.

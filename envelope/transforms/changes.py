@@ -28,7 +28,7 @@ class ExtractChangedRecordState:
         return cls(changed or None, unchanged or None)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """Return the record with the headers; one that is not a change remains as it is."""
+        """Return the record with the headers; a record that is not a change remains unchanged."""
         if record.value is None or not record.is_envelope:
             return record
         schema, change = require_struct(record.value_schema, record.value)

@@ -1,9 +1,9 @@
 """Expressions about a record, in Python's syntax: ``value.op == 'u' and value.before.id == 2``.
 
-Only what is listed here can be used: comparisons, ``and``, ``or``, ``not``, ``if``/``else``, arithmetic of numbers,
+Only the following can be used: comparisons, ``and``, ``or``, ``not``, ``if``/``else``, arithmetic of numbers,
 tuples, f-strings, fields, and a few functions and methods. An expression is compiled once to closures. A name between
-dots is always looked up in the schema of a record, never in a Python object, and nothing takes more than a time in
-proportion to the record: there are no loops, powers or repetitions, and regular expressions match in linear time.
+dots is always looked up in the schema of a record, never in a Python object, and the time is at most proportional to
+the size of the record: there are no loops, powers or repetitions, and regular expressions match in linear time.
 """
 
 import ast
@@ -65,7 +65,7 @@ class _Struct:
 
 
 class _Headers:
-    """Headers by name; of several with the same name the last one, as in Debezium."""
+    """Headers by name; if several have the same name, the last one counts, as in Debezium."""
 
     __slots__ = ("_found", "_reader")
 
@@ -86,7 +86,7 @@ class _Headers:
 
 
 class _Attributes:
-    """Something with a few attributes: a header or a schema."""
+    """An object with a few attributes: a header or a schema."""
 
     __slots__ = ("_found", "_of")
 
@@ -121,11 +121,11 @@ def compile_expression(text: str, *, boolean: bool, exact: bool = False) -> Eval
 
     Args:
         text: the expression.
-        boolean: it must give true or false; otherwise a text or null.
+        boolean: the result must be true or false; otherwise, a text or null.
         exact: a null stays null where the schema has a default. Debezium's scripts see the default.
 
     Raises:
-        ExpressionError: it is not an expression of this language, or cannot give such a value.
+        ExpressionError: it is not an expression of this language, or cannot return such a value.
     """
     if len(text) > _LONGEST:
         raise ExpressionError(
@@ -162,7 +162,7 @@ def compile_expression(text: str, *, boolean: bool, exact: bool = False) -> Eval
 
 
 def _results(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the parts of an expression one of which is its result."""
+    """Yield the parts of an expression that can be its result."""
     match node:
         case ast.IfExp():
             yield from _results(node.body)
@@ -200,7 +200,7 @@ _NAMES = {
 
 
 def _named(value: Any) -> str:
-    """Return what a value is. Messages do not contain values of rows."""
+    """Return a description of a value without the value, because messages do not contain values of rows."""
     return "a header or schema" if isinstance(value, _Attributes) else _NAMES[type(value).__name__]
 
 
@@ -299,7 +299,7 @@ def _class(value: Any) -> Any:
 
 
 def _comparable(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return two numbers, so that 3.2 equals the DECIMAL 3.20; other values as they are."""
+    """Return two numbers, so that 3.2 equals the DECIMAL 3.20; other values are unchanged."""
     if isinstance(a, Decimal) and isinstance(b, float):
         return a, Decimal(repr(b))
     if isinstance(a, float) and isinstance(b, Decimal):

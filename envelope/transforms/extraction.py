@@ -77,7 +77,7 @@ class ExtractField:
         return cls(side, options.required_text("field"), options.replaces_nulls())
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """Return the record with the field in place of the struct. A tombstone remains one."""
+        """Return the record with the field instead of the struct. A tombstone remains one."""
         schema, value = record.schema_of(self.side), record.content(self.side)
         if schema is None:
             return record
@@ -92,7 +92,7 @@ class ExtractField:
 class HoistField:
     """``org.apache.kafka.connect.transforms.HoistField``: wraps the key or the value in a struct with one field.
 
-    A tombstone remains one. Kafka Connect makes a map without a schema of it, which would no longer delete anything.
+    A tombstone remains one. Kafka Connect turns it into a map without a schema, which would no longer delete anything.
     """
 
     side: Side
@@ -119,7 +119,7 @@ class _Flat(NamedTuple):
     Attributes:
         name: its name in its struct.
         flat: its name in the flat struct.
-        default: what replaces null.
+        default: the replacement for null.
         inner: the fields, if it is a struct.
     """
 
@@ -131,7 +131,7 @@ class _Flat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Flatten:
-    """``org.apache.kafka.connect.transforms.Flatten``: makes one struct of nested ones. Arrays stay as they are.
+    """``org.apache.kafka.connect.transforms.Flatten``: makes one struct of nested ones. Arrays stay unchanged.
 
     A field is optional if it, or a struct around it, was. A map is an error, as in Kafka Connect.
     """
@@ -147,7 +147,7 @@ class Flatten:
         return cls(side, options.text("delimiter", "."), not options.exact)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """Return the record with the flat struct. A record without this side remains as it is."""
+        """Return the record with the flat struct. A record without this side remains unchanged."""
         if record.content(self.side) is None:
             return record
         schema, struct = require_struct(record.schema_of(self.side), record.content(self.side))

@@ -149,7 +149,7 @@ class ReplaceField:
 
 @dataclass(frozen=True, slots=True)
 class MaskField:
-    """``org.apache.kafka.connect.transforms.MaskField``: replaces fields by a fixed value.
+    """``org.apache.kafka.connect.transforms.MaskField``: replaces fields with a fixed value.
 
     Tombstones are not changed; Kafka Connect fails on them.
     """
@@ -200,7 +200,7 @@ class MaskField:
 class SetSchemaMetadata:
     """``org.apache.kafka.connect.transforms.SetSchemaMetadata``: sets the name or the version of a schema.
 
-    A record without this side remains as it is.
+    A record without this side remains unchanged.
     """
 
     side: Side

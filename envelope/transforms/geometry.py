@@ -1,7 +1,7 @@
 """Debezium's transforms of geometries.
 
 ``SwapGeometryCoordinates`` exchanges x and y, which reference systems order differently. ``GeometryFormatTransformer``
-turns WKB into EWKB, which has the reference system in it, or the other way round.
+turns WKB into EWKB, which has the reference system in it, or vice versa.
 """
 
 import struct
@@ -22,7 +22,7 @@ Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class SwapGeometryCoordinates:
-    """Exchanges the coordinates in the WKB of ``GEOMETRY`` columns; as in Debezium, ``POINT`` columns stay as they are.
+    """Exchanges the coordinates in the WKB of ``GEOMETRY`` columns; as in Debezium, ``POINT`` columns stay unchanged.
 
     Attributes:
         srids: the reference systems whose geometries are changed.
@@ -62,7 +62,7 @@ class SwapGeometryCoordinates:
 
 @dataclass(frozen=True, slots=True)
 class GeometryFormatTransformer:
-    """Turns the WKB of ``GEOMETRY`` columns into EWKB, and EWKB into WKB; ``POINT`` columns stay as they are.
+    """Turns the WKB of ``GEOMETRY`` columns into EWKB, and EWKB into WKB; ``POINT`` columns stay unchanged.
 
     A geometry without a reference system, for which Debezium stops, stays WKB.
 
@@ -106,7 +106,7 @@ class GeometryFormatTransformer:
 
 
 def _conversion(schema: Schema, change: Convert, *, replaces: bool) -> Convert | None:
-    """Return the conversion of values, ``None`` if they stay as they are.
+    """Return the conversion of values, ``None`` if they stay unchanged.
 
     Args:
         schema: their schema.

@@ -1,6 +1,6 @@
-"""Translates expressions in Groovy or JavaScript, as Debezium's scripting transforms have them, to Python's syntax.
+"""Translates expressions in Groovy or JavaScript, as in Debezium's scripting transforms, to Python's syntax.
 
-It serves messages only: the user reads the translation and writes it into the configuration.
+It is used only for messages: the user copies the translation into the configuration.
 """
 
 import ast
@@ -119,7 +119,7 @@ def _call(name: str, *arguments: ast.expr) -> ast.expr:
 
 
 class _Parser:
-    """A recursive descent over the tokens of an expression; each method returns Python's syntax tree."""
+    """A recursive descent parser of the tokens of an expression; each method returns Python's syntax tree."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self._tokens = tokens

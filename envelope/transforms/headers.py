@@ -47,7 +47,7 @@ class HeaderFrom:
         return cls(side, fields, headers, cast('Literal["copy", "move"]', operation), options.replaces_nulls())
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """Return the record with the headers. A record without this side remains as it is."""
+        """Return the record with the headers. A record without this side remains unchanged."""
         if record.schema_of(self.side) is None or record.content(self.side) is None:
             return record
         schema, struct = require_struct(record.schema_of(self.side), record.content(self.side))
@@ -106,7 +106,7 @@ class HeaderToValue:
         return cls(paths, operation == "move", options.exact)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """Return the record with the fields. A tombstone, and a record without the headers, remain as they are."""
+        """Return the record with the fields. A tombstone, and a record without the headers, remain unchanged."""
         found = tuple(one for one in record.headers if one.name in self.fields)
         if record.value is None or not found:
             return record
@@ -130,7 +130,7 @@ class HeaderToValue:
         return replace(record, headers=kept)
 
     def _is_missing(self, schema: Schema, struct: Mapping[str, Any], path: tuple[str, ...]) -> bool:
-        """Return whether a struct on the path is null, so that there is no place for the field."""
+        """Return whether a struct on the path is null, so that the field has no place."""
         for name in path[:-1]:
             known = schema.field(name)
             if known is None:

@@ -26,11 +26,11 @@ class JsonExpander:
     Attributes:
         keep_nulls: whether a null becomes an optional field of type bytes; else it is omitted.
         adjust: returns the name of a key's field.
-        exact: lose no value, and keep payloads as text that would: with numbers of more digits than a double has,
-            with text after the object, or with keys that become one name. Arrays without a value are arrays of optional
-            strings; Debezium omits empty ones, and keeps a payload with one of nulls as text. Objects in nested arrays
-            and fields have the fields of all; Debezium keeps those of the first. Debezium also has null for a key that
-            ``adjust`` changes.
+        exact: lose no value, and keep payloads that would lose one as text: with numbers of more digits than a double
+            has, with text after the object, or with keys that become one name. Arrays without a value are arrays of
+            optional strings; Debezium omits empty ones, and keeps a payload with one of nulls as text. Objects in
+            nested arrays and fields have the fields of all; Debezium keeps those of the first. Debezium also has null
+            for a key that ``adjust`` changes.
     """
 
     keep_nulls: bool

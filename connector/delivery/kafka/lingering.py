@@ -1,4 +1,4 @@
-"""When the records of incomplete batches are sent, instead of by librdkafka's ``linger.ms``. Pure.
+"""Decides when to send the records of incomplete batches, instead of librdkafka's ``linger.ms``. Pure.
 
 One request to a broker is in flight at a time (see ``producer_settings``). While a record that is older than
 ``linger.ms`` waits for its answer, librdkafka polls without a pause, which takes more processor time than everything
@@ -25,7 +25,7 @@ class Lingering:
     """The time since incomplete batches were sent.
 
     Args:
-        settings: the producer's; the value of ``linger.ms`` is that of the last flush to the next.
+        settings: the producer's settings; ``linger.ms`` is the time from one flush to the next.
         clock: seconds of a monotonic clock.
 
     Attributes:
@@ -54,7 +54,7 @@ class Lingering:
         return self._clock() - self._begin >= (min(self._linger_s, _IDLE_S) if idle else self._linger_s)
 
     def restart(self) -> None:
-        """Incomplete batches are sent now."""
+        """Note that incomplete batches are sent now."""
         self._begin = self._clock()
 
     def end(self) -> None:

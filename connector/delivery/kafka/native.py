@@ -1,4 +1,4 @@
-"""rowtide's own Kafka producer as the sinks use it: it sends batches, and its errors become those of delivery."""
+"""Adapts rowtide's own Kafka producer for the sinks: it sends batches, and its errors become those of delivery."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ class NativeProducer:
 
     @property
     def problem(self) -> str | None:
-        """The last error that is retried, until a sink resets it."""
+        """The last error that was retried, until a sink resets it."""
         return self._producer.problem
 
     @problem.setter
@@ -51,27 +51,27 @@ class NativeProducer:
         return self._producer.waiting
 
     def send(self, batches: Sequence[Batch]) -> None:
-        """Send all messages, in order; waits while the memory is full."""
+        """Send all messages, in order, and wait while the memory is full."""
         with self._delivery_errors():
             self._producer.send(list(runs(batches)))
 
     def put(self, record: OffsetRecord) -> None:
-        """Send the record that stores an offset; waits as :meth:`send` does."""
+        """Send the record that stores an offset, and wait as :meth:`send` does."""
         topic, key, value, headers = record
         with self._delivery_errors():
             self._producer.send([Records(topic, BY_KEY, [(key, value, headers)])])
 
     def serve(self, *, idle: bool = False) -> None:
-        """Send what is due; ``idle`` if no other message is ready to be sent."""
+        """Send the messages that are due; ``idle`` if no other message is ready to be sent."""
         with self._delivery_errors():
             self._producer.serve(idle=idle)
 
     def call_when_due(self, call: Callable[[], None]) -> bool:
-        """Have ``call`` called when :meth:`serve` has something to do; returns True."""
+        """Have ``call`` called when :meth:`serve` has something to do, and return True."""
         return self._producer.call_when_due(call)
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Wait until all messages are acknowledged; returns False if the timeout expired first."""
+        """Wait until all messages are acknowledged, and return False if the timeout expired first."""
         with self._delivery_errors():
             return self._producer.drain(timeout)
 
@@ -117,7 +117,7 @@ class NativeProducer:
 def delivery_error(
     error: producer_errors.KafkaProducerError, transactional_id: str, *, show_key: bool
 ) -> errors.DeliveryError:
-    """Return the error of delivery for an error of the producer, with the remedy for operators."""
+    """Return the error of delivery for an error of the producer, with the solution for operators."""
     text = str(error)
     match error:
         case producer_errors.RecordRejected():

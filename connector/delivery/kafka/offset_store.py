@@ -1,6 +1,6 @@
-"""Source offsets in Kafka Connect's offsets topic, in a format that Debezium can read and write too.
+"""Source offsets in Kafka Connect's offsets topic, in a format that Debezium can also read and write.
 
-An edge: Kafka. A record's key is ``["<connector name>",{"server":"<topic.prefix>"}]``, its value the offset as JSON or
+A record's key is ``["<connector name>",{"server":"<topic.prefix>"}]``, its value the offset as JSON or
 a tombstone. The topic is compacted and shared by all connectors of a cluster; a key is always in the partition that
 Java's producer chooses.
 """
@@ -46,7 +46,7 @@ class KafkaOffsetStore:
         consumer: librdkafka settings for reading, including those of the connection.
         admin: librdkafka settings for looking up the topic, including those of the connection.
         timeout: in seconds; for ``save``, and for ``load`` without progress.
-        writer: this process, which the records name.
+        writer: this process, whose name is in the records.
 
     Attributes:
         topic: the topic.
@@ -90,7 +90,7 @@ class KafkaOffsetStore:
 
         Raises:
             OffsetStoreError: the topic cannot be read to its end, or the value is not a valid offset.
-            OffsetStoreUnavailable: the topic cannot be read now.
+            OffsetStoreUnavailable: the topic cannot currently be read.
         """
         newest = self._newest()
         if newest is None or newest.value is None:
@@ -104,7 +104,7 @@ class KafkaOffsetStore:
             ) from failure
 
     def last_write(self) -> LastWrite | None:
-        """Return when and by whom an offset of the connector was last stored; ``None`` if none ever was.
+        """Return the last write of an offset of the connector; ``None`` if none was ever stored.
 
         Raises:
             OffsetStoreError: the topic cannot be read to its end.
@@ -130,7 +130,7 @@ class KafkaOffsetStore:
         for record in self._reader.read(self.topic, extents):
             if self.is_own_key(record.key):
                 last[record.partition] = record
-        # The same key in another JSON formatting can be in another partition; then the newest record counts.
+        # The same key with different JSON formatting can be in another partition; the newest record then counts.
         return max(last.values(), key=lambda record: (record.timestamp, record.key == self._key), default=None)
 
     def save(self, offset: SourceOffset | None) -> None:

@@ -1,10 +1,10 @@
-"""Sends messages with librdkafka, and processes delivery reports. An edge: Kafka.
+"""Sends messages with librdkafka, and processes delivery reports.
 
 ``confluent_kafka.Producer`` queues, batches, compresses and retries in its own threads. It acquires Python's global
 interpreter lock once per delivery report, even for successful messages; with a busy reader thread, that takes up to
 5 ms each. Reports are therefore processed in bulk while the reader is paused (``quiet``, see ``event_store``), and
 nothing blocks inside ``flush`` or ``poll`` for longer than a millisecond. The queue is bounded: when it is full,
-sending waits for room, for as long as the broker is down.
+sending waits for space, for as long as the broker is down.
 """
 
 import logging
@@ -115,10 +115,10 @@ class RecordProducer:
 
     @property
     def producer_id(self) -> None:
-        """The id that Kafka gave the producer, which librdkafka does not tell."""
+        """``None``: librdkafka does not expose the id that Kafka gave the producer."""
 
     def send(self, batches: Sequence[Batch]) -> None:
-        """Queue all messages, in order; waits while the queue is full.
+        """Queue all messages, in order, and wait while the queue is full.
 
         Raises:
             DeliveryError: a message is rejected, an earlier one failed, or ``interrupt`` was called while waiting.
@@ -148,12 +148,12 @@ class RecordProducer:
                 raise self._not_queued(failure, topic, key, value) from failure
 
     def put(self, record: OffsetRecord) -> None:
-        """Queue the record that stores an offset; waits and raises as ``send`` does."""
+        """Queue the record that stores an offset; this waits and raises like ``send``."""
         topic, key, value, headers = record
         self._queue(topic, value, key, _CHOSEN_BY_KEY, self._on_delivery, None, 0, list(headers))
 
     def _queue(self, topic: str, value: bytes | None, key: bytes | None, *more: Any) -> None:
-        """Queue one message; waits while the queue is full."""
+        """Queue one message, and wait while the queue is full."""
         while True:
             empty = not len(self.client)
             try:
@@ -189,11 +189,11 @@ class RecordProducer:
         self.check()
 
     def call_when_due(self, _call: Callable[[], None]) -> bool:
-        """Return false: delivery reports have to be polled for."""
+        """Return false, because delivery reports must be polled."""
         return False
 
     def poll(self) -> None:
-        """Process the available delivery reports and errors, and raise none of them."""
+        """Process the available delivery reports and errors without raising them."""
         self._process(self.client.poll, 0)
 
     def _process(self, call: Callable[[float], int], timeout: float) -> None:
@@ -214,7 +214,7 @@ class RecordProducer:
             raise self._failure
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Wait until all queued messages are acknowledged; returns false if the timeout expired first.
+        """Wait until all queued messages are acknowledged, and return false if the timeout expired first.
 
         Raises:
             DeliveryError: a message failed, or ``interrupt`` was called.
@@ -315,7 +315,7 @@ class RecordProducer:
 
     @contextmanager
     def _noting_repetition(self) -> Iterator[None]:
-        """Note whether the client may have repeated a request in the block: after an error, or without an answer."""
+        """Note whether the client may have repeated a request in the block, because of an error or a missing answer."""
         self.poll()
         errors, begin = self._client_errors, time.monotonic()
         yield
@@ -358,7 +358,7 @@ class RecordProducer:
         self.poll()
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
-        """Delivery report of a failed message; there are none of successful ones."""
+        """Handle the delivery report of a failed message; there are no reports of successful ones."""
         replaced = None if error is None else partition_gone(error, message.topic())
         if replaced is not None:
             self._keep_worst(replaced)
@@ -366,14 +366,14 @@ class RecordProducer:
             self._on_placed_delivery(error, message)
 
     def _on_placed_delivery(self, error: KafkaError | None, message: Any) -> None:
-        """Delivery report of a failed message for a partition that the caller chose."""
+        """Handle the delivery report of a failed message for a partition that the caller chose."""
         if error is None or is_purged(error):
             return
         key, value = message.key(), message.value()
         self._keep_worst(self._refused(error, message.topic(), key, value), _size(key, value))
 
     def _keep_worst(self, failure: DeliveryError, size: int = 0) -> None:
-        """Keep the most severe failure; of a rejected batch of messages, that of the largest one."""
+        """Keep the most severe failure or, for a rejected batch of messages, that of the largest one."""
         rank = (severity(failure), size)
         if rank > self._failure_severity:
             self._failure, self._failure_severity = failure, rank

@@ -1,4 +1,4 @@
-"""Makes the producer that ``rowtide.producer`` names. An edge: Kafka."""
+"""Creates the producer that ``rowtide.producer`` names."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -39,16 +39,16 @@ def new_producer(
     quiet: Callable[[], AbstractContextManager[None]],
     show_keys: bool = False,
 ) -> Producer:
-    """Make a producer; logs which one, if ``kind`` leaves that open.
+    """Create a producer, and log its kind if ``kind`` does not determine it.
 
     Args:
-        kind: which one.
+        kind: the kind of producer.
         settings: librdkafka's settings, see ``producer_settings``.
         quiet: see :class:`RecordProducer`.
         show_keys: whether errors may show the keys of messages.
 
     Raises:
-        DeliveryError: the settings are invalid, or the producer does not have them.
+        DeliveryError: the settings are invalid, or the producer does not support them.
     """
     if kind is ProducerKind.AUTO:
         native = _native_or_reason(settings, show_keys=show_keys)
@@ -64,7 +64,7 @@ def new_producer(
 
 
 def native_problem(settings: Mapping[str, Any]) -> str | None:
-    """Return why the native producer cannot be made with these settings; ``None`` if it can."""
+    """Return the reason why the native producer cannot be created with these settings; ``None`` if it can."""
     try:
         _native_producer(settings, show_keys=False).close()
     except DeliveryError as error:
@@ -73,12 +73,12 @@ def native_problem(settings: Mapping[str, Any]) -> str | None:
 
 
 def native_warning() -> str | None:
-    """Return what is unfavourable about the native producer here; ``None`` if nothing is."""
+    """Return a warning about the native producer in this environment; ``None`` if there is none."""
     return _SLOW if implementation.native is None else None
 
 
 def sees_transactional_id(settings: Mapping[str, Any], transactional_id: str) -> bool | None:
-    """Return whether the account may look up a transactional id, which fences nobody; ``None`` if that is not known."""
+    """Return whether the account may look up a transactional id, which fences no producer; ``None`` if unknown."""
     try:
         connection = connection_settings(settings)
         context = None if connection.tls is None else tls_context(connection.tls)
@@ -92,7 +92,7 @@ def sees_transactional_id(settings: Mapping[str, Any], transactional_id: str) ->
 
 
 def why_librdkafka(settings: Mapping[str, Any]) -> str | None:
-    """Return why ``auto`` chooses librdkafka; ``None`` if it chooses the native producer."""
+    """Return the reason why ``auto`` chooses librdkafka; ``None`` if it chooses the native producer."""
     native = _native_or_reason(settings, show_keys=False)
     if isinstance(native, str):
         return native
@@ -101,7 +101,7 @@ def why_librdkafka(settings: Mapping[str, Any]) -> str | None:
 
 
 def _native_or_reason(settings: Mapping[str, Any], *, show_keys: bool) -> NativeProducer | str:
-    """Return the native producer, or why ``auto`` does not use it."""
+    """Return the native producer, or the reason why ``auto`` does not use it."""
     if implementation.native is None:
         return f"the native producer {_SLOW}"
     try:

@@ -1,4 +1,4 @@
-"""The errors that end delivery to Kafka, with the remedy for operators. Pure: without a Kafka client's codes."""
+"""The errors that end delivery to Kafka, with the solution for operators. Pure: without a Kafka client's codes."""
 
 import enum
 import json
@@ -18,7 +18,7 @@ _SHOW_KEYS = "errors.log.include.messages=true shows it"
 
 
 class Refusal(enum.Enum):
-    """Why Kafka will never accept a message; the value is the remedy, in a sentence."""
+    """The reason why Kafka will never accept a message; the value is the solution, in a sentence."""
 
     TOO_LARGE = (
         "Allow larger messages with producer.override.max.request.size and on the topic with max.message.bytes (on the "
@@ -42,7 +42,7 @@ def refused(
 
     Args:
         refusal: the kind of the reason.
-        reason: what Kafka says.
+        reason: Kafka's message.
         topic: the message's topic.
         key: the message's key.
         size: bytes of key and value.

@@ -1,4 +1,4 @@
-"""Joins the messages of small batches that follow each other: to send them together costs less. Pure."""
+"""Joins the messages of consecutive small batches, because sending them together costs less. Pure."""
 
 from collections.abc import Iterator, Sequence
 

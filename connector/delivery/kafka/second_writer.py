@@ -1,8 +1,8 @@
 """Watches the offsets topic for a second writer: another program that stores offsets for the same connector.
 
-Two writers deliver every change twice, and the stored offset jumps between theirs. Kafka fences the older one only if
-both deliver exactly once with the same transactional id. Debezium, and rowtide with at-least-once delivery, are found
-by their offset records. As with fencing, the newest rowtide continues and older ones stop.
+Two writers deliver every change twice, and the stored offset alternates between theirs. Kafka fences the older one only
+if both deliver exactly once with the same transactional id. Debezium, and rowtide with at-least-once delivery, are
+found by their offset records. As with fencing, the newest rowtide continues and older ones stop.
 """
 
 import logging
@@ -41,7 +41,7 @@ class SecondWriter:
     """Another writer of the connector's offsets.
 
     Attributes:
-        name: what is known about it.
+        name: the known facts about it.
         records: the number of its offset records since the start.
         seen_at: when the last one was written, in seconds since the epoch.
     """
@@ -56,7 +56,7 @@ class SecondWriterWatch:
 
     Args:
         store: the connector's offset store.
-        consumer: librdkafka settings of the consumer, the connection's included.
+        consumer: librdkafka settings of the consumer, including those of the connection.
         on_newer: called once, in the watch's thread, if a newer process of rowtide has taken over.
         own: this process.
     """
@@ -78,7 +78,7 @@ class SecondWriterWatch:
         self.seen: SecondWriter | None = None
 
     def start(self) -> None:
-        """Begin with the next record that is written."""
+        """Start with the next record that is written."""
         self._thread.start()
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ def still_writing(
     """Look for a program other than rowtide that still stores offsets for the connector.
 
     If its last record is older than the interval in which Kafka Connect stores offsets, it has stopped, or has nothing
-    to store. Else the next record is waited for, for as long as the interval takes at most.
+    to store. Otherwise, wait for the next record, for at most the interval.
 
     Args:
         store: the connector's offset store.

@@ -1,4 +1,4 @@
-"""The sinks that write to Kafka, with at-least-once and with exactly-once delivery. An edge: the clock.
+"""The sinks that write to Kafka, with at-least-once and with exactly-once delivery.
 
 At least once: an idempotent producer with acks=all; the offset is stored only after all messages before it are
 acknowledged. After a crash, at most the messages after the last stored offset are sent again. Exactly once: messages
@@ -22,7 +22,7 @@ _ABORT_S = 1.0
 
 
 class Producer(Protocol):
-    """What a sink needs of a producer: :class:`RecordProducer` or ``NativeProducer``."""
+    """The methods of a producer that a sink needs: :class:`RecordProducer` or ``NativeProducer``."""
 
     transactional_id: str
     transaction_timeout_s: float
@@ -52,7 +52,7 @@ class IdempotentSink:
 
     Args:
         producer: made with ``idempotent_settings``.
-        offsets: where offsets are stored.
+        offsets: the store of offsets.
     """
 
     transactional = False
@@ -74,11 +74,11 @@ class IdempotentSink:
         self._producer.send(batches)
 
     def poll(self) -> None:
-        """Process delivery reports, and send what waits for a batch to be complete."""
+        """Process delivery reports, and send messages that wait for their batch to be complete."""
         self._producer.serve(idle=True)
 
     def call_when_due(self, call: Callable[[], None]) -> bool:
-        """Have ``call`` called when there is something to poll for, if the producer does so."""
+        """Have ``call`` called when there is something to poll for, if the producer supports this."""
         return self._producer.call_when_due(call)
 
     def waiting(self) -> int:
@@ -145,7 +145,7 @@ class TransactionalSink:
 
     @property
     def transaction_timeout_s(self) -> float:
-        """How long a transaction may be open (``transaction.timeout.ms``), in seconds."""
+        """The time that a transaction may be open (``transaction.timeout.ms``), in seconds."""
         return self._producer.transaction_timeout_s
 
     @property
@@ -172,7 +172,7 @@ class TransactionalSink:
 
     @contextmanager
     def _expiry(self) -> Iterator[None]:
-        """Tell a transaction that expired from a second instance: Kafka fences the producer in both cases."""
+        """Distinguish an expired transaction from a second instance: Kafka fences the producer in both cases."""
         try:
             yield
         except ProducerFenced as failure:
@@ -185,16 +185,16 @@ class TransactionalSink:
             ) from failure
 
     def poll(self) -> None:
-        """Process delivery reports, and send what waits for a batch to be complete."""
+        """Process delivery reports, and send messages that wait for their batch to be complete."""
         with self._expiry():
             self._producer.serve(idle=True)
 
     def call_when_due(self, call: Callable[[], None]) -> bool:
-        """Have ``call`` called when there is something to poll for, if the producer does so."""
+        """Have ``call`` called when there is something to poll for, if the producer supports this."""
         return self._producer.call_when_due(call)
 
     def waiting(self) -> int:
-        """0: a commit waits for all messages."""
+        """Return 0, because a commit waits for all messages."""
         return 0
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:

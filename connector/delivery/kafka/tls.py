@@ -88,7 +88,7 @@ def _text(setting: str, path: str) -> str:
 
 
 def _using(setting: str, act: Callable[[], _T]) -> _T:
-    """Do something with a setting; every failure names it."""
+    """Use a setting in the block; every failure names it."""
     try:
         return act()
     except TlsFileError:

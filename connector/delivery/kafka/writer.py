@@ -1,4 +1,4 @@
-"""The process that wrote an offset record. rowtide names it in a header, which Kafka Connect does not read."""
+"""The process that wrote an offset record. rowtide names it in a header, which Kafka Connect ignores."""
 
 import json
 import os
@@ -18,7 +18,7 @@ class Writer:
 
     Attributes:
         started_ms: when it started, in milliseconds since the epoch.
-        id: a random text, which no other process has.
+        id: a random text that is unique to the process.
         host: the name of its machine.
         pid: its process id there.
     """

@@ -1,7 +1,7 @@
-"""Sinks other than Kafka: standard output, files, HTTP, and a protocol of three methods for one's own.
+"""Sinks other than Kafka: standard output, files, HTTP, and a protocol of three methods for custom sinks.
 
 All deliver at least once, in the order of commits: the position is stored only after ``flush`` has returned, and after
-a crash the records since then are sent again. They must not know the event store or the server.
+a crash the records since then are sent again. They must not depend on the event store or the server.
 """
 
 from rowtide.connector.delivery.sinks.http import HttpSink

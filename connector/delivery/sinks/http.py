@@ -23,26 +23,26 @@ _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A redirected POST becomes a GET without records, which a server may well answer by 200."""
+    """Refuses redirects: a redirected POST becomes a GET without records, which a server may well answer with 200."""
 
     def redirect_request(self, *_arguments: object) -> None:
-        """Follow no redirect: it is a final answer."""
+        """Do not follow a redirect: it is a final answer."""
 
 
 class HttpSink:
     """Posts records as JSON lines (``application/x-ndjson``), several in one request, one request after the other.
 
-    Delivery is at least once: a request that is not answered by 2xx is sent again, with growing pauses, for as long as
-    it takes. A final answer (400, 401, 404 …) ends the connector.
+    Delivery is at least once: a request without a 2xx answer is sent again, with growing pauses, until it succeeds. A
+    final answer (400, 401, 404 …) ends the connector.
 
     Args:
-        url: where to post.
+        url: the URL to post to.
         headers: of every request, such as ``Authorization``.
-        batch_size: records of one request at most.
+        batch_size: the maximum number of records in one request.
         timeout: seconds to wait for an answer.
 
     Attributes:
-        problem: why the current request is sent again; ``None`` if it is not.
+        problem: the reason why the current request is sent again; ``None`` if it is not.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class HttpSink:
         self.problem: str | None = None
 
     def write(self, records: Sequence[Record]) -> None:
-        """Post records, and wait until the server has taken them.
+        """Post records, and wait until the server has accepted them.
 
         Raises:
-            DeliveryError: the server refuses them for good.
+            DeliveryError: the server refuses them permanently.
             DeliveryInterrupted: the sink was closed while sending.
         """
         for begin in range(0, len(records), self._batch_size):
@@ -72,7 +72,7 @@ class HttpSink:
         """Do nothing: the server has accepted every record that was written."""
 
     def close(self) -> None:
-        """End a ``write`` that waits."""
+        """End a waiting ``write``."""
         self._closed.set()
 
     def _post(self, body: bytes) -> None:

@@ -38,7 +38,7 @@ def json_line(record: Record) -> bytes:
 
 
 def write_all(stream: BinaryIO, data: bytes | memoryview) -> None:
-    """Write everything to a stream, which may have no buffer (``python -u``) and take a part only."""
+    """Write everything to a stream, which may be unbuffered (``python -u``) and accept only a part."""
     rest = memoryview(data)
     while rest:
         taken = stream.write(rest)
@@ -50,8 +50,8 @@ def write_all(stream: BinaryIO, data: bytes | memoryview) -> None:
 class StreamSink:
     """Writes records to a stream, such as standard output.
 
-    Delivery is at least once, as far as the stream's reader is: a record counts as delivered when the operating system
-    has taken it.
+    Delivery is at least once as far as the operating system: a record counts as delivered when the system has accepted
+    it.
 
     Args:
         stream: a binary stream; it is not closed.
@@ -64,7 +64,7 @@ class StreamSink:
         """Write a line for each record, and flush: a reader sees every change immediately.
 
         Raises:
-            DeliveryError: the reader has gone.
+            DeliveryError: the reader has closed the stream.
         """
         try:
             write_all(self._stream, b"".join(map(json_line, records)))
@@ -86,7 +86,7 @@ class FileSink:
     incomplete line is removed, and records since the stored position are written again.
 
     Args:
-        directory: made if it does not exist.
+        directory: the directory; created if it does not exist.
         max_bytes: a new file begins when the last one has reached this size.
 
     Raises:
@@ -112,7 +112,7 @@ class FileSink:
         """Write a line for each record.
 
         Raises:
-            OSError: the disk is full, or the like.
+            OSError: the disk is full, for example.
         """
         if self._stream.tell() >= self._max_bytes:
             self.flush()

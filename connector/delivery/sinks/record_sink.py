@@ -1,4 +1,4 @@
-"""The protocol of sinks other than Kafka, and how the delivery loop uses one."""
+"""The protocol of sinks other than Kafka, and its adapter for the delivery loop."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -11,7 +11,7 @@ from rowtide.connector.records.offset import SourceOffset
 
 
 class Record(NamedTuple):
-    """One record, as Kafka would get it.
+    """One record, as it would be sent to Kafka.
 
     Attributes:
         topic: its topic.
@@ -28,10 +28,10 @@ class Record(NamedTuple):
 
 @runtime_checkable
 class RecordSink(Protocol):
-    """Takes records in the order of commits. All calls but ``close`` come from one thread."""
+    """Receives records in the order of commits. All methods except ``close`` are called from one thread."""
 
     def write(self, records: Sequence[Record]) -> None:
-        """Take records; they may be buffered. Waiting here slows the connector down, and loses nothing.
+        """Accept records, which may be buffered. Waiting here slows down the connector without losing anything.
 
         Raises:
             Exception: ends the connector; the records are written again at the next start.
@@ -39,7 +39,7 @@ class RecordSink(Protocol):
         ...
 
     def flush(self) -> None:
-        """Return when everything that was written is safe: the position is stored after that.
+        """Return once everything written is safe; the position is stored after that.
 
         Raises:
             Exception: as for ``write``.
@@ -47,17 +47,20 @@ class RecordSink(Protocol):
         ...
 
     def close(self) -> None:
-        """Release all resources. May be called while ``write`` waits in another thread, which should then raise."""
+        """Release all resources.
+
+        This may be called while ``write`` waits in another thread, which should then raise.
+        """
         ...
 
 
 class RecordSinkDelivery(SynchronousSink):
-    """The delivery loop's view of a :class:`RecordSink`: at least once, offsets in a store of their own.
+    """Adapts a :class:`RecordSink` to the delivery loop: at least once, with a separate store for offsets.
 
     Args:
-        sink: where records go.
-        offsets: where the offset is stored.
-        owned: close the sink at the end; else its owner does, who may use it for another run.
+        sink: the destination of records.
+        offsets: the store of the offset.
+        owned: close the sink at the end; otherwise its owner does, who may use it for another run.
     """
 
     transactional = False
@@ -69,11 +72,11 @@ class RecordSinkDelivery(SynchronousSink):
 
     @property
     def problem(self) -> str | None:
-        """Why the sink retries, if it says so in an attribute ``problem``."""
+        """The reason why the sink retries, if it has an attribute ``problem``."""
         return getattr(self._sink, "problem", None)
 
     def open(self) -> None:
-        """Nothing needs to be opened."""
+        """Do nothing: there is nothing to open."""
 
     def send(self, batches: Sequence[Batch]) -> None:
         """Write the records of the batches.

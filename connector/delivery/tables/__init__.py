@@ -1,1 +1,1 @@
-"""Sinks that keep tables: the rows of the source as they are, with the position in the same transaction."""
+"""Sinks that keep tables: the current rows of the source, with the position in the same transaction."""

@@ -26,7 +26,7 @@ def arrow_rows(
         stored: makes an array of the values of an Arrow type.
 
     Raises:
-        DeliveryError: a value has no form in Arrow.
+        DeliveryError: a value cannot be represented in Arrow.
     """
     arrays = []
     for column, values in zip(columns, zip(*rows, strict=True), strict=True):

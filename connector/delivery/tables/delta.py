@@ -1,7 +1,7 @@
 """Tables of Delta Lake in a directory, without Java. Needs deltalake and pyarrow.
 
 Each table has its own log, so a transaction over several tables is undone, not prepared: ``_rowtide/state.json`` names
-the version of each table at the stored position, and what was written after it, before a crash, is undone by Delta's
+the version of each table at the stored position, and versions written after it, before a crash, are undone by Delta's
 restore. Directories are renamed and deleted only after the position is stored; the state lists what is left to do.
 """
 
@@ -55,20 +55,20 @@ _PROPERTIES = {"delta.deletedFileRetentionDuration": "interval 1 days"}
 
 
 class Step(NamedTuple):
-    """A table whose directory is to be deleted, or renamed."""
+    """A table whose directory must be deleted or renamed."""
 
     table: TableId
     new: TableId | None
 
 
 class State(NamedTuple):
-    """What is stored with a position.
+    """The state stored with a position.
 
     Attributes:
         offset: the position as JSON; ``None`` before the first one.
         history_bytes: the length of the schema history.
         versions: those of the tables.
-        steps: what is left to do with directories.
+        steps: the remaining steps for directories.
         number: that of the transaction, which each of its versions has as Delta's ``txn``.
     """
 
@@ -103,7 +103,7 @@ class DeltaOffsets(TableOffsets):
             raise OffsetStoreError(f"{self._file} cannot be written: {error.strerror}") from error
 
     def state(self) -> State:
-        """Return what is stored.
+        """Return the stored state.
 
         Raises:
             OffsetStoreError: it cannot be read, or belongs to another connector.
@@ -188,11 +188,11 @@ class DeltaStore:
         self._opened: dict[TableId, deltalake.DeltaTable] = {}
 
     def may_pass(self, error: Exception) -> bool:
-        """Return whether it is an error of the disk, or another program has written to a table at the same moment."""
+        """Return whether it is an error of the disk, or another program has written to a table at the same time."""
         return isinstance(error, OSError | CommitFailedError) or "os error" in str(error)
 
     def open(self) -> None:
-        """Lock the directory, which is made if it does not exist, and undo what was written after the stored position.
+        """Lock the directory, which is created if missing, and undo changes written after the stored position.
 
         Raises:
             DeliveryError: another process writes to it, or it cannot be written.
@@ -223,7 +223,7 @@ class DeltaStore:
             self._lock = None
 
     def begin(self, offset: SourceOffset) -> None:
-        """Begin a transaction with the position after it."""
+        """Begin a transaction, with the position after it."""
         if not self._clean:
             self._recover()
         self._offset, self._steps, self._made, self._versions = offset, [], 0, dict(self._state.versions)
@@ -248,7 +248,7 @@ class DeltaStore:
         self._opened.clear()
 
     def interrupt(self) -> None:
-        """Do nothing: a transaction ends by itself."""
+        """Do nothing: a transaction ends on its own."""
 
     # --- rows -------------------------------------------------------------------------------------------------------
 
@@ -262,7 +262,7 @@ class DeltaStore:
         return any(one.null_count if value is None else value in one.to_pylist() for one in batches)
 
     def all_fit(self, table: TableId, column: str, fitting: Fitting) -> bool:
-        """Return whether all values of a column but NULL are in a range."""
+        """Return whether all values of a column except NULL are in a range."""
         return all(_fit(batch.column(0), fitting) for batch in self._rows(table).to_batches(columns=[column]))
 
     def truncate(self, table: TableId) -> None:
@@ -279,7 +279,7 @@ class DeltaStore:
     def replace(
         self, table: TableId, columns: Sequence[Column], keys: Sequence[Column], rows: dict[Image, Image | None]
     ) -> None:
-        """Give each key its row, or none."""
+        """Set the row of each key, or delete it."""
         new = [row for row in rows.values() if row is not None]
         if self.is_empty(table):
             if new:
@@ -298,7 +298,7 @@ class DeltaStore:
         self._written(table)
 
     def update(self, table: TableId, columns: Sequence[Column], keys: Sequence[Column], rows: Sequence[Image]) -> int:
-        """Set the given columns in rows that exist. Returns how many exist."""
+        """Set the given columns in existing rows, and return the number of these rows."""
         given = arrow_rows(table, columns, rows, _stored_values)
         names = {_name(column.name): f"s.{_name(column.name)}" for column in columns}
         found = self._merge(table, keys, given).when_matched_update(names).execute()
@@ -306,7 +306,7 @@ class DeltaStore:
         return int(found["num_target_rows_updated"])
 
     def delete(self, table: TableId, columns: Sequence[Column], images: Sequence[Image], counts: Sequence[int]) -> int:
-        """Delete as many rows of each image as counted. Returns how many there were."""
+        """Delete as many rows of each image as counted, and return the number of deleted rows."""
         gone = arrow_rows(table, columns, images, _stored_values)
         wanted = Counter(dict(zip(_frozen(gone), counts, strict=True)))
         dataset = self._rows(table)
@@ -345,11 +345,11 @@ class DeltaStore:
     # --- structures -------------------------------------------------------------------------------------------------
 
     def made(self) -> list[TableId]:
-        """Return the tables that the sink has made."""
+        """Return the tables that the sink has created."""
         return list(self._versions)
 
     def exists(self, table: TableId) -> bool:
-        """Return whether there is a table."""
+        """Return whether a table exists."""
         return table in self._versions
 
     def columns(self, table: TableId) -> dict[str, str]:
@@ -358,11 +358,11 @@ class DeltaStore:
         return {field.name: str(field.type) for field in schema}
 
     def type_of(self, column: Column) -> str:
-        """Return the type of a column in Arrow's words."""
+        """Return the Arrow name of a column's type."""
         return str(_stored_type(arrow_type(column)))
 
     def create(self, table: TableId, columns: Sequence[Column]) -> None:
-        """Make a table.
+        """Create a table.
 
         Raises:
             DeliveryError: the directory has something else of this name, or it is that of the sink.
@@ -408,7 +408,7 @@ class DeltaStore:
         self._versions[table] = self._versions.pop(former)
 
     def alter(self, table: TableId, pairs: Sequence[tuple[Column | None, Column]], values: dict[str, Any]) -> None:
-        """Give a table other columns: its rows are written again."""
+        """Change the columns of a table, which rewrites its rows."""
         fields = [pa.field(new.name, _stored_type(arrow_type(new))) for _, new in pairs]
         added = [new for old, new in pairs if old is None]
         constants = arrow_rows(table, added, [tuple(values[new.name] for new in added)], _stored_values)
@@ -452,7 +452,7 @@ class DeltaStore:
     # --- versions ---------------------------------------------------------------------------------------------------
 
     def _folder(self, table: TableId) -> Path:
-        """Return where a table is until the steps of this transaction are done."""
+        """Return the folder of a table until the steps of this transaction are done."""
         for step in reversed(self._steps):
             if step.new == table:
                 table = step.table
@@ -467,7 +467,7 @@ class DeltaStore:
         return self._opened[table]
 
     def _commit(self) -> dict[str, Any]:
-        """Return what all versions of this transaction have."""
+        """Return the properties that all versions of this transaction have."""
         assert self._offset is not None, "no transaction"
         transaction = deltalake.Transaction(OWN, self._state.number + 1)
         properties = deltalake.CommitProperties({_MARK: self._offset.to_json()}, app_transactions=[transaction])
@@ -479,7 +479,7 @@ class DeltaStore:
         self._versions[table] = opened.version()
 
     def _compact(self, table: TableId) -> None:
-        """Merge small files and delete old ones. As with those of other programs, such versions are not undone."""
+        """Merge small files and delete old ones. Such versions, like those of other programs, are not undone."""
         opened = self._table(table)
         opened.optimize.compact(post_commithook_properties=_LATER)
         opened.vacuum(dry_run=False, post_commithook_properties=_LATER)
@@ -488,7 +488,7 @@ class DeltaStore:
         opened.cleanup_metadata()
 
     def _finish(self) -> None:
-        """Rename and delete directories; a crash leaves the rest to the next start."""
+        """Rename and delete directories; after a crash, the next start does the rest."""
         steps, emptied = list(self._state.steps), set[TableId]()
         for number, step in enumerate(steps):
             if step.new in emptied:  # the step that emptied it would do so again after a crash
@@ -509,7 +509,7 @@ class DeltaStore:
             self._opened.clear()  # they have the former directories
 
     def _leave(self, steps: Sequence[Step]) -> None:
-        """Store that only some steps are left."""
+        """Store the remaining steps."""
         self._state = self._state._replace(steps=steps)
         self.offsets.replace(self._state)
 
@@ -528,9 +528,9 @@ class DeltaStore:
         self._clean = True
 
     def _restore(self, table: TableId, version: int) -> int:
-        """Undo what this sink has written after a version. What others did, such as OPTIMIZE, keeps the rows.
+        """Undo the changes that this sink wrote after a version. Versions of others, such as OPTIMIZE, keep the rows.
 
-        Returns the version that has the rows now.
+        Returns the version that now has the rows.
         """
         folder = self._place(table)
         try:
@@ -564,9 +564,9 @@ _WAY_OUT = f"Restore the whole directory, or {DeltaOffsets.anew}"
 def directory_name(name: str) -> str:
     """Return the directory of a database or table.
 
-    Characters that mean something in URLs and paths are ``~`` and a number.
+    Characters with a meaning in URLs and paths become ``~`` and a number.
 
-    The number has two digits, or four after ``u``: names of MySQL have no others.
+    The number has two digits, or four after ``u``: MySQL's names have no others.
     """
     return re.sub(r"[^\w $-]", lambda found: ("~%02x" if found[0] < "\u0100" else "~u%04x") % ord(found[0]), name)
 
@@ -602,7 +602,7 @@ def _stored_values(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _fit(values: pa.Array, fitting: Fitting) -> bool:
-    """Return whether all values but NULL are in a range."""
+    """Return whether all values except NULL are in a range."""
     if isinstance(fitting, Decimals):
         numbers = [Decimal(value) for value in values.to_pylist() if value is not None]
         end = 10**fitting.digits
@@ -616,7 +616,7 @@ def _cast(values: pa.Array, column: Column, kind: pa.DataType) -> pa.Array:
     """Return the values of another column in the type of this one.
 
     Raises:
-        pa.ArrowException: one does not fit.
+        pa.ArrowException: a value does not fit.
     """
     if column.data_type == "decimal" and pa.string() in (kind, values.type):  # more than 38 digits
         digits = Decimal(1).scaleb(-(column.scale or 0))  # of its type, as new rows have them

@@ -105,7 +105,7 @@ class DuckDbStore:
         return isinstance(error, duckdb.OperationalError | duckdb.FatalException | duckdb.InterruptException)
 
     def open(self) -> None:
-        """Open the file, and make it if it does not exist.
+        """Open the file, and create it if it does not exist.
 
         Raises:
             DeliveryError: another process has it open, or it cannot be written.
@@ -138,7 +138,7 @@ class DuckDbStore:
         self._offset = None
 
     def interrupt(self) -> None:
-        """Let the transaction of another thread fail."""
+        """Make the transaction of another thread fail."""
         if self._connection is not None:
             self._connection.interrupt()
 
@@ -161,7 +161,7 @@ class DuckDbStore:
         return self._execute(f"SELECT 1 FROM {quoted(table)} WHERE {condition} LIMIT 1") != []
 
     def all_fit(self, table: TableId, column: str, fitting: Fitting) -> bool:
-        """Return whether all values of a column but NULL are in a range."""
+        """Return whether all values of a column except NULL are in a range."""
         if isinstance(fitting, Decimals):  # DuckDB's DECIMAL has at most 38 digits, and longer ones are texts
             pattern = f"{'-?' if fitting.negative else ''}0*[0-9]{{0,{fitting.digits}}}([.].*)?"
             other = f"CAST({name(column)} AS VARCHAR) NOT SIMILAR TO '{pattern}'"
@@ -183,7 +183,7 @@ class DuckDbStore:
     def replace(
         self, table: TableId, columns: Sequence[Column], keys: Sequence[Column], rows: dict[Image, Image | None]
     ) -> None:
-        """Give each key its row, or none."""
+        """Set the row of each key, or delete it."""
         if not self.is_empty(table):
             with self._given(table, keys, list(rows)) as given:
                 self._execute(f"DELETE FROM {quoted(table)} AS t USING {given} AS g WHERE {_same(keys)}")
@@ -191,14 +191,14 @@ class DuckDbStore:
             self.insert(table, columns, new)
 
     def update(self, table: TableId, columns: Sequence[Column], keys: Sequence[Column], rows: Sequence[Image]) -> int:
-        """Set the given columns in rows that exist. Returns how many exist."""
+        """Set the given columns in existing rows, and return the number of these rows."""
         assigned = ", ".join(f"{name(column.name)} = g.{name(column.name)}" for column in columns)
         with self._given(table, columns, rows) as given:
             sql = f"UPDATE {quoted(table)} AS t SET {assigned} FROM {given} AS g WHERE {_same(keys)}"
             return int(self._execute(sql)[0][0])
 
     def delete(self, table: TableId, columns: Sequence[Column], images: Sequence[Image], counts: Sequence[int]) -> int:
-        """Delete as many rows of each image as counted. Returns how many there were."""
+        """Delete as many rows of each image as counted, and return the number of deleted rows."""
         same = _same(columns)
         with self._given(table, columns, images, counts) as given:
             joined = f"{quoted(table)} AS t JOIN {given} AS g ON {same}"
@@ -216,7 +216,7 @@ class DuckDbStore:
     def _given(
         self, table: TableId, columns: Sequence[Column], rows: Sequence[Image], counts: Sequence[int] = ()
     ) -> Iterator[str]:
-        """Let statements read rows; yields the name under which they do."""
+        """Make rows readable for statements, and yield their name."""
         given = arrow_rows(table, columns, rows)
         if counts:
             given = given.append_column(_NUMBER, pa.array(range(len(counts)), pa.int64()))
@@ -231,7 +231,7 @@ class DuckDbStore:
     # --- structures -------------------------------------------------------------------------------------------------
 
     def made(self) -> list[TableId]:
-        """Return the tables that the sink has made."""
+        """Return the tables that the sink has created."""
         found = self._execute(
             f"SELECT schema_name, table_name FROM duckdb_tables() WHERE comment = '{OURS}' AND "
             "database_name = current_database()"
@@ -239,7 +239,7 @@ class DuckDbStore:
         return [TableId(schema, table) for schema, table in found]
 
     def exists(self, table: TableId) -> bool:
-        """Return whether there is a table."""
+        """Return whether a table exists."""
         return _exists(self._opened(), table)
 
     def columns(self, table: TableId) -> dict[str, str]:
@@ -251,10 +251,10 @@ class DuckDbStore:
         return duckdb_type(column)
 
     def create(self, table: TableId, columns: Sequence[Column]) -> None:
-        """Make a table.
+        """Create a table.
 
         Raises:
-            DeliveryError: DuckDB has something else of this name.
+            DeliveryError: DuckDB has another object with this name.
         """
         if table.database.lower() in (OWN, "information_schema", "pg_catalog"):
             raise DeliveryError(f"table {table}: DuckDB has no schema of this name. Exclude it (table.exclude.list)")
@@ -277,7 +277,7 @@ class DuckDbStore:
         """Drop a table, if it exists.
 
         Raises:
-            DeliveryError: the sink has not made it.
+            DeliveryError: the sink has not created it.
         """
         if self.exists(table):
             comment = self._execute(
@@ -303,7 +303,7 @@ class DuckDbStore:
         self._execute(f"DROP TABLE {quoted(former)}")
 
     def alter(self, table: TableId, pairs: Sequence[tuple[Column | None, Column]], values: dict[str, Any]) -> None:
-        """Give a table other columns."""
+        """Change the columns of a table."""
         # DuckDB alters one column at a time, and names may be exchanged: a new table has all of it in one statement.
         listed, added = [], [new for old, new in pairs if old is None]
         for old, new in pairs:
@@ -329,7 +329,7 @@ def connect(path: Path) -> "duckdb.DuckDBPyConnection":
     """Open a file.
 
     Raises:
-        DeliveryError: it is open in another process, cannot be read or written, or is not a file of DuckDB.
+        DeliveryError: it is open in another process, cannot be read or written, or is not a DuckDB file.
     """
     try:
         return duckdb.connect(path)
@@ -342,7 +342,7 @@ def connect(path: Path) -> "duckdb.DuckDBPyConnection":
 
 
 def rows_of(connection: "duckdb.DuckDBPyConnection", sql: str, values: Sequence[Any] = ()) -> list[Any]:
-    """Return the rows of a statement, all fetched: DuckDB carries out nothing else on a connection before."""
+    """Fetch and return all rows of a statement, before which DuckDB executes nothing else on the connection."""
     return connection.execute(sql, list(values) or None).fetchall()
 
 
@@ -357,13 +357,13 @@ def quoted(table: TableId) -> str:
 
 
 def duckdb_type(column: Column) -> str:
-    """DuckDB's type of a column: what DuckDB makes of the Arrow type."""
+    """Return DuckDB's type of a column, as DuckDB derives it from the Arrow type."""
     kind = arrow_type(column)
     return _types[kind] if kind in _types else str(_described(kind))
 
 
 def _added_digits(old: Column, new: Column) -> str:
-    """SQL that appends the digits by which a DECIMAL that is stored as text is longer than its former type's text."""
+    """Return SQL that appends the digits missing in the text of a DECIMAL whose type now has more of them."""
     if new.data_type != "decimal" or duckdb_type(new) != "VARCHAR":
         return ""
     former = (old.scale or 0) if old.data_type == "decimal" else 0

@@ -10,7 +10,7 @@ from rowtide.connector.records.offset import SourceOffset
 
 
 class TableOffsets(ABC):
-    """The position of one connector where its tables are. A store of tables writes both together.
+    """The position of one connector, stored with its tables. A table store writes both together.
 
     Args:
         path: the file or the directory of the tables.
@@ -19,7 +19,7 @@ class TableOffsets(ABC):
         history: the file of the schema history, which must not be older than the tables; ``None`` if it is not a file.
 
     Attributes:
-        anew: what a user does to have a new snapshot of everything, as the end of an error.
+        anew: instructions for a new snapshot of everything, for the end of an error message.
     """
 
     anew: ClassVar[str]
@@ -30,7 +30,7 @@ class TableOffsets(ABC):
         self._history = history
 
     def record(self, _offset: SourceOffset | None) -> OffsetRecord | None:
-        """Offsets are not kept in Kafka."""
+        """Return ``None``: offsets are not stored in Kafka."""
         return None
 
     def load(self) -> SourceOffset | None:

@@ -18,13 +18,13 @@ class Pending:
         name: of the table, for errors.
         columns: its columns.
         key: the names of the columns of its key; none for a table without one.
-        empty: whether the table has no rows but those of a snapshot in progress, which reads each row once.
+        empty: whether the table has no rows except those of a snapshot in progress, which reads each row once.
 
     Attributes:
         rows: with a key, the last image of each row; ``None`` if it was deleted.
         counts: without a key, how many rows of each image were added; negative if they were deleted.
         read: rows of a snapshot of an empty table, which has each once.
-        changed: whether rows may be in the table already.
+        changed: whether rows may already be in the table.
     """
 
     def __init__(self, name: str, columns: Sequence[Column], key: Sequence[str], *, empty: bool) -> None:
@@ -117,7 +117,7 @@ class Pending:
                     self.counts.pop(counted, None)
 
     def _counted(self, place: int, value: Any) -> Any:
-        """Return a value that is equal if the stored one is: a date that no calendar has is stored as NULL."""
+        """Return a value that is equal if the stored one is: a date that does not exist is stored as NULL."""
         if isinstance(value, list):
             return tuple(value)
         return None if place in self._days and isinstance(value, str) else value

@@ -20,10 +20,10 @@ log = logging.getLogger(__name__)
 
 
 class TableSink(SynchronousSink):
-    """Keeps tables in a store. A sink that is transactional: rows appear together with the offset after them.
+    """Keeps tables in a store. The sink is transactional: rows appear together with the offset after them.
 
     Args:
-        store: where the tables are.
+        store: the store of the tables.
     """
 
     transactional = True
@@ -46,16 +46,16 @@ class TableSink(SynchronousSink):
         self._store.open()
 
     def send(self, batches: Sequence[Batch]) -> None:
-        """Take batches, to be written by :meth:`commit`."""
+        """Accept batches, which :meth:`commit` writes."""
         self._batches += batches
 
     def commit(self, offset: SourceOffset, timeout: float | None = None) -> bool:
         """Write everything that was sent, and the offset.
 
-        What a statement does to a table is committed together with the offset after it, and apart from rows.
+        The effect of a statement on a table is committed with the offset after it, separately from rows.
 
         Raises:
-            SinkUnavailable: the store cannot be written now; nothing of the transaction is in it.
+            SinkUnavailable: the store cannot currently be written; it contains no part of the transaction.
             DeliveryError: a change cannot be applied exactly.
         """
         try:
@@ -76,11 +76,11 @@ class TableSink(SynchronousSink):
         return True
 
     def rollback(self) -> None:
-        """Drop what was sent since the last commit."""
+        """Drop everything sent since the last commit."""
         self._discard()
 
     def interrupt(self) -> None:
-        """End a commit that takes too long, if the store can; nothing of it is stored then."""
+        """End a commit that takes too long, if the store supports this; then no part of it is stored."""
         self._store.interrupt()
 
     def close(self) -> None:
@@ -177,7 +177,7 @@ class TableSink(SynchronousSink):
             self._store.insert(table, columns, rows)
 
     def _update(self, table: TableId, pending: Pending) -> None:
-        """Write rows from which the binlog omits columns: these stay as they are."""
+        """Write rows from which the binlog omits columns, which stay unchanged."""
         groups: dict[tuple[int, ...], list[Image]] = {}
         for row in pending.rows.values():
             if row is not None and UNAVAILABLE in row:
@@ -289,7 +289,7 @@ class TableSink(SynchronousSink):
             self._store.alter(table, pairs, values)
 
     def _replaced(self, table: TableId, old: Column, new: Column) -> str | None:
-        """Return what a column has become, with the values for which the server has set others.
+        """Return the new column, with the values that the server has replaced.
 
         ``None`` if there are none.
 

@@ -1,4 +1,4 @@
-"""What a sink needs of the place where it keeps tables."""
+"""The interface of a store in which a sink keeps tables."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -16,10 +16,10 @@ OURS = "made by rowtide"
 class TableStore(Protocol):
     """Tables and a position, which change together in transactions. Only one process has it open at a time.
 
-    Everything but :meth:`open` and :meth:`close` is called in a transaction, and sees what the transaction has done.
+    All methods except :meth:`open` and :meth:`close` are called in a transaction, and see its changes.
 
     Attributes:
-        errors: those of its library and of the disk.
+        errors: the errors of its library and of the disk.
     """
 
     errors: tuple[type[Exception], ...]
@@ -29,7 +29,7 @@ class TableStore(Protocol):
         """The position."""
 
     def may_pass(self, error: Exception) -> bool:
-        """Return whether an error may not be there at the next attempt, as that of a full disk."""
+        """Return whether an error may be temporary, such as that of a full disk."""
 
     def open(self) -> None:
         """Prepare to write.
@@ -51,13 +51,13 @@ class TableStore(Protocol):
         """Undo the transaction, if there is one."""
 
     def interrupt(self) -> None:
-        """Let a transaction of another thread fail, if that is possible."""
+        """Make a transaction of another thread fail, if possible."""
 
     def made(self) -> list[TableId]:
-        """Return the tables that the sink has made."""
+        """Return the tables that the sink has created."""
 
     def exists(self, table: TableId) -> bool:
-        """Return whether there is a table."""
+        """Return whether a table exists."""
 
     def is_empty(self, table: TableId) -> bool:
         """Return whether a table has no rows."""
@@ -66,16 +66,16 @@ class TableStore(Protocol):
         """Return the names and types of a table's columns."""
 
     def type_of(self, column: Column) -> str:
-        """Return the type that a column has here."""
+        """Return the type of a column in this store."""
 
     def has(self, table: TableId, column: str, value: int | None) -> bool:
         """Return whether a row has a value, a number or NULL, in a column."""
 
     def all_fit(self, table: TableId, column: str, fitting: Fitting) -> bool:
-        """Return whether all values of a column but NULL are in a range."""
+        """Return whether all values of a column except NULL are in a range."""
 
     def create(self, table: TableId, columns: Sequence[Column]) -> None:
-        """Make a table, which does not exist.
+        """Create a table that does not exist.
 
         Raises:
             DeliveryError: it cannot have this name, or another program has a table of this name.
@@ -85,7 +85,7 @@ class TableStore(Protocol):
         """Delete a table, if it exists.
 
         Raises:
-            DeliveryError: the sink has not made it.
+            DeliveryError: the sink has not created it.
         """
 
     def rename(self, former: TableId, table: TableId) -> None:
@@ -95,12 +95,12 @@ class TableStore(Protocol):
         """Delete all rows."""
 
     def alter(self, table: TableId, pairs: Sequence[tuple[Column | None, Column]], values: dict[str, Any]) -> None:
-        """Give a table other columns.
+        """Change the columns of a table.
 
         Args:
             table: the table.
-            pairs: each new column, behind the one that has its values until now; ``None`` for an added column.
-            values: those of the added columns in all rows.
+            pairs: each new column, preceded by the column that currently has its values; ``None`` for an added column.
+            values: the values of the added columns in all rows.
         """
 
     def insert(self, table: TableId, columns: Sequence[Column], rows: Sequence[Image]) -> None:
@@ -109,10 +109,10 @@ class TableStore(Protocol):
     def replace(
         self, table: TableId, columns: Sequence[Column], keys: Sequence[Column], rows: dict[Image, Image | None]
     ) -> None:
-        """Give each key its row, or none."""
+        """Set the row of each key, or delete it."""
 
     def update(self, table: TableId, columns: Sequence[Column], keys: Sequence[Column], rows: Sequence[Image]) -> int:
-        """Set the given columns, with those of the key among them, in rows that exist. Returns how many exist."""
+        """Set the given columns, including those of the key, in existing rows, and return the number of these rows."""
 
     def delete(self, table: TableId, columns: Sequence[Column], images: Sequence[Image], counts: Sequence[int]) -> int:
-        """Delete as many rows of each image as counted. Returns how many there were."""
+        """Delete as many rows of each image as counted, and return the number of deleted rows."""

@@ -1,4 +1,4 @@
-"""Whether a changed column type keeps the values of existing rows, for which the binlog has no row events. Pure."""
+"""Checks whether a changed column type keeps the values of existing rows, for which there are no row events. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class Decimals(NamedTuple):
     """The values of a DECIMAL, which may be texts.
 
     Attributes:
-        digits: how many they have before the point, at most.
+        digits: the maximum number of digits before the point.
         negative: whether they may be negative.
     """
 
@@ -133,7 +133,7 @@ def _range(column: Column) -> tuple[int, int]:
 
 
 def _characters(column: Column) -> int:
-    """Return how many characters fit, at least."""
+    """Return the minimum number of characters that fit."""
     return column.length or 0 if column.data_type not in _TEXTS else _TEXTS[column.data_type] // 4
 
 

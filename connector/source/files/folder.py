@@ -29,7 +29,7 @@ def binlog_files(folder: Path, *, required: bool = True) -> list[BinlogFile]:
     """Return the binlog files of a folder, oldest first; other files are ignored.
 
     Args:
-        folder: where they are.
+        folder: the folder of the files.
         required: whether there must be at least one.
 
     Raises:
@@ -57,7 +57,7 @@ def binlog_files(folder: Path, *, required: bool = True) -> list[BinlogFile]:
 
 
 def _may_be_binlog(path: Path) -> bool:
-    """Return whether a file begins as a binlog does, encrypted or not. An empty or compressed one may be anything."""
+    """Return whether a file begins like a binlog, encrypted or not. An empty or compressed file may be anything."""
     if path.suffix == ".gz":
         return True
     with path.open("rb") as file:

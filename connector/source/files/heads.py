@@ -1,4 +1,4 @@
-"""What the first events of a binlog file say: when it was begun, and the transactions before it. Pure."""
+"""Reads the first events of a binlog file: the time of its beginning, and the transactions before it. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def read_head(file: str, packets: Iterable[bytes]) -> FileHead | None:
 
     Args:
         file: its name.
-        packets: its events from the first one on; only those before the first transaction are taken.
+        packets: its events, starting with the first; only those before the first transaction are used.
 
     Raises:
         ProtocolError: an event is damaged.

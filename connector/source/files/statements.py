@@ -1,6 +1,6 @@
 """Reads the statements in binlog files, each with its position.
 
-``rowtide schema`` uses them where there is no schema history, and a replay uses them for table structures.
+``rowtide schema`` uses them if there is no schema history, and a replay uses them for table structures.
 """
 
 from collections.abc import Iterator

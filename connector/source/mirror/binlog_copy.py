@@ -1,7 +1,7 @@
 """Turns the events of a replication stream back into the bytes of the server's binlog files. Pure.
 
 The server sends the events of its files, and its own events between them: ROTATE at the start of each file,
-heartbeats, and the FORMAT_DESCRIPTION again if a dump begins in the middle of a file. Those are in no file.
+heartbeats, and the FORMAT_DESCRIPTION again if a dump begins in the middle of a file. These events are not in any file.
 """
 
 import zlib
@@ -51,7 +51,7 @@ class NextFile:
 
 @dataclass(frozen=True, slots=True)
 class CopyPosition:
-    """How far a file is copied.
+    """The progress of copying a file.
 
     Attributes:
         file: the file.
@@ -65,14 +65,14 @@ class CopyPosition:
 
     @property
     def start(self) -> int:
-        """Where the last event begins; the first one if there is none."""
+        """The position of the last event; of the first one if there is none."""
         return max(FIRST_EVENT, self.end - len(self.last))
 
     @property
     def dump_start(self) -> int:
-        """Where a dump must begin that continues the copy.
+        """The position at which a dump must begin to continue the copy.
 
-        That is at the last event, to verify it. COM_BINLOG_DUMP cannot express a position beyond 4 GiB: such a dump
+        This is the last event, to verify it. COM_BINLOG_DUMP cannot express a position beyond 4 GiB: such a dump
         begins at the start of the file.
         """
         return self.start if self.start < _DUMP_LIMIT else FIRST_EVENT
@@ -86,11 +86,11 @@ class CopyPosition:
 class BinlogCopy:
     """Copies a stream that begins with the last event of the copy, or at the start of a file.
 
-    The event that is there already must be sent again with the same bytes: a server whose binlog was reset has other
+    The server must send the last copied event again with the same bytes: a server whose binlog was reset has other
     events under the same names.
 
     Args:
-        at: how far the first file is copied. The stream must begin at ``at.dump_start``.
+        at: the progress of the first file. The stream must begin at ``at.dump_start``.
 
     Attributes:
         timestamp: of the last event, in seconds since the epoch; 0 before the first one.
@@ -106,11 +106,11 @@ class BinlogCopy:
 
     @property
     def at(self) -> CopyPosition:
-        """How far the current file is copied."""
+        """The progress of the current file."""
         return CopyPosition(self._file, self._end, without_in_use(self._last) if self._last else b"")
 
     def receive(self, packets: Iterable[bytes]) -> Iterator[NextFile | list[bytes]]:
-        """Yield what to do in order: bytes to append to the current file, or to begin the next file.
+        """Yield the actions in order: append bytes to the current file, or begin the next file.
 
         Raises:
             MirrorError: the stream does not continue the copy.
@@ -190,9 +190,9 @@ class BinlogCopy:
         return pieces
 
     def _filler(self, size: int, start: int) -> bytes:
-        """Return an ignorable event in place of START_ENCRYPTION, because what follows is not encrypted.
+        """Return an ignorable event in place of START_ENCRYPTION, because the following events are not encrypted.
 
-        Positions stay the same. MariaDB sends START_ENCRYPTION, and again in front of a dump that begins after it.
+        Positions stay the same. MariaDB sends START_ENCRYPTION, and sends it again before a dump that begins after it.
         """
         if size not in _ENCRYPTION_EVENTS:
             raise MirrorError(
@@ -228,7 +228,7 @@ def with_in_use(packet: bytes) -> bytes:
 
 
 def without_in_use(packet: bytes) -> bytes:
-    """Return a FORMAT_DESCRIPTION without the in-use flag; any other event as it is."""
+    """Return a FORMAT_DESCRIPTION without the in-use flag; any other event is unchanged."""
     if packet[4] != EventType.FORMAT_DESCRIPTION or not packet[_FLAGS] & IN_USE:
         return packet
     return packet[:_FLAGS] + bytes([packet[_FLAGS] & ~IN_USE & 0xFF]) + packet[_FLAGS + 1 :]

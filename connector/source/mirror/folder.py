@@ -46,7 +46,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Which files of a mirror are deleted. The newest file never is.
+    """The rules for deleting files of a mirror. The newest file is never deleted.
 
     Attributes:
         size: bytes that all files may have; ``None`` for no limit.
@@ -58,7 +58,7 @@ class Retention:
 
 
 class MirrorFolder:
-    """A mirror that is written. At most one process can open it.
+    """A mirror for writing. At most one process can open it.
 
     Args:
         folder: the directory, created if it is missing.
@@ -105,7 +105,7 @@ class MirrorFolder:
         """Store the server of a new mirror, or compare it with the stored one.
 
         Raises:
-            MirrorError: the files come from another server, or nothing says where they come from.
+            MirrorError: the files come from another server, or their server is unknown.
         """
         found = origin_of(self.folder)
         if found == origin:
@@ -123,10 +123,10 @@ class MirrorFolder:
         self._replace(_IDENTITY, f"{text}\n")
 
     def resume(self) -> CopyPosition | None:
-        """Open the newest file after its last whole event, and cut off what a crash left after it.
+        """Open the newest file after its last complete event, and cut off the remains of a crash after it.
 
         Returns:
-            How far the file is copied; ``None`` if there is no file.
+            The progress of the file; ``None`` if there is no file.
         """
         with usable(self.folder):
             files = self._listed()
@@ -143,7 +143,7 @@ class MirrorFolder:
             return at
 
     def append(self, pieces: Sequence[bytes], end: int) -> None:
-        """Append events to the current file. If that fails, nothing of them is left in it.
+        """Append events to the current file. If this fails, no part of them remains in it.
 
         Args:
             pieces: the bytes.
@@ -162,7 +162,7 @@ class MirrorFolder:
             self._unsynced = True
 
     def begin(self, name: str) -> None:
-        """Begin a file; :meth:`finish` has finished the one before."""
+        """Begin a file after :meth:`finish` has finished the previous one."""
         with usable(self.folder):
             self._open(self.folder / name)
             self._write_index()
@@ -192,7 +192,7 @@ class MirrorFolder:
             self._unsynced = False
 
     def prune(self, retention: Retention, now: float) -> list[str]:
-        """Delete the oldest files that exceed the limits; returns their names.
+        """Delete the oldest files that exceed the limits, and return their names.
 
         Args:
             retention: the limits.
@@ -215,7 +215,7 @@ class MirrorFolder:
             return [file.name for file in files[:gone]]
 
     def _too_old(self, following: BinlogFile, retention: Retention, now: float) -> bool:
-        """Return whether the file before another one is too old: it ends when the other one begins."""
+        """Return whether the file before another one is too old: it ends where the other one begins."""
         began = began_at(following.path)
         return retention.age_s is not None and began is not None and began < now - retention.age_s
 
@@ -244,7 +244,7 @@ class MirrorFolder:
 
 
 def origin_of(folder: Path) -> Origin | None:
-    """Return the server of a mirror; ``None`` if the folder is none.
+    """Return the server of a mirror; ``None`` if the folder is not a mirror.
 
     Raises:
         MirrorError: the file that names the server is damaged.
@@ -263,7 +263,7 @@ def origin_of(folder: Path) -> Origin | None:
 
 
 def began_at(path: Path) -> int | None:
-    """Return when a binlog file was begun, in seconds since the epoch; ``None`` if it has no event yet."""
+    """Return the time at which a binlog file was begun, in seconds since the epoch; ``None`` if it has no event yet."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
         head = stream.read(FIRST_EVENT + HEADER_LENGTH)
     return int(HEADER.unpack_from(head, FIRST_EVENT)[0]) if len(head) == FIRST_EVENT + HEADER_LENGTH else None

@@ -36,14 +36,14 @@ StartFile = Callable[[Sequence[tuple[str, int]]], str]
 
 @dataclass(frozen=True, slots=True)
 class MirrorSettings:
-    """How a mirror is written.
+    """The settings for writing a mirror.
 
     Attributes:
         start: chooses the first file of a new mirror.
         sync: when files are written through to the disk: ``always`` after each piece, ``interval`` each second, or
             ``file`` at the end of each file.
-        retention: which files are deleted.
-        once: end at what is the end of the server's binlog at the start.
+        retention: the rules for deleting files.
+        once: end at the position that was the end of the server's binlog at the start.
     """
 
     start: StartFile
@@ -85,7 +85,7 @@ def as_mirror(config: DatabaseConfig, folder: str, server_id: int | None = None)
     Args:
         config: that of a connector.
         folder: the folder of the mirror.
-        server_id: its server id; by default one that is always the same for the folder.
+        server_id: its server id; by default an id derived from the folder.
     """
     derived = (1 << 31) + (zlib.crc32(f"{config.server_id}/{folder}".encode()) >> 2)
     return replace(config, server_id=server_id or derived, replica=replace(config.replica, uuid=None))
@@ -97,7 +97,7 @@ class Mirror:
     Args:
         config: address, account and server id.
         folder: the mirror, locked by this process.
-        settings: how it is written.
+        settings: the settings for writing it.
         mariadb: whether the server is MariaDB.
 
     Attributes:
@@ -193,10 +193,10 @@ class Mirror:
                 self.status.copied_bytes += sum(map(len, piece))
 
     def _continued(self, at: CopyPosition | None) -> CopyPosition:
-        """Return where the server continues the mirror, or begins it.
+        """Return the position at which the server continues or begins the mirror.
 
         Raises:
-            MirrorError: it cannot continue it.
+            MirrorError: the server cannot continue the mirror.
             DatabaseUnreachableError: the connection is lost, or refused.
         """
         with contextlib.closing(connect(self._config)) as client:
@@ -228,7 +228,7 @@ class Mirror:
             ) from None
 
     def _check_silence(self, at: CopyPosition) -> None:
-        """Compare the server's files with the mirror while no events come.
+        """Compare the server's files with the mirror while no events arrive.
 
         Raises:
             StreamBroken: the server has events that it does not send.
@@ -272,12 +272,12 @@ _NO_EVENT = "error 1236"
 
 
 def continued(at: CopyPosition, files: list[tuple[str, int]]) -> CopyPosition:
-    """Return where a mirror continues.
+    """Return the position at which a mirror continues.
 
-    After its last event, or in the next file if the server has purged a complete one.
+    It is after the last event, or in the next file if the server has purged a complete one.
 
     Args:
-        at: how far the newest file is copied.
+        at: the progress of the newest file.
         files: names and sizes of the server's files, oldest first.
 
     Raises:

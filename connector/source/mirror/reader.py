@@ -1,4 +1,4 @@
-"""Reads a folder of binlog files, such as a mirror, as if a server sent them; also while they grow."""
+"""Reads a folder of binlog files, such as a mirror, as if a server sent them, even while they grow."""
 
 import contextlib
 import gzip
@@ -28,13 +28,14 @@ _SHORT_TICK_S = 0.01
 
 
 class MirrorStream:
-    """The events of a mirror from a position on, in the form in which the server sends them.
+    """The events of a mirror from a position, in the form in which the server sends them.
 
     Args:
         folder: the mirror.
         start: the start position; with ``gtids`` by GTID set, otherwise by file and position.
         connector: ``mysql`` or ``mariadb``.
-        follow: wait for more at the end. Otherwise the stream ends after each file, and at the end of the mirror.
+        follow: wait for more events at the end. Otherwise, the stream ends after each file, and at the end of the
+            mirror.
     """
 
     def __init__(self, folder: Path, start: SourceOffset, connector: str, *, follow: bool) -> None:
@@ -54,7 +55,7 @@ class MirrorStream:
         """Yield lists of events, each as its bytes; an empty list while there is nothing new.
 
         Raises:
-            PositionPurged: the mirror does not have the start position, or without ``follow`` nothing after it.
+            PositionPurged: the mirror does not have the start position or, without ``follow``, anything after it.
             OffsetError: the start position is inside an event.
             ProtocolError: a file is damaged.
         """
@@ -72,11 +73,11 @@ class MirrorStream:
             raise PositionPurged(f"the mirror {self._folder} ends there, too: nothing after it is mirrored")
 
     def yield_often(self, *, often: bool) -> None:
-        """Yield an empty list more often while nothing is new, for a reader that waits for something else, too."""
+        """Yield an empty list more often while nothing is new, for a reader that also waits for something else."""
         self._tick_s = _SHORT_TICK_S if often else _TICK_S
 
     def requested_acknowledgement(self) -> None:
-        """Return ``None``: no server waits for what a mirror has."""
+        """Return ``None``: no server waits for the events of a mirror."""
 
     def taken_bytes(self) -> int:
         """Return the bytes read since the last call."""
@@ -105,7 +106,7 @@ class MirrorStream:
         return next((one for one in files if is_next(file.name, one.name)), None)
 
     def _file(self, file: BinlogFile, start: int) -> Iterator[list[bytes]]:
-        """Yield the events of a file after a position, until another file follows it or nothing does."""
+        """Yield the events of a file after a position, until another file follows or the mirror ends."""
         yield [self._rotate(file.name, start)]
         with contextlib.closing(_opened(file.path)) as stream:
             position, data = 0, b""
@@ -164,7 +165,7 @@ class MirrorStream:
         return True
 
     def _rotate(self, file: str, position: int) -> bytes:
-        """Return the ROTATE that a server makes in front of each file."""
+        """Return the ROTATE that a server sends before each file."""
         body = position.to_bytes(8, "little") + file.encode()
         size = HEADER_LENGTH + len(body) + (4 if self._checksum else 0)
         event = HEADER.pack(0, EventType.ROTATE, 0, size, 0, ARTIFICIAL) + body
@@ -235,11 +236,11 @@ def _split(data: bytes, place: str) -> tuple[list[bytes], bytes]:
 
 
 def _missing(data: bytes) -> int:
-    """Return the bytes that the event at the beginning of some bytes still lacks; 0 if that is not known yet."""
+    """Return the number of bytes missing in the event at the beginning of some bytes; 0 if it is not known yet."""
     return HEADER.unpack_from(data)[3] - len(data) if len(data) >= HEADER_LENGTH else 0
 
 
 def _detached(packet: bytes) -> bytes:
-    """Return a FORMAT_DESCRIPTION in front of events that are not the first ones of their file."""
+    """Return a FORMAT_DESCRIPTION for use before events that are not the first ones of their file."""
     packet = packet[:13] + bytes(4) + packet[17:]
     return packet[:-4] + zlib.crc32(packet[:-4]).to_bytes(4, "little")

@@ -1,4 +1,4 @@
-"""The stream of a connector: from the server, and from a mirror what the server has purged."""
+"""The stream of a connector: from the server or, for events that the server has purged, from a mirror."""
 
 import logging
 from collections.abc import Callable, Generator, Iterable
@@ -49,7 +49,7 @@ class ChangeOvers:
 
 
 def stream_factory(config: Configuration) -> StreamFactory:
-    """Opens the streams of a connector for one run."""
+    """Return a function that opens the streams of a connector for one run."""
     mirror = config.streaming.mirror
     return partial(_open_stream, config, None if mirror is None else ChangeOvers(Path(mirror.directory)))
 
@@ -81,7 +81,7 @@ def _mirror_stream(directory: str, start: SourceOffset, connector: str, *, follo
 
 
 def xa_packets(config: Configuration) -> Callable[[PreparedXa], Iterable[bytes]]:
-    """Return what reads prepared XA transactions from the server, or from the mirror of the configuration."""
+    """Return the reader of prepared XA transactions, from the server or from the configured mirror."""
     mirror, connector = config.streaming.mirror, config.flavor.value
     archive: StreamFactory | None = None
     if mirror is not None:
@@ -94,7 +94,7 @@ def check_with_mirror(config: Configuration, found: PositionCheck, offset: Sourc
 
     Args:
         config: the configuration.
-        found: whether the server can.
+        found: the result of the check of the server.
         offset: the position.
     """
     mirror = config.streaming.mirror
@@ -115,11 +115,11 @@ class StreamWithMirror:
     """A stream from the server if it has the start position, otherwise from the mirror.
 
     A stream from the mirror ends after each file. The next one is then opened at the position after it, so that the
-    reader changes over to the server as soon as that has the position: by GTID, or by file and position.
+    reader changes over to the server as soon as the server has the position: by GTID, or by file and position.
 
     Args:
         server: the stream from the server.
-        mirror: the stream from the mirror at the same position, which does not follow.
+        mirror: the stream from the mirror at the same position, which ends with the mirror.
         changes: logs the change-overs.
         start: the position.
     """
@@ -136,7 +136,7 @@ class StreamWithMirror:
 
         Raises:
             PositionPurged: neither the server nor the mirror has the position.
-            ConnectorError: what the streams raise.
+            ConnectorError: raised by the streams.
         """
         begun = False
         try:
@@ -161,11 +161,11 @@ class StreamWithMirror:
             raise PositionPurged(f"{purged}; {error}") from error
 
     def yield_often(self, *, often: bool) -> None:
-        """Yield an empty list more often while nothing is new, for a reader that waits for something else, too."""
+        """Yield empty lists more often while there is nothing new, for a reader that also waits for something else."""
         self._now.yield_often(often=often)
 
     def requested_acknowledgement(self) -> Callable[[], None] | None:
-        """Return what acknowledges the events so far to the server, if it waits for that."""
+        """Return the function that acknowledges the events so far to the server, if it waits for this."""
         return self._server.requested_acknowledgement()
 
     def taken_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""How much of a mirrored file is whole, after a crash in the middle of a write. Pure."""
+"""Finds the complete part of a mirrored file after a crash in the middle of a write. Pure."""
 
 import zlib
 from typing import BinaryIO
@@ -13,7 +13,7 @@ _ALGORITHMS = (0, CRC32)
 
 
 def whole_part(stream: BinaryIO, file: str) -> CopyPosition:
-    """Return how far a file holds whole events, each after the other with the right position and checksum.
+    """Return the end of the complete consecutive events in a file, with correct positions and checksums.
 
     Args:
         stream: the file at its first byte.
@@ -32,14 +32,14 @@ def whole_part(stream: BinaryIO, file: str) -> CopyPosition:
             if zlib.crc32(event) != _CRC_RESIDUE:  # it always has a checksum
                 break
         position += len(event)
-        # An ignorable event there is written together with the event after it, in place of START_ENCRYPTION.
+        # An ignorable event there replaces START_ENCRYPTION, and is written together with the event after it.
         if event[4] != EventType.IGNORABLE or last[4] != EventType.FORMAT_DESCRIPTION:
             end, last = position, event
     return CopyPosition(file, end, last) if last else CopyPosition(file)
 
 
 def _next_event(stream: BinaryIO, position: int, *, checksum: bool) -> bytes:
-    """Return the next event; no bytes if there is no whole one."""
+    """Return the next event; no bytes if there is no complete one."""
     head = stream.read(HEADER_LENGTH)
     if len(head) < HEADER_LENGTH:
         return b""

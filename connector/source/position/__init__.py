@@ -1,1 +1,1 @@
-"""Whether a server can continue from a stored position: ``rules`` decides, ``check`` queries the server."""
+"""Checks whether a server can continue from a stored position: ``rules`` decides, ``check`` queries the server."""

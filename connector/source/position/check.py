@@ -1,4 +1,4 @@
-"""Checks on a connection whether the server can still stream from a position, without a change missed."""
+"""Checks on a connection whether the server can still stream from a position without missing a change."""
 
 import re
 from typing import NamedTuple
@@ -45,7 +45,7 @@ def check_position(
         sources: the servers whose GTIDs count (``gtid.source.includes`` and ``.excludes``).
         mariadb: whether the server is MariaDB.
         semi_sync: whether commits may wait for the stream: MariaDB then lists no binlog files (with AFTER_SYNC, two
-            waiting commits hold the lock that it needs), so it is the stream itself that fails if they are purged.
+            waiting commits hold the lock that it needs), so the stream itself fails if they are purged.
 
     Raises:
         DatabaseUnreachableError: the connection is lost.
@@ -60,7 +60,7 @@ def check_position(
         return found
     sizes = dict(binlog_files(client))
     found = file_check(offset, sizes)
-    # Behind the size that was just listed, the server may be writing an event.
+    # After the size that was just listed, the server may be writing an event.
     size = sizes.get(offset.file, 0)
     if found.available and _FIRST_POS < offset.pos < size and event_at(client, offset, size, mariadb=mariadb) is None:
         return PositionCheck(
@@ -71,7 +71,7 @@ def check_position(
 
 
 def check_event(client: Client, offset: SourceOffset) -> PositionCheck:
-    """Check that no transaction is cut by a position that a person has chosen: by the event there.
+    """Check, by the event there, that a position chosen by a person is not inside a transaction.
 
     Args:
         client: a connection to the server.
@@ -91,10 +91,10 @@ def check_event(client: Client, offset: SourceOffset) -> PositionCheck:
 
 
 def event_at(client: Client, offset: SourceOffset, size: int, *, mariadb: bool) -> str | None:
-    """Return the type of the event that begins at a position, as SHOW BINLOG EVENTS names it.
+    """Return the type, as in SHOW BINLOG EVENTS, of the event that begins at a position.
 
     MariaDB verifies the checksum. MySQL does not by default, and shows some other bytes as an event; therefore another
-    event must begin where this one ends. Behind a GTID, that can be a compressed transaction, which MySQL does not show
+    event must begin where this one ends. After a GTID, this can be a compressed transaction, which MySQL does not show
     if it is larger than max_allowed_packet.
 
     Args:
@@ -104,7 +104,7 @@ def event_at(client: Client, offset: SourceOffset, size: int, *, mariadb: bool) 
         mariadb: whether the server is MariaDB.
 
     Returns:
-        ``None`` if no event begins there; ``""`` if the account may not see events.
+        ``None`` if no event begins there; ``""`` if the account is not allowed to see events.
 
     Raises:
         DatabaseUnreachableError: the connection is lost.
@@ -118,7 +118,7 @@ def event_at(client: Client, offset: SourceOffset, size: int, *, mariadb: bool) 
 
 
 class _Shown(NamedTuple):
-    """An event in SHOW BINLOG EVENTS: its type, with the values of :func:`event_at`, and where it ends."""
+    """An event in SHOW BINLOG EVENTS: its type, as returned by :func:`event_at`, and its end."""
 
     kind: str | None
     end: int = 0
@@ -155,7 +155,7 @@ def start_gtids(client: Client, offset: SourceOffset, sources: Selection = EVERY
 
 
 def _mysql_gtids(client: Client) -> tuple[str, str]:
-    """Return the GTIDs of all transactions that MySQL has, and those of them that it has purged.
+    """Return the GTIDs of all transactions that MySQL has, and of those that it has purged.
 
     ``gtid_owned`` is read first: a transaction that commits in between is in both, not in neither.
     """

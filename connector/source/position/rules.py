@@ -1,4 +1,4 @@
-"""Whether a server can stream from a position, judged by its GTID sets, its binlog files and its identity. Pure."""
+"""Decides whether a server can stream from a position, by its GTID sets, its binlog files and its identity. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from rowtide.topics.filters import Selection
 
 @dataclass(frozen=True, slots=True)
 class PositionCheck:
-    """Whether a server can stream from a position.
+    """The result of the check whether a server can stream from a position.
 
     Attributes:
         available: whether it can.
-        reason: why it cannot, as part of a sentence.
+        reason: the reason why it cannot, as part of a sentence.
         purged: whether the reason is that the server deleted its binlog there, so that a mirror may have it.
-        note: if it can, what a report of the start should say about it; may be empty.
+        note: if it can, a note for a report of the start; may be empty.
     """
 
     available: bool
@@ -31,7 +31,7 @@ _THREAD = re.compile(r"#\d+")
 
 
 def server_check(offset: SourceOffset, server: str) -> PositionCheck:
-    """Without GTIDs: whether the position, which holds on one server only, was read from this one.
+    """Check, without GTIDs, whether the position, which is valid on only one server, was read from this one.
 
     Args:
         offset: the position; a position that Debezium stored does not name its server, and passes.
@@ -46,7 +46,7 @@ def server_check(offset: SourceOffset, server: str) -> PositionCheck:
 
 
 def file_check(offset: SourceOffset, logs: Mapping[str, int]) -> PositionCheck:
-    """Without GTIDs: whether the binlog file exists and reaches the position.
+    """Check, without GTIDs, whether the binlog file exists and reaches the position.
 
     Args:
         offset: the position.
@@ -69,7 +69,7 @@ def file_check(offset: SourceOffset, logs: Mapping[str, int]) -> PositionCheck:
 
 
 def with_owned(executed: str, owned: str) -> str:
-    """MySQL's executed GTIDs with those of transactions that are not committed yet.
+    """Return MySQL's executed GTIDs together with those of transactions that are not committed yet.
 
     With semi-synchronous replication (AFTER_SYNC), a replica has a transaction while its commit waits: it is in the
     binlog, and not executed yet. After a restart, a connector therefore can be ahead of ``@@gtid_executed``.
@@ -82,7 +82,7 @@ def with_owned(executed: str, owned: str) -> str:
 
 
 def mysql_gtid_check(stored: str, executed: str, purged: str, sources: Selection) -> PositionCheck:
-    """With MySQL's GTIDs: whether the server has all that was read, and still has all that was not.
+    """Check, with MySQL's GTIDs, whether the server has all read transactions, and still has all unread ones.
 
     Args:
         stored: the GTIDs of the position.
@@ -103,10 +103,10 @@ def mysql_gtid_check(stored: str, executed: str, purged: str, sources: Selection
 
 
 def mysql_start(stored: str, executed: str, purged: str, sources: Selection) -> str:
-    """Return the GTIDs that MySQL is not to send, for a stream from a position.
+    """Return the GTIDs that MySQL must not send, for a stream from a position.
 
-    Of sources that do not count, the server may lack transactions that were read, and may have purged others that were
-    not. Neither is a reason for it to refuse the stream.
+    The server may lack read transactions of sources that do not count, and may have purged unread ones. In neither case
+    must it refuse the stream.
 
     Args:
         stored: the GTIDs of the position.
@@ -123,11 +123,11 @@ def mysql_start(stored: str, executed: str, purged: str, sources: Selection) -> 
 
 
 def mariadb_start(stored: str, state: str, sources: Selection) -> str:
-    """Return the position in each domain from which MariaDB is to send, for a stream from a position.
+    """Return the position in each domain from which MariaDB must send, for a stream from a position.
 
-    MariaDB refuses a GTID that it lacks, whatever it has of other servers in the same domain. If that GTID is of a
-    source that does not count, the domain is sent from its beginning: where the transactions before it end is not
-    known.
+    MariaDB refuses a GTID that it lacks, whatever transactions of other servers it has in the same domain. If the
+    source of that GTID does not count, the domain is sent from its beginning, because the end of the transactions
+    before the GTID is not known.
 
     Args:
         stored: the GTID position.
@@ -145,7 +145,7 @@ def mariadb_start(stored: str, state: str, sources: Selection) -> str:
 
 
 def mariadb_check(stored: str, written: str, oldest: str, sources: Selection) -> PositionCheck:
-    """With MariaDB's GTIDs: whether the server has all that was read, and still has all that was not.
+    """Check, with MariaDB's GTIDs, whether the server has all read transactions, and still has all unread ones.
 
     Args:
         stored: the GTID position.

@@ -52,10 +52,10 @@ class BinlogSearch:
         Args:
             xids: the transactions.
             files: the server's binlog files, in order.
-            position: where the search ends.
+            position: the end of the search.
 
         Raises:
-            StreamBroken: the connection breaks again and again.
+            StreamBroken: the connection breaks repeatedly.
             SnapshotError: the binlog does not have all of them, cannot be read, or is too large to search.
         """
         limit = time.monotonic() + _LONGEST_S
@@ -64,7 +64,7 @@ class BinlogSearch:
         for file in reversed(files[: files.index(position.file) + 1]):
             if last.keys() >= {*xids} or time.monotonic() > limit:
                 break
-            # Identifiers can be used again, so one that ends is not the one that is prepared now.
+            # Identifiers can be reused, so one that ends is not the one that is currently prepared.
             last = dict(self._events_of(xids, SourceOffset(file, 4), until, limit)) | last
             until = SourceOffset(file, 4)
         found = {xid: xa for xid in xids if (xa := last.get(xid)) is not None}
@@ -76,12 +76,12 @@ class BinlogSearch:
     def first_events(
         self, xids: Collection[str], start: SourceOffset, end: SourceOffset
     ) -> dict[str, PreparedXa | None]:
-        """Return the first event of XA transactions between two positions: ``None`` for the end of one.
+        """Return the first event of XA transactions between two positions; ``None`` for the end of a transaction.
 
-        Those without an event are not in the result.
+        Transactions without an event are not in the result.
 
         Raises:
-            StreamBroken: the connection breaks again and again.
+            StreamBroken: the connection breaks repeatedly.
             SnapshotError: the binlog cannot be read.
         """
         return dict(reversed(self._events_of(xids, start, end)))
@@ -89,7 +89,7 @@ class BinlogSearch:
     def _events_of(
         self, xids: Collection[str], start: SourceOffset, end: SourceOffset, limit: float = math.inf
     ) -> list[tuple[str, PreparedXa | None]]:
-        """Return the events of XA transactions between two positions: where one is prepared, or ``None`` if it ends."""
+        """Return the events of XA transactions between two positions: the place of a prepare; ``None`` for an end."""
         tries = 1
         while True:
             try:
@@ -116,7 +116,7 @@ class BinlogSearch:
     def _xa_events(
         self, start: SourceOffset, end: SourceOffset, limit: float = math.inf
     ) -> Iterator[tuple[str, PreparedXa | None]]:
-        """Yield the XA transactions in order: with the place where one is prepared, and with ``None`` where it ends."""
+        """Yield the XA transactions in order: with the place of its prepare, or with ``None`` at its end."""
         decoder = EventDecoder(start.file)
 
         def numbered() -> Iterator[tuple[int, bytes]]:
@@ -127,10 +127,10 @@ class BinlogSearch:
         yield from _xa_parts(numbered(), decoder, start.pos)
 
     def packets(self, xa: PreparedXa) -> Iterator[bytes]:
-        """Yield the events from the start of an XA transaction on.
+        """Yield the events from the start of an XA transaction.
 
-        With GTIDs it is looked for after the transactions before it, because a file and a position are those of one
-        server only: after a fail-over, another one has it elsewhere. There are no events if it is not there.
+        With GTIDs, it is searched for after the preceding transactions, because a file and a position are valid on one
+        server only: after a fail-over, another server has it elsewhere. There are no events if it is not found.
 
         Raises:
             StreamBroken: the connection breaks.
@@ -157,7 +157,7 @@ class BinlogSearch:
             start: the first position.
             end: the last position.
             decoder: the caller decodes at least each ROTATE with it, which shows the file.
-            limit: when to stop in any case, by the monotonic clock.
+            limit: the time of the monotonic clock at which to stop in any case.
         """
         last = _place(end)
         for packet in self._packets(start.file, start.pos):
@@ -191,7 +191,7 @@ class BinlogSearch:
 
 
 def xa_prepared_before(files: BinlogFiles, xid: str, start: SourceOffset) -> PreparedXa | None:
-    """Return the XA transaction of this identifier that is prepared at a position.
+    """Return the XA transaction with this identifier that is prepared at a position.
 
     ``None`` if the files do not have it.
     """
@@ -219,12 +219,12 @@ def _xa_in_file(files: BinlogFiles, name: str, end: int | None) -> Iterator[tupl
 def _xa_parts(
     packets: Iterable[tuple[int, bytes]], decoder: EventDecoder, group: int
 ) -> Iterator[tuple[str, PreparedXa | None]]:
-    """Yield the XA transactions in order: with the place where one is prepared, and with ``None`` where it ends.
+    """Yield the XA transactions in order: with the place of its prepare, or with ``None`` at its end.
 
     Args:
         packets: each event with its position.
         decoder: decodes them.
-        group: where the first transaction begins.
+        group: the beginning of the first transaction.
     """
     for position, packet in packets:
         kind = packet[4]
@@ -241,10 +241,9 @@ def _xa_parts(
 
 
 def _from_xa(packets: Iterable[bytes], xid: str) -> Iterator[bytes]:
-    """Yield the events that describe the stream, and all from the start of an XA transaction on.
+    """Yield the events that describe the stream, and all events from the start of an XA transaction.
 
-    The other transactions between are omitted: they may be any, because servers need not have the same order. There
-    are no more events if the end of the transaction comes first.
+    Other transactions in between are omitted, because servers need not have the same order.
     """
     decoder = EventDecoder()
     within = iter(packets)

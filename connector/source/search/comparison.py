@@ -1,4 +1,4 @@
-"""What a start at one position would repeat or miss, compared with another position. Pure."""
+"""Computes the transactions that a start at one position would repeat or miss, compared with another position. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from rowtide.schema_history.position.gtid import GtidSet, MariadbGtid, MariadbGt
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a start at a found position would do to a connector.
+    """The effect of a start at a found position on a connector.
 
     Attributes:
-        repeats: what it would read again; ``None`` if nothing.
-        misses: what it would never read; ``None`` if nothing.
-        unknown: why the positions cannot be compared; ``None`` if they can.
+        repeats: the transactions that it would read again; ``None`` if there are none.
+        misses: the transactions that it would never read; ``None`` if there are none.
+        unknown: the reason why the positions cannot be compared; ``None`` if they can.
     """
 
     repeats: str | None = None
@@ -38,7 +38,7 @@ def compared(
         stored: the stored position.
         connector: ``mysql`` or ``mariadb``.
         sizes: the sizes of the binlog files by their names, oldest first.
-        unread: called if the stored position is within a transaction that a start at the found one passes over.
+        unread: called if the stored position is inside a transaction that a start at the found one would skip.
     """
     if found.gtids is not None and stored.gtids is not None:
         return _by_gtids(found.gtids, stored, connector, unread)
@@ -72,7 +72,7 @@ def _by_gtids(gtids: str, stored: SourceOffset, connector: str, unread: UnreadRo
 
 
 def _behind(stored: SourceOffset, others: str | None, unread: int | None) -> str | None:
-    """Return what a start misses that is after the transaction that the connector has read in part, or as a whole."""
+    """Return the transactions that a start misses, including the unread part of the current transaction."""
     rest = None
     if unread is None:
         rest = f"what follows {stored.done_within}, if anything does (the binlog does not show it)"
@@ -93,7 +93,7 @@ def _rows(count: int) -> str:
 
 
 def _ahead(one: MariadbGtidPosition, other: MariadbGtidPosition) -> str | None:
-    """Return the transactions up to one position that are after the other one."""
+    """Return the transactions between one position and the other."""
     last = {gtid.domain: gtid for gtid in other}
     ahead = [
         f"{gtid.domain}-{gtid.server_id}-{last[gtid.domain].sequence + 1 if gtid.domain in last else 1} to {gtid}"

@@ -1,4 +1,4 @@
-"""Where positions are searched: the binlog files of a server, and those of a folder."""
+"""The files in which positions are searched: those of a server, or those of a folder."""
 
 import contextlib
 import time

@@ -1,7 +1,7 @@
 """Finds positions in binlog files: by time, by GTID, by GTID set, and the end. Pure.
 
-The file is found by its first events, which have its time and the transactions before it; then its transactions are
-read one after the other. A position is always the beginning of a transaction.
+A file is found by its first events, which have its time and the transactions before it; then its transactions are read
+in sequence. A position is always the beginning of a transaction.
 """
 
 from bisect import bisect_left, bisect_right
@@ -60,7 +60,7 @@ class Found:
         pos: the beginning of a transaction, or the end of the binlog.
         gtids: executed before it; ``None`` without GTIDs.
         gtid: of the transaction that begins there; ``None`` at the end, and without GTIDs.
-        micros: when the server committed that transaction, in µs since the epoch; ``None`` at the end.
+        micros: the time at which the server committed that transaction, in µs since the epoch; ``None`` at the end.
     """
 
     file: str
@@ -109,11 +109,11 @@ class Head:
 
 
 class _Walk:
-    """Walks through the transactions of one file.
+    """Iterates over the transactions of one file.
 
     Attributes:
         gtids: executed before the current transaction, or after the last one.
-        end: the end of the last transaction that is whole.
+        end: the end of the last complete transaction.
     """
 
     def __init__(self, file: str) -> None:
@@ -168,7 +168,10 @@ class _Walk:
             self.gtids.add(event.uuid, event.gno, event.tag)
 
     def found(self, head: Head | None) -> Found:
-        """Return the position of a transaction; ``None`` for the end, without a transaction that is not whole yet."""
+        """Return the position of a transaction.
+
+        ``None`` for the end, without a transaction that is not complete yet.
+        """
         gtids = None if self.gtids is None else str(self.gtids)
         if head is None:
             return Found(self.file, self.end, gtids or None)
@@ -214,7 +217,7 @@ def find_time(files: BinlogFiles, micros: int) -> Found:
     Raises:
         PositionNotFound: the files begin later, and transactions were purged before them.
     """
-    # A file's time is in whole seconds: it was begun before the time for sure if a second later is not later.
+    # A file's time is in whole seconds, so it certainly began before a time only if it is at least a second earlier.
     heads = _Heads(files)
     index = bisect_right(heads, micros // 1_000_000 - 1, key=lambda head: head.began) - 1
     if index < 0 and not _nothing_before(heads[0]):
@@ -226,7 +229,9 @@ def find_time(files: BinlogFiles, micros: int) -> Found:
 
 
 def find_gtids(files: BinlogFiles, gtids: Gtids) -> Found:
-    """Return the first transaction that is not in a set, where a stream with this set begins; the end if there is none.
+    """Return the first transaction that is not in a set, at which a stream with this set begins.
+
+    The end if there is none.
 
     Raises:
         PositionNotFound: such transactions were purged, or the files have no GTIDs.
@@ -276,7 +281,7 @@ def find_gtid(files: BinlogFiles, gtid: str) -> Found:
 
 
 def one_gtid(text: str) -> GtidSet | MariadbGtid:
-    """Return a GTID as a set of one, or MariaDB's.
+    """Return a GTID as a set of one GTID, or as MariaDB's GTID.
 
     Raises:
         ValueError: the text is neither.
@@ -299,7 +304,7 @@ def utc(micros: int) -> str:
 
 
 class _Heads(Sequence[FileHead]):
-    """The heads of files, read when they are needed. A last file without a complete one counts as begun later."""
+    """The heads of files, read when they are needed. A last file without a complete head counts as begun later."""
 
     def __init__(self, files: BinlogFiles) -> None:
         self._files = files
@@ -329,7 +334,7 @@ class _Heads(Sequence[FileHead]):
 
 
 def _first(files: BinlogFiles, index: int, wanted: Callable[[Head], bool], last: int | None = None) -> Found:
-    """Return the first wanted transaction from a file on, or the end."""
+    """Return the first wanted transaction in a file or later ones, or the end."""
     stop = len(files.names) if last is None else last + 1
     for file in files.names[index:stop]:
         walk = _Walk(file)

@@ -26,14 +26,15 @@ def unread_rows(
     *,
     annotations: bool = True,
 ) -> int | None:
-    """Return how many rows of the stored position's transaction follow those that are processed.
+    """Return the number of unprocessed rows in the transaction of the stored position.
 
     Args:
         files: the binlog files, of any server that has the transaction.
         stored: a position within a transaction (``event``, ``row``).
         captures: whether the table of a database is captured; rows of other tables do not count.
-        skipped_operations: whose rows do not count either: any of c, u, d.
-        annotations: whether the connector gets MariaDB's ANNOTATE_ROWS (``include.query``), which positions then count.
+        skipped_operations: operations whose rows do not count either: any of c, u, d.
+        annotations: whether the connector receives MariaDB's ANNOTATE_ROWS (``include.query``), which positions then
+            count.
 
     Returns:
         The number of rows; ``None`` if the files do not have the transaction, or it has no rows itself (``XA
@@ -69,7 +70,7 @@ def unread_rows(
 
 
 def _within(files: BinlogFiles, file: str, start: int, *, annotations: bool) -> Iterator[events.Event]:
-    """Yield the events of the transaction at a position, from its BEGIN on, as a position counts them."""
+    """Yield the events of the transaction at a position, starting with its BEGIN, as a position counts them."""
     decoder, groups, end, begun = EventDecoder(file), EventGroups(), _FIRST_EVENT, False
     for packet in files.events(file):
         _, kind, _, size, log_pos, _ = HEADER.unpack_from(packet)

@@ -145,7 +145,10 @@ def test_the_state_without_an_initial_snapshot(run: Callable[..., Result], monke
 
 def test_the_help_of_the_group_is_not_cut() -> None:
     result = CliRunner().invoke(main, ["snapshot", "--help"])
-    assert result.output.splitlines()[-1].split(maxsplit=1) == ["status", "Show how far the snapshot of each table is."]
+    assert result.output.splitlines()[-1].split(maxsplit=1) == [
+        "status",
+        "Show the progress of the snapshot of each table.",
+    ]
 
 
 def test_an_unreachable_worker_is_reported_with_hints_of_the_same_command(tmp_path: Path) -> None:
