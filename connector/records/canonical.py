@@ -147,6 +147,11 @@ def is_equal(one: str, other: str) -> bool:
     return one[1:] == other[1:]
 
 
+def are_of_one_kind(one: str, other: str) -> bool:
+    """Tell whether two texts are of values of one kind, such as numbers or texts; NULL is of every kind."""
+    return one[0] == other[0] or NULL in (one, other) or (one[0] in _NUMBERS and other[0] in _NUMBERS)
+
+
 def _number(text: str) -> Decimal | float:
     found = Decimal(text[1:])
     return float(found) if text[0] == "f" else found

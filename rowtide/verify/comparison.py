@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rowtide.connector.records.canonical import NULL, UNKNOWN, is_equal
+from rowtide.connector.records.canonical import NULL, UNKNOWN, are_of_one_kind, is_equal
 from rowtide.verify.fold import Row, State
 from rowtide.verify.positions import Order, Place, ViewOrder
 
@@ -41,6 +41,18 @@ def different_columns(source: Row, topic: Row) -> tuple[str, ...]:
         name
         for name, text in source.items()
         if (other := topic.get(name)) is not None and other != UNKNOWN and not is_equal(text, other)
+    )
+
+
+def retyped_columns(source: Row, topic: Row) -> tuple[str, ...]:
+    """Return the columns whose values are the same as texts only, as a number and its digits.
+
+    That is so after a change of the column's type. Without one, the record has the wrong type.
+    """
+    return tuple(
+        name
+        for name, text in source.items()
+        if (other := topic.get(name, NULL)) != UNKNOWN and is_equal(text, other) and not are_of_one_kind(text, other)
     )
 
 
@@ -82,10 +94,18 @@ def possible_states(states: Sequence[State], order: ViewOrder) -> list[State]:
     return possible
 
 
-def difference(key: Row, source: Row | None, state: State) -> Difference:
-    """Describe a key whose row in the source matches no state in the topic."""
+def difference(key: Row, source: Row | None, state: State, retyped: Collection[str] = ()) -> Difference:
+    """Describe a key whose row in the source matches no state in the topic.
+
+    Args:
+        key: the key.
+        source: the row of the source.
+        state: of the topic.
+        retyped: columns that differ in their type only.
+    """
     kind: Kind = "extra" if source is None else "lost" if state.row is None else "stale"
     columns = different_columns(source, state.row) if source and state.row else ()
+    columns = tuple(name for name in source or () if name in columns or name in retyped)
     return Difference(kind, key, source, state.row, columns, state.places)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rowtide.connector.records.canonical import UNKNOWN, value_text
+from rowtide.verify.errors import Undecided
 from rowtide.verify.positions import Place
 
 Row = Mapping[str, str]
@@ -145,6 +146,12 @@ class KeyedFold:
         )
         return len(made)
 
+    def some_rows(self, number: int) -> dict[tuple[str, ...], Row | None]:
+        """Return up to that many rows of the source by key, the first and the last ones in the order of their texts."""
+        part = "SELECT * FROM (SELECT key, layout, row FROM source ORDER BY key{} LIMIT ?)"
+        found = self._database.execute(f"{part.format('')} UNION {part.format(' DESC')}", [number // 2] * 2)
+        return {tuple(json.loads(key)): self._unpacked(layout, row) for key, layout, row in found}
+
     def doubled(self, *, chosen: bool = False) -> Iterator[tuple[tuple[str, ...], Row, int]]:
         """Yield the keys that were added to the source more than once, with a row and the count.
 
@@ -166,17 +173,28 @@ class KeyedFold:
         return State(None, ()) if entry is None else self._state(entry)
 
     def add(self, record: Record) -> None:
-        """Add a record of the topic. The records of a key must be added in their order."""
+        """Add a record of the topic. The records of a key must be added in their order.
+
+        Raises:
+            Undecided: the key has records in several partitions, which have no common order.
+        """
         raw = blake2b(record.raw, digest_size=16).digest()
         key = self._raw_key(raw) if record.key is None else _text(record.key)
         if key is None:
             return  # a tombstone of a key without a record before it
         before = self._entry(key)
+        places = [] if before is None else json.loads(before.places)
+        if places and (other := Place(*places[-1])).partition != record.place.partition:
+            raise Undecided(
+                f"records of the same key are in several partitions of its topic, as after their number was raised: in "
+                f"partition {other.partition} at offset {other.offset}, and in partition {record.place.partition} at "
+                f"offset {record.place.offset}. These have no common order: write the table with a snapshot to an "
+                "empty topic, which keeps its number of partitions"
+            )
         row = record.row
         if row is not None and before is not None and UNKNOWN in row.values():
             self.completed.update(name for name, text in row.items() if text == UNKNOWN)
             row = _completed(row, self._unpacked(before.layout, before.row))
-        places = [] if before is None else json.loads(before.places)
         if record.key is not None or before is None or before.row is not None:
             places = [*places, record.place.as_list()][-_KEPT_PLACES:]
         layout, text = (None, None) if row is None else self._packed(row)

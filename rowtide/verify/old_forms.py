@@ -33,10 +33,19 @@ class OldForms:
         completed: Collection[str] = (),
     ) -> None:
         self._read, self._key, self._same, self._completed = read, key, same_server, completed
+        self._known: Mapping[str, ColumnChange] | None = None
+        self._is_complete = False
 
-    @cached_property
+    @property
     def _changes(self) -> Mapping[str, ColumnChange]:
-        return self._read()
+        if self._known is None:
+            self._known = self._read()
+        return self._known
+
+    def complete(self) -> None:
+        """Read the changes again, if they were read before the connector had delivered the position of a view."""
+        if not self._is_complete:
+            self._known, self._is_complete = None, True
 
     @cached_property
     def _same_server(self) -> bool:

@@ -247,12 +247,8 @@ class ServerComparison:
     @contextmanager
     def _view(self) -> Iterator[SourceOffset]:
         """Open a view of the table on the source; yield a position after all changes in the view."""
-        source = self._source.source
-        view = source.view(self._source.table)
-        try:
+        with self._source.source.view(self._source.table) as view:
             yield view.end
-        finally:
-            source.end_view()
 
     def _await(self, position: SourceOffset) -> None:
         """Wait until the other server has executed a position of the source."""

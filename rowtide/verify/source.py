@@ -1,8 +1,10 @@
 """Reads captured tables in chunks of their keys, and makes the records that the connector would send."""
 
 import random
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -31,6 +33,8 @@ from rowtide.verify.positions import Server
 
 _CHUNK_ROWS = 5_000
 _COMMITS_S = 60
+_ENGINE = re.compile(r"\n\).*?\bENGINE=(\w+)")
+_TRANSACTIONAL = frozenset({"innodb", "rocksdb"})
 
 
 class SentRecord(NamedTuple):
@@ -66,6 +70,7 @@ class SourceTable:
         key_columns: the columns of the key of its records, in the key's order.
         ranges: the ranges of its key; ``None`` if it is read in one part.
         hidden_key: whether the key of the records differs from that of the row, because a column converter changes it.
+        transactional: whether its storage engine has views; others read rows as they are at that moment.
     """
 
     structure: Table
@@ -75,6 +80,7 @@ class SourceTable:
     key_columns: tuple[Column, ...]
     ranges: KeyRanges | None
     hidden_key: bool = False
+    transactional: bool = True
 
     @property
     def id(self) -> TableId:
@@ -156,7 +162,9 @@ class Source:
         form = SnapshotTable(structure, settings)
         changed = {one.index for one in records.columns if one.type.is_custom}
         hidden = not changed.isdisjoint(records.key_columns)
-        return SourceTable(structure, text, form, columns, key_columns, ranges, hidden)
+        engine = _ENGINE.search(text)
+        transactional = engine is None or engine[1].lower() in _TRANSACTIONAL
+        return SourceTable(structure, text, form, columns, key_columns, ranges, hidden, transactional)
 
     def refuse_changed(self, table: SourceTable) -> None:
         """Raise ``Undecided`` if the table was altered or dropped since its structure was read."""
@@ -177,14 +185,24 @@ class Source:
         identity = server_queries.server_identity(self.session.client, mariadb=self.session.mariadb)
         return Server(identity, server_queries.server_id(self.session))
 
-    def view(self, table: SourceTable) -> TableView:
-        """Open a view of a table, until :meth:`end_view`. Its positions have GTIDs if the server has them."""
+    @contextmanager
+    def view(self, table: SourceTable) -> Iterator[TableView]:
+        """Open a view of a table. Its positions have GTIDs if the server has them."""
         position = replace(server_queries.end_of_binlog(self.session), server=None)
-        return open_table_view(self.session, table.id, position, _COMMITS_S)
+        try:
+            yield open_table_view(self.session, table.id, position, _COMMITS_S)
+        finally:
+            self.session.execute("ROLLBACK")
 
-    def end_view(self) -> None:
-        """Close the view."""
-        self.session.execute("ROLLBACK")
+    def after_reading(self, table: SourceTable, view: TableView) -> TableView:
+        """Return where the rows are that were read in a view.
+
+        Engines without transactions, such as MyISAM, have no views: their rows are as of the moment of reading.
+        """
+        if table.transactional:
+            return view
+        with self.view(table) as later:
+            return replace(view, end=later.end)
 
     def chunks(
         self, table: SourceTable, where: str = "", sample: float = 1.0, lower: Bound | None = None

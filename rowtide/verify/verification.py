@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from rowtide.connector.records.canonical import UNKNOWN
+from rowtide.connector.records.canonical import UNKNOWN, shown
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView
 from rowtide.decoder.decoder import Decoder
@@ -33,9 +33,10 @@ from rowtide.verify.comparison import (
     is_same,
     not_compared,
     possible_states,
+    retyped_columns,
 )
 from rowtide.verify.errors import Undecided
-from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row
+from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row, State
 from rowtide.verify.old_forms import OldForms
 from rowtide.verify.old_forms import described as form_change
 from rowtide.verify.positions import Order, Place, Server, ViewOrder, before, described
@@ -227,6 +228,7 @@ class TableVerification:
         options, result, fold = self._options, self.result, self._fold(path)
         try:
             self._read_source(fold)
+            self._refuse_doubled(fold)
             topic = self._topic()
             self._consume(topic, fold)
             result.source_rows, result.topic_rows = fold.counts()
@@ -242,6 +244,7 @@ class TableVerification:
                 if len(result.differences) + len(result.repaired) >= options.most:
                     result.more = next(unlike, None) is not None
                     return
+            result.differences += self._replaced(fold, topic, forms)
             if self._repair is not None:
                 self._send_again(fold, topic, forms)
         finally:
@@ -280,19 +283,46 @@ class TableVerification:
                 reading.topics, reading.complete = list(self._topics), chunk.upper is None
                 fold.keep(resume.text(reading, self._table, server))
 
+    def _replaced(self, fold: KeyedFold, topic: Topic, forms: OldForms) -> list[Difference]:
+        """Return differences of some rows that are not as they were read, and that the topic does not have either.
+
+        TRUNCATE, DROP TABLE and RENAME TABLE during the run replace rows without records.
+        """
+        read = fold.some_rows(_KEYS)
+        if not read or keys_condition(self._table, [*read]) is None:
+            return []
+        known, (rows, _) = {tuple(one.key.values()) for one in self.result.differences}, self._reread([*read])
+        changed = [key for key, row in read.items() if key not in known and rows.get(key) != row]
+        unlike = [key for key in changed if not is_same(rows.get(key), fold.state(key).row)]
+        return self._confirmed(fold, topic, unlike, forms) if unlike else []
+
+    def _refuse_doubled(self, fold: KeyedFold) -> None:
+        """Raise ``Undecided`` if rows of the source have the same key in their records: a consumer has one of them."""
+        rows = ((key, copies) for key, _, copies in fold.doubled())
+        if (first := next(rows, None)) is not None:
+            number = first[1] + sum(copies for _, copies in rows)
+            key = ", ".join(f"{name}={shown(text)}" for name, text in self._named(first[0]).items())
+            raise Undecided(
+                f"{number:,} rows of the source share the key of their records with another row, such as {key}, so "
+                "consumers have only one of them. rowtide check names the settings that give different values the same "
+                "form; message.key.columns selects other columns for the key"
+            )
+
     def _unlike(self, fold: KeyedFold, forms: OldForms) -> Iterator[Key]:
         """Yield the keys that may differ. If very many rows have their old form, not all of them are read again."""
         for key, source, topic in fold.unlike(extra=self._options.complete):
-            if is_same(source, topic):
+            retyped = source and topic and retyped_columns(source, topic)
+            wrong = _wrong_types(source, fold.state(key), forms) if retyped else ()
+            if is_same(source, topic) and not wrong:
                 self._note(key, source, topic)
             elif len(self._noted) < self._options.most or not self._is_old(
-                key, difference(self._named(key), source, fold.state(key)), forms
+                key, difference(self._named(key), source, fold.state(key), wrong), forms
             ):
                 yield key
 
     def _is_old(self, key: Key, one: Difference, forms: OldForms) -> bool:
         """Return whether a difference only means that the last record is older than the structure; if so, note it."""
-        if is_same(one.source, one.topic):
+        if is_same(one.source, one.topic) and not one.columns:
             return True
         old = forms.of(one)
         if not old or (one.kind == "stale" and len(old) < len(one.columns)):
@@ -349,7 +379,7 @@ class TableVerification:
         """Return the differences of keys that persist whenever they are read again."""
         found: dict[Key, Difference] = {}
         for _ in range(_ROUNDS):
-            made = self._round(fold, topic, keys)
+            made = self._round(fold, topic, keys, forms)
             found = {key: one for key, one in made.items() if not self._is_old(key, one, forms)}
             keys = list(found)
             if not keys:
@@ -363,7 +393,7 @@ class TableVerification:
         self._note_old(key, old)
         return replace(one, columns=tuple(name for name in one.columns if name not in old))
 
-    def _round(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key]) -> dict[Key, Difference]:
+    def _round(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key], forms: OldForms) -> dict[Key, Difference]:
         self._consume(topic, fold)
         fold.watch(keys)
         rows, view = self._reread(keys)
@@ -372,16 +402,19 @@ class TableVerification:
         limit = time.monotonic() + self._options.timeout_s
         while True:
             self._consume(topic, fold)
-            left = [key for key in left if not self._is_proved(fold, key, rows.get(key), order)]
+            left = [key for key in left if not self._is_proved(fold, key, rows.get(key), order, forms)]
             if not left or delivered:
                 break
             delivered = self._is_delivered(topic, order, end)
             if not delivered:
                 self._await(limit, end, len(left))
-        return {
-            key: difference(self._named(key), rows.get(key), possible_states(fold.states(key), order)[-1])
-            for key in left
-        }
+        if left:
+            forms.complete()
+        found = {}
+        for key in left:
+            row, state = rows.get(key), possible_states(fold.states(key), order)[-1]
+            found[key] = difference(self._named(key), row, state, _wrong_types(row, state, forms))
+        return found
 
     # --- repair ----------------------------------------------------------------------------------------------------
 
@@ -483,9 +516,9 @@ class TableVerification:
             return True
         return self._progress.has_delivered(end, self.source.session, self._server)
 
-    def _is_proved(self, fold: KeyedFold, key: Key, row: Row | None, order: ViewOrder) -> bool:
+    def _is_proved(self, fold: KeyedFold, key: Key, row: Row | None, order: ViewOrder, forms: OldForms) -> bool:
         for state in possible_states(fold.states(key), order):
-            if is_same(row, state.row):
+            if is_same(row, state.row) and not _wrong_types(row, state, forms):
                 self._note(key, row, state.row)
                 return True
         return False
@@ -505,13 +538,10 @@ class TableVerification:
         """Read the rows of some keys again in a view whose position is known, ignoring --where: a key has one row."""
         condition = keys_condition(self._table, keys)
         source, wanted = self.source, {*keys}
-        view = source.view(self._table)
-        try:
+        with source.view(self._table) as view:
             rows = source.rows(self._table, condition or "TRUE")
             found = {key: row for key, row in self._rows(rows) if key in wanted}
-        finally:
-            source.end_view()
-        return found, view
+        return found, source.after_reading(self._table, view)
 
     def _consume(self, topic: Topic, fold: KeyedFold) -> None:
         """Add the new records of the topic."""
@@ -564,13 +594,11 @@ class TableVerification:
         result.start, result.source_rows, result.topic_rows = source.position(), 0, 0
         topic = self._topic()
         ends = topic.ends()
-        view = source.view(self._table)
-        try:
+        with source.view(self._table) as view:
             for _, row in self._rows(source.rows(self._table, "TRUE")):
                 fold.add(row, 1)
                 result.source_rows += 1
-        finally:
-            source.end_view()
+        view = source.after_reading(self._table, view)
         order, limit = self._order(view), time.monotonic() + options.timeout_s
         within: list[list[tuple[Row, int]]] = []
         first: dict[tuple[str, int], Place] = {}
@@ -692,6 +720,13 @@ class TableVerification:
             row = self._texts.row(change, change.after)
             assert row is not None
             yield self._texts.key(change), row
+
+
+def _wrong_types(source: Row | None, state: State, forms: OldForms) -> Collection[str]:
+    """Return the columns whose values have another type in the record, if no change of the structure explains it."""
+    names = () if source is None or state.row is None else retyped_columns(source, state.row)
+    known = forms.before(state.places[-1], names) if names else {}
+    return [name for name in names if name not in known]
 
 
 def _is_equal_within(fold: CountedFold, within: list[list[tuple[Row, int]]]) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
-from tests.verify.test_verification_live import MORE
+from tests.verify.damages import MORE
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from rowtide.connector.records.canonical import UNKNOWN
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView
 from rowtide.verify.comparison import difference, is_same, not_compared, possible_states
+from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row, State
 from rowtide.verify.positions import Place, ViewOrder
 
@@ -55,6 +58,25 @@ def test_exactly_the_keys_that_differ_are_found(
         assert {key for key, sides in found.items() if sides[0] != sides[1]} == expected
         assert all(sides == (source.get(key), rows.get(key)) for key, sides in found.items())
         fold.close()
+
+
+def test_some_rows_are_the_first_and_the_last_ones(tmp_path: Path) -> None:
+    fold = KeyedFold(tmp_path / "rows")
+    assert fold.some_rows(4) == {}
+    fold.add_source([((f"i{number}",), {"n": f"s{number}"}) for number in range(9)])
+    assert fold.some_rows(4) == {(f"i{number}",): {"n": f"s{number}"} for number in (0, 1, 7, 8)}
+    assert len(fold.some_rows(100)) == 9
+    fold.close()
+
+
+def test_a_key_with_records_in_two_partitions_is_not_decided(tmp_path: Path) -> None:
+    """Partition 0 is read first, but has the newer record if the key was in partition 1 of two and is in 0 of three."""
+    fold = KeyedFold(tmp_path / "rows")
+    fold.add(Record(("i1",), b"1", {"n": "i2"}, place(9)))
+    fold.add(Record(("i2",), b"2", {"n": "i1"}, replace(place(3), partition=1)))
+    with pytest.raises(Undecided, match="in partition 0 at offset 9, and in partition 1 at offset 4"):
+        fold.add(Record(("i1",), b"1", {"n": "i1"}, replace(place(4), partition=1)))
+    fold.close()
 
 
 @given(before=RECORDS, after=RECORDS)

@@ -10,7 +10,7 @@ import pytest
 
 from rowtide.verify import source
 from tests.support.processes.worker_process import Worker, WorkerConfig
-from tests.verify.test_verification_live import MORE, found, report, run
+from tests.verify.damages import MORE, found, report, run
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka

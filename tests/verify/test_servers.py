@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -63,11 +64,9 @@ class Side:
         value = next(self._next, self._values[-1])
         return {} if value is None else {key: {"id": key[0], "n": f"s{value}"} for key in keys}
 
-    def view(self, _table: None) -> SimpleNamespace:
-        return SimpleNamespace(end="here")
-
-    def end_view(self) -> None:
-        pass
+    @contextmanager
+    def view(self, _table: None) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(end="here")
 
 
 def confirmed(source: Side, other: Side, timeout_s: float = 300) -> list[Difference]:

@@ -13,8 +13,8 @@ from rowtide.cli import main
 from tests.chaos.primary import Primary
 from tests.support.mysql.random_values import LOOSE, RandomRows
 from tests.support.processes.worker_process import WorkerConfig, eventually
-from tests.verify.test_verification_live import TABLES as LOADED
-from tests.verify.test_verification_live import inserts, load
+from tests.verify.damages import TABLES as LOADED
+from tests.verify.damages import inserts, load
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, SqlServer
