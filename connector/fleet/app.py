@@ -85,6 +85,7 @@ def create_app(
     """
     app = FleetApp(
         settings.group,
+        broker_client_id=settings.client_id,
         broker=[f"kafka://{broker}" for broker in settings.connection.bootstrap],
         broker_credentials=_credentials(settings.connection),
         broker_session_timeout=settings.session_s,

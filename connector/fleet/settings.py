@@ -116,6 +116,9 @@ _LEAST_BALANCE_MS = 1000
 _WORKER = re.compile(connect.WORKER_ONLY.pattern)
 """Properties that mean nothing to connectors."""
 
+CLIENT_ID = "rowtide:"
+"""The beginning of the client ids of a fleet's workers."""
+
 
 @dataclass(frozen=True, slots=True)
 class FleetSettings:
@@ -157,6 +160,11 @@ class FleetSettings:
     producer: ClientSettings
     consumer: ClientSettings
     admin: ClientSettings
+
+    @property
+    def client_id(self) -> str:
+        """Return how Kafka shows a member of the fleet's consumer group: two fleets must not share one."""
+        return f"{CLIENT_ID}{self.config_topic}"
 
     def shared_topic(self, label: str | None) -> str:
         """Return the topic whose partitions the workers with a label share; all workers, if it is ``None``."""

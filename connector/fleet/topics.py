@@ -5,7 +5,7 @@ import time
 
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 
-from rowtide.connector.fleet.settings import FleetSettings
+from rowtide.connector.fleet.settings import CLIENT_ID, FleetSettings
 from rowtide.schema_history.store.admin_clients import admin_client
 from rowtide.topics.admin.errors import is_away
 from rowtide.topics.admin.topic_admin import TopicAdmin
@@ -27,7 +27,7 @@ _NO_COORDINATOR = {
 
 
 class GroupInUse(TopicError):
-    """The members of a consumer group are no workers of a fleet."""
+    """The members of a consumer group are no workers of this fleet."""
 
 
 def prepare_topics(settings: FleetSettings) -> dict[str, int]:
@@ -38,7 +38,7 @@ def prepare_topics(settings: FleetSettings) -> dict[str, int]:
 
     Raises:
         TopicError: a topic cannot be created, or must not be used as it is.
-        GroupInUse: the consumer group has members of another program.
+        GroupInUse: the consumer group has members of another program or fleet.
     """
     while True:
         try:
@@ -70,6 +70,13 @@ def _require_group(settings: FleetSettings) -> None:
         raise GroupInUse(
             f"group.id={settings.group}: consumers of another program are in this group, with the assignor "
             f"{group.partition_assignor}. Give the fleet its own group.id"
+        )
+    others = {member.client_id for member in group.members if member.client_id.startswith(CLIENT_ID)}
+    for other in sorted(others - {settings.client_id}):
+        raise GroupInUse(
+            f"group.id={settings.group}: workers with config.storage.topic={other.removeprefix(CLIENT_ID)} are in this "
+            f"group, and this worker has {settings.config_topic}. Each fleet needs its own group.id: the connectors of "
+            "one would be assigned to workers of the other, which do not know them"
         )
 
 

@@ -10,6 +10,7 @@ import threading
 import urllib.request
 import uuid
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,15 +59,15 @@ class Cluster:
         }
         self._file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
 
-    def worker(self, labels: str = "", *options: str) -> Worker:
+    def worker(
+        self, labels: str = "", *options: str, program: Sequence[str] = (sys.executable, "-m", "rowtide")
+    ) -> Worker:
         """Start another worker, with labels and further options."""
         config = WorkerConfig(self.folder, self.database.server, self.kafka.bootstrap, {})
         own = self.folder / f"labels-{labels}.properties"
         own.write_text(f"rowtide.worker.labels={labels}\n")
         files = [str(self._file), str(own)]
-        return Worker(
-            config, command=[sys.executable, "-m", "rowtide", "worker", *files, "--web-port", "{port}", *options]
-        )
+        return Worker(config, command=[*program, "worker", *files, "--web-port", "{port}", *options])
 
     def add(self, partition: int | None = None) -> WorkerConfig:
         """Add a connector for a new table with one row, in a partition of the fleet's topic."""
