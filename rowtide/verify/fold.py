@@ -3,6 +3,7 @@
 Memory is bounded: it holds only the records since the last write, and the states of watched keys.
 """
 
+import itertools
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,8 @@ Row = Mapping[str, str]
 
 _BATCH = 2_000
 _KEPT_PLACES = 3
+_LAST = 1 << 62
+"""After all numbers of rows."""
 _TABLES = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
@@ -28,7 +31,7 @@ CREATE INDEX topic_raw ON topic (raw);
 """
 _SOURCE = """
 CREATE TABLE IF NOT EXISTS {}source (
-    key TEXT PRIMARY KEY, layout INTEGER, row TEXT, copies INTEGER
+    key TEXT PRIMARY KEY, layout INTEGER, row TEXT, copies INTEGER, number INTEGER
 ) WITHOUT ROWID;
 """
 _KEPT = """
@@ -68,6 +71,20 @@ class Record(NamedTuple):
     place: Place
 
 
+class KeyRange(NamedTuple):
+    """Keys that differ, one after the other in the order in which the source was read, with few equal ones in between.
+
+    Attributes:
+        first: the first key; ``None`` for keys that only the topic has, which have no such order.
+        last: the last one.
+        kinds: how many keys there are of each kind of difference.
+    """
+
+    first: tuple[str, ...] | None
+    last: tuple[str, ...] | None
+    kinds: Mapping[str, int]
+
+
 class _Entry(NamedTuple):
     raw: bytes
     layout: int | None
@@ -103,6 +120,7 @@ class KeyedFold:
         self._pending: dict[str, _Entry] = {}
         self._raw: dict[bytes, str] = {}
         self._watched: dict[str, list[State]] = {}
+        self._number: int | None = None  # of the last row of the source
 
     def _open_kept(self, path: Path) -> None:
         self._database.execute("ATTACH ? AS kept", [str(path)])
@@ -135,12 +153,16 @@ class KeyedFold:
         """Delete the stored rows of the source, and the text."""
         self._database.execute("DELETE FROM source")
         self._database.execute("DELETE FROM kept.reading")
+        self._number = None
 
     def add_source(self, rows: Iterable[tuple[tuple[str, ...], Row]]) -> int:
         """Add rows of the source, and return their number. A later row of the same key replaces an earlier one."""
-        made = [(_text(key), *self._packed(row)) for key, row in rows]
+        if self._number is None:
+            ((self._number,),) = self._database.execute("SELECT coalesce(max(number), 0) FROM source")
+        made = [(_text(key), *self._packed(row), number) for number, (key, row) in enumerate(rows, self._number + 1)]
+        self._number += len(made)
         self._database.executemany(
-            "INSERT INTO source VALUES (?, ?, ?, 1) ON CONFLICT (key) DO UPDATE SET layout = excluded.layout, "
+            "INSERT INTO source VALUES (?, ?, ?, 1, ?) ON CONFLICT (key) DO UPDATE SET layout = excluded.layout, "
             "row = excluded.row, copies = copies + 1",
             made,
         )
@@ -264,6 +286,44 @@ class KeyedFold:
         found = self._database.cursor().execute("SELECT key, layout, row, there, other FROM unlike ORDER BY rowid")
         for key, layout, row, there, other in found:
             yield tuple(json.loads(key)), self._unpacked(layout, row), self._unpacked(there, other)
+
+    def ranges(self, keys: Iterable[tuple[str, ...]], most: int) -> list[KeyRange]:
+        """Return the ranges of keys that differ, in the order in which the source was read.
+
+        Args:
+            keys: the keys, of which few are in memory at a time.
+            most: how many ranges there may be, besides the one of keys that the source does not have.
+        """
+        database = self._database
+        self._write()
+        database.execute("CREATE TABLE rest (number INTEGER, kind TEXT, key TEXT)")
+        database.executemany(
+            "INSERT INTO rest SELECT s.number, CASE WHEN s.key IS NULL THEN 'extra' WHEN t.row IS NULL THEN 'lost' "
+            "ELSE 'stale' END, k.key FROM (SELECT ? AS key) k "
+            "LEFT JOIN source s ON s.key = k.key LEFT JOIN topic t ON t.key = k.key",
+            ([_text(key)] for key in keys),
+        )
+        gaps = database.execute(
+            "SELECT number FROM (SELECT number, number - lag(number) OVER (ORDER BY number) AS gap FROM rest "
+            "WHERE number IS NOT NULL) WHERE gap > 1 ORDER BY gap DESC LIMIT ?",
+            [most - 1],
+        )
+        bounds = [0, *sorted(number for (number,) in gaps), _LAST]
+        found = []
+        for first, end in itertools.pairwise(bounds):
+            within = "number >= ? AND number < ?"
+            kinds = self._kinds(within, [first, end])
+            if kinds:
+                ends = "SELECT key FROM rest WHERE number = (SELECT {}(number) FROM rest WHERE " + within + ")"
+                ((low,),), ((high,),) = (database.execute(ends.format(one), [first, end]) for one in ("min", "max"))
+                found.append(KeyRange(tuple(json.loads(low)), tuple(json.loads(high)), kinds))
+        if only := self._kinds("number IS NULL", []):
+            found.append(KeyRange(None, None, only))
+        return found
+
+    def _kinds(self, where: str, values: Sequence[int]) -> dict[str, int]:
+        query = f"SELECT kind, count(*) FROM rest WHERE {where} GROUP BY kind ORDER BY kind"
+        return dict(self._database.execute(query, values).fetchall())
 
     def _entry(self, key: str) -> _Entry | None:
         known = self._pending.get(key)

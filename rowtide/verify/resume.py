@@ -19,7 +19,7 @@ from rowtide.connector.snapshot.chunks.key_ranges import Bound
 from rowtide.verify.errors import Undecided
 from rowtide.verify.source import SourceTable, without_counter
 
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(slots=True)

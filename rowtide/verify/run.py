@@ -38,7 +38,7 @@ from rowtide.verify.repair import Repair
 from rowtide.verify.resume import Resume
 from rowtide.verify.source import Source
 from rowtide.verify.tables import StoredTable, TableComparison, TableDifference, TableResult
-from rowtide.verify.texts import Texts
+from rowtide.verify.texts import Key, Texts
 from rowtide.verify.topic import Topic
 from rowtide.verify.verification import Options, Result, TableVerification
 
@@ -309,7 +309,15 @@ def _table_json(result: Result) -> dict[str, Any]:
         },
         "differences": [_difference_json(one, other) for one in result.differences],
         "more_differences": result.more,
+        "further_ranges": [
+            {"first": _key_json(result, one.first), "last": _key_json(result, one.last), **one.kinds}
+            for one in result.ranges
+        ],
     }
+
+
+def _key_json(result: Result, key: Key | None) -> Mapping[str, str | None] | None:
+    return None if key is None else _row_json(dict(zip(result.key_names, key, strict=False)))
 
 
 def _spark_json(one: TableResult) -> dict[str, Any]:
@@ -415,6 +423,23 @@ def report_lines(result: Result, limit: int) -> Iterator[str]:
         yield f"  not repaired: {result.not_repaired}"
     if len(result.differences) > limit:
         yield f"  … and {len(result.differences) - limit:,} more (--limit, --json)"
+    yield from _range_lines(result)
+
+
+def _range_lines(result: Result) -> Iterator[str]:
+    if result.ranges:
+        number = sum(sum(one.kinds.values()) for one in result.ranges)
+        yield f"  {number:,} further keys differ, and were not compared again (--max-differences):"
+    for one in result.ranges:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in one.kinds.items())
+        if one.first is None or one.last is None:
+            yield f"    {kinds}: only in the topic"
+        else:
+            yield f"    {kinds}: from {_shown_key(result, one.first)} to {_shown_key(result, one.last)}"
+
+
+def _shown_key(result: Result, key: Key) -> str:
+    return ", ".join(f"{name}={shown(text)}" for name, text in zip(result.key_names, key, strict=False))
 
 
 def _at(result: Result) -> str:

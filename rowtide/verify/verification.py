@@ -36,7 +36,7 @@ from rowtide.verify.comparison import (
     retyped_columns,
 )
 from rowtide.verify.errors import Undecided
-from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row, State
+from rowtide.verify.fold import CountedFold, KeyedFold, KeyRange, Record, Row, State
 from rowtide.verify.old_forms import OldForms
 from rowtide.verify.old_forms import described as form_change
 from rowtide.verify.positions import Order, Place, Server, ViewOrder, before, described
@@ -53,6 +53,8 @@ _REPAIRS = 3
 """How often rows are read again by the connector until they are equal."""
 _KEYS = 500
 """Keys that are read again together."""
+_RANGES = 20
+"""How many ranges of further differences a report has."""
 _POLL_S = 0.5
 _RECORD_S = 30.0
 """How long to wait for another record of rows that the connector has read again."""
@@ -93,6 +95,7 @@ class Result:
     Attributes:
         table: its name.
         begun: the time at which its verification began, in seconds since 1970.
+        key_names: the columns of the key of its records.
         outcome: equal, different, or not decided.
         reason: the reason why it could not be decided.
         other: the other side of the comparison.
@@ -105,6 +108,7 @@ class Result:
         again: keys that were read again because they had changed.
         differences: the differences.
         more: whether there may be further differences.
+        ranges: the ranges of further keys that differ, which were not compared again.
         older: rows of the topic without a value of a column, which was added later, by column.
         old: rows of the topic with a column in the form before a later change of it, by column.
         repaired: the differences that were repaired.
@@ -126,6 +130,7 @@ class Result:
     again: int = 0
     differences: list[Difference] = field(default_factory=list)
     more: bool = False
+    ranges: Sequence[KeyRange] = ()
     older: dict[str, int] = field(default_factory=dict)
     old: dict[str, tuple[int, ColumnChange]] = field(default_factory=dict)
     repaired: list[Difference] = field(default_factory=list)
@@ -133,6 +138,7 @@ class Result:
     signals: list[Mapping[str, Any]] = field(default_factory=list)
     not_repaired: str = ""
     begun: float = field(default_factory=time.time)
+    key_names: Sequence[str] = ()
 
 
 class TableVerification:
@@ -190,6 +196,7 @@ class TableVerification:
         """
         run = self._keyed if self._table.key else self._counted
         result, server = self.result, self._server
+        result.key_names = self._texts.key_names
         self._progress.is_of(server, self.source.position())  # refuses another one
         with TemporaryDirectory(dir=folder) as made:
             run(Path(made) / "rows.sqlite")
@@ -242,7 +249,8 @@ class TableVerification:
                 if self._repair is not None and found:
                     result.differences[-len(found) :] = self._repaired(fold, topic, forms, found)
                 if len(result.differences) + len(result.repaired) >= options.most:
-                    result.more = next(unlike, None) is not None
+                    result.ranges = fold.ranges(unlike, _RANGES)
+                    result.more = bool(result.ranges)
                     return
             result.differences += self._replaced(fold, topic, forms)
             if self._repair is not None:

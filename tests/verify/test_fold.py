@@ -16,7 +16,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView
 from rowtide.verify.comparison import difference, is_same, not_compared, possible_states
 from rowtide.verify.errors import Undecided
-from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row, State
+from rowtide.verify.fold import CountedFold, KeyedFold, KeyRange, Record, Row, State
 from rowtide.verify.positions import Place, ViewOrder
 
 KEYS = st.sampled_from(["i1", "i2", "sA", "sa"])
@@ -58,6 +58,28 @@ def test_exactly_the_keys_that_differ_are_found(
         assert {key for key, sides in found.items() if sides[0] != sides[1]} == expected
         assert all(sides == (source.get(key), rows.get(key)) for key, sides in found.items())
         fold.close()
+
+
+def test_keys_that_differ_are_summarized_by_ranges(tmp_path: Path) -> None:
+    """In the order in which the source was read, which is not that of the texts of the keys."""
+    fold = KeyedFold(tmp_path / "rows")
+    numbers = range(1, 1001)
+    for first in (1, 501):
+        fold.add_source([((f"i{number}",), {"n": "i1"}) for number in range(first, first + 500)])
+    lost, stale = {*range(90, 111)}, {*range(400, 600), 605, 1000}
+    for number in [*numbers, -1, -2]:
+        if number not in lost:
+            row = {"n": "i2" if number in stale else "i1"}
+            fold.add(Record((f"i{number}",), str(number).encode(), row, place(number + 3)))
+    unlike = [key for key, _, _ in fold.unlike()]
+    assert len(unlike) == len(lost) + len(stale) + 2
+    assert fold.ranges(iter(unlike), 3) == [
+        KeyRange(("i90",), ("i110",), {"lost": 21}),
+        KeyRange(("i400",), ("i605",), {"stale": 201}),
+        KeyRange(("i1000",), ("i1000",), {"stale": 1}),
+        KeyRange(None, None, {"extra": 2}),
+    ]
+    fold.close()
 
 
 def test_some_rows_are_the_first_and_the_last_ones(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
-"""The report about Spark tables."""
+"""The report."""
 
 from __future__ import annotations
 
 import json
 
+from rowtide.verify.fold import KeyRange
 from rowtide.verify.positions import Place
-from rowtide.verify.run import exit_code, report_json, spark_lines, summary
+from rowtide.verify.run import exit_code, report_json, report_lines, spark_lines, summary
 from rowtide.verify.tables import TableDifference, TableResult
 from rowtide.verify.verification import Result
 
@@ -33,6 +34,23 @@ def test_each_difference_of_a_table_says_what_is_wrong_and_where() -> None:
     assert (exit_code(found), summary(found)) == (1, "topics: 1 equal; tables: 1 different")
     document = json.loads(json.dumps(report_json(found)))
     assert document["tables"][0]["spark_tables"][0]["differences"][0]["applied"]["offset"] == 3
+
+
+def test_the_ranges_of_further_differences() -> None:
+    result = Result("shop.orders", "different", more=True, key_names=["shop", "id"])
+    result.ranges = [
+        KeyRange(("i1", "sa"), ("i9", "sz"), {"lost": 1200, "stale": 3}),
+        KeyRange(None, None, {"extra": 2}),
+    ]
+    text = "\n".join(report_lines(result, 20))
+    assert "1,205 further keys differ, and were not compared again (--max-differences):" in text
+    assert '\n    1,200 lost, 3 stale: from shop=1, id="a" to shop=9, id="z"' in text
+    assert "\n    2 extra: only in the topic" in text
+    (table,) = report_json([(result, ())])["tables"]
+    assert table["further_ranges"] == [
+        {"first": {"shop": "1", "id": "a"}, "last": {"shop": "9", "id": "z"}, "lost": 1200, "stale": 3},
+        {"first": None, "last": None, "extra": 2},
+    ]
 
 
 def test_a_table_that_is_not_decided_is_not_equal() -> None:

@@ -62,8 +62,8 @@ def test_a_table_is_read_anew_after_a_time() -> None:
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"connector": "hr"}, "is of connector hr, version 1"),
-        ({"version": 2}, "is of connector crm, version 2"),
+        ({"connector": "hr"}, "is of connector hr, version 2"),
+        ({"version": 1}, "is of connector crm, version 1"),
         ({"run": {"--where": "id > 5", "--config": "f"}}, "another value of --where, "),
         ({"run": {}}, "another value of --config, --where, "),
         ({"bound": ["1 OR 1"]}, "is damaged"),

@@ -89,6 +89,27 @@ def test_a_row_that_always_changes_is_no_difference(tmp_path: Path, database: Da
         worker.stop()
 
 
+@pytest.mark.nightly
+def test_a_table_of_which_all_rows_differ_is_summarized(tmp_path: Path, mysql_db: Database, kafka: Kafka) -> None:
+    config = WorkerConfig(tmp_path, mysql_db.server, kafka.bootstrap, MORE | {"database.include.list": mysql_db.name})
+    rows = ", ".join(f"({number}, 0)" for number in range(1, 20_001))
+    mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT)", f"INSERT INTO t VALUES {rows}")
+    with Worker(config).streaming() as worker:
+        mysql_db.execute(
+            "SET sql_log_bin = 0", "UPDATE t SET n = 1 WHERE id BETWEEN 2001 AND 20000", "DELETE FROM t LIMIT 9"
+        )
+        status, document = report(config, "--max-differences", "10")
+        worker.stop()
+    (table,) = document["tables"]
+    assert (status, table["more_differences"]) == (1, True)
+    kinds = {kind: sum(one.get(kind, 0) for one in table["further_ranges"]) for kind in ("stale", "lost", "extra")}
+    confirmed = [one["kind"] for one in table["differences"]]
+    assert {kind: number + confirmed.count(kind) for kind, number in kinds.items()} == {
+        "stale": 18_000, "lost": 0, "extra": 9,
+    }  # fmt: skip
+    assert (table["further_ranges"][0]["first"], table["further_ranges"][-2]["last"]["id"]) == ({"id": "2001"}, "20000")
+
+
 TYPES = """
 CREATE TABLE types (
     id VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_general_ci, at TIMESTAMP(3) DEFAULT '2024-01-01 00:00:00',
