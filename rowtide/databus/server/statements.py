@@ -14,6 +14,8 @@ _SECOND = frozenset({"WITH", "CONVERT", "TO"})
 _NOT_TABLES = frozenset({"COLUMN", "INDEX", "KEY"})
 """What follows RENAME in ALTER TABLE, if not the table is renamed."""
 
+_QUERY = frozenset({"(", ")", "SELECT", "TABLE", "VALUES", "WITH"})
+
 
 def with_database(sql: str, database: str, dialect: Dialect) -> str:
     """Return a statement in which every table has a database.
@@ -27,17 +29,21 @@ def with_database(sql: str, database: str, dialect: Dialect) -> str:
         tokens = tokenize(sql, dialect)
     except UnparsedDdl:  # the structure was recovered without the statement
         return sql
-    prefix, end = f"`{database.replace('`', '``')}`.", 0
+    prefix, end = f"`{database.replace('`', '``')}`", 0
     made: list[str] = []
     for place in _tables(tokens) if database else ():
-        if tokens[place].kind in (WORD, QUOTED) and tokens[place + 1].word != ".":
-            made += sql[end : tokens[place].start], prefix
-            end = tokens[place].start
+        token = tokens[place]
+        if token.word == "." or (token.kind in (WORD, QUOTED) and tokens[place + 1].word != "."):
+            made += sql[end : token.start], prefix, "" if token.word == "." else "."
+            end = token.start
     return "".join((*made, sql[end:]))
 
 
 def _tables(tokens: Sequence[Token]) -> Iterator[int]:
-    """Yield the places of the names of tables, in order; those with a database are the places of the database."""
+    """Yield the places of the names of tables, in order; those with a database are the places of the database.
+
+    A name may have a dot before it instead, which means the default database.
+    """
     words = [token.word for token in tokens]
     begin = words.index("FOR") + 1 if words[:2] == ["SET", "STATEMENT"] and "FOR" in words else 0
     first = words[begin]
@@ -59,6 +65,8 @@ def _tables(tokens: Sequence[Token]) -> Iterator[int]:
             yield place + 1
         elif word == "REFERENCES":
             yield behind
+        elif word == "UNION" and first in ("ALTER", "CREATE"):
+            yield from _merged(words, place + 1)
         elif word == "RENAME" and first == "ALTER" and words[place + 1] not in _NOT_TABLES:
             yield place + 2 if words[place + 1] in ("TO", "AS", "=") else place + 1
 
@@ -80,8 +88,23 @@ def _list(words: Sequence[str], place: int) -> Iterator[int]:
 
 def _like(words: Sequence[str], place: int) -> Iterator[int]:
     """Yield the model of CREATE TABLE name LIKE model, which may be in parentheses."""
-    place += 3 if words[place + 1] == "." else 1
+    if words[place] == ".":
+        place += 2
+    else:
+        place += 3 if words[place + 1] == "." else 1
     if words[place] == "(":
         place += 1
     if words[place] == "LIKE":
         yield place + 1
+
+
+def _merged(words: Sequence[str], place: int) -> Iterator[int]:
+    """Yield the names in ``UNION=(a, b)`` of a MERGE table, but none in the UNION of a query."""
+    place += words[place] == "="
+    if words[place] != "(" or words[place + 1] in _QUERY:
+        return
+    for begin in range(place, len(words) - 1):
+        if words[begin] == ")":
+            return
+        if words[begin] in ("(", ","):
+            yield begin + 1

@@ -46,6 +46,17 @@ DIALECT = Dialect(Flavor.MYSQL, 80400, 0)
         ("truncate table t", "truncate table `d`.t"),
         ("create unique index i on t (a)", "create unique index i on `d`.t (a)"),
         ("drop index i on `t`", "drop index i on `d`.`t`"),
+        ("drop table .t, s.u", "drop table `d`.t, s.u"),
+        ("create table . `t` like .u", "create table `d`. `t` like `d`.u"),
+        ("rename table .t to .u", "rename table `d`.t to `d`.u"),
+        ("create index i on .t (a)", "create index i on `d`.t (a)"),
+        (
+            "create table t (a int) engine=merge union=(u, `v`, s.w)",
+            "create table `d`.t (a int) engine=merge union=(`d`.u, `d`.`v`, s.w)",
+        ),
+        ("alter table t union (.u) insert_method=last", "alter table `d`.t union (`d`.u) insert_method=last"),
+        ("alter table t union=()", "alter table `d`.t union=()"),
+        ("create table t select 1 union (select a from u)", "create table `d`.t select 1 union (select a from u)"),
     ],
 )
 def test_each_table_has_a_database(sql: str, expected: str) -> None:
