@@ -8,12 +8,12 @@
                  │                    rows ─► records
                  │                    images  messages
                  └──► snapshot ──────────────────► delivery
-                      tables as they are now
+                      current tables
 
     config    properties, read once, as one tree of values       engine    wires all of this together and runs it
-    check     is everything as the connector needs it?           worker    the process: Faust, status, metrics
+    check     checks the connector's requirements           worker    the process: Faust, status, metrics
 
-A package imports only from the packages listed after it (a test holds the order):
+A package imports only from the packages listed after it (a test checks the order):
 
     worker  engine  check  snapshot  source  delivery  pipeline  records  rows  protocol  config  kafka_producer  errors
 

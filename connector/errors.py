@@ -1,4 +1,4 @@
-"""The connector's errors. Messages name the location (binlog file and position, table) and the remedy.
+"""The connector's errors. Messages name the location (binlog file and position, table) and the solution.
 
 ConnectorError               of all packages (rowtide/errors.py)
 ├── ProtocolError            the replication protocol or a binlog file
@@ -15,7 +15,7 @@ ConnectorError               of all packages (rowtide/errors.py)
 ├── TransactionNotHeld       no space to hold a transaction until its end
 ├── MirrorError              a mirror of the binlog that cannot be continued
 ├── TopicClash               two tables whose names lead to the same topic
-├── OffsetError              a stored position that cannot be resumed from
+├── OffsetError              a stored position from which the connector cannot resume
 │   └── PositionPurged         the server has purged the binlog at that position
 ├── RegistryError            a schema registry refuses a schema
 │   └── RegistryUnreachable    a schema registry that does not answer
@@ -103,7 +103,7 @@ class UnparsedDdl(SchemaError):
 
 
 class TransactionNotHeld(ConnectorError):
-    """There is no space for a transaction until its end shows whether it was rolled back."""
+    """There is no space to hold a transaction until its end, which shows whether it was rolled back."""
 
 
 class MirrorError(ConnectorError):
@@ -115,14 +115,14 @@ class TopicClash(ConnectorError):
 
 
 class OffsetError(ConnectorError):
-    """A stored position that cannot be resumed from."""
+    """A stored position from which the connector cannot resume."""
 
 
 class PositionPurged(OffsetError):
     """The server does not have the binlog at the stored position.
 
     Attributes:
-        purged: whether it had it once, as far as can be told.
+        purged: whether the server used to have it, as far as known.
     """
 
     def __init__(self, message: str, *, purged: bool = True) -> None:
@@ -155,7 +155,7 @@ class EngineTypeError(EngineError, TypeError):
 
 
 class RowTypeError(EngineError):
-    """A row does not fit the class that it was to be an object of: its structure or its values are other ones."""
+    """A row does not match the class of the requested object: its structure or its values differ."""
 
 
 class SignalError(ConnectorError):
@@ -163,7 +163,7 @@ class SignalError(ConnectorError):
 
     Attributes:
         signal_id: the id of the signal; ``""`` if it is not known, or if a caller adds it.
-        signal_type: its type, likewise.
+        signal_type: its type, or ``""`` in the same cases.
     """
 
     def __init__(self, message: str, signal_id: str = "", signal_type: str = "") -> None:
@@ -173,7 +173,7 @@ class SignalError(ConnectorError):
 
 
 def exhausted(error: BaseException) -> str | None:
-    """Return what is used up and how to get more of it; ``None`` if an error is another one."""
+    """Return the exhausted resource and how to get more of it; ``None`` for other errors."""
     if isinstance(error, MemoryError):
         return _NO_MEMORY
     if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:

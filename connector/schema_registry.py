@@ -1,7 +1,7 @@
-"""The schema registry of converters, through Confluent's API, which Apicurio and Karapace have as well.
+"""The schema registry of converters, through Confluent's API, which Apicurio and Karapace also have.
 
-The client is the one of confluent-kafka. This module adds time limits, certificates that are given as text, and errors
-that name the subject, the version, the field and the way out.
+The client is that of confluent-kafka. This module adds time limits, certificates as text, and errors that name the
+subject, the version and the field, and say what to do.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ class SchemaRegistry:
         self._known: dict[tuple[str, str], RegisteredSchema] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the configuration with its secrets, which only go to processes of this one."""
+        """Pickle the configuration with its secrets, which only go to child processes of this one."""
         config = self._config
         secrets = [None if one is None else one.reveal() for one in (config.user_info, config.token)]
         plain = {name: getattr(config, name) for name in config.__dataclass_fields__ if name not in _SECRETS}
@@ -124,11 +124,13 @@ class SchemaRegistry:
             return RegisteredSchema(found.schema_id, text, None if found.guid is None else uuid.UUID(found.guid))
 
     def incompatibilities(self, subject: str, kind: SchemaKind, text: str) -> list[Difference]:
-        """Return why a schema could not be registered; nothing is registered. A new subject takes every schema.
+        """Return the reasons why a schema could not be registered, without registering it.
+
+        A new subject accepts every schema.
 
         Raises:
             RegistryUnreachable: the registry does not answer.
-            RegistryError: it refuses the question.
+            RegistryError: it refuses the request.
         """
         with self._errors(subject, text, kind):
             try:
@@ -139,7 +141,10 @@ class SchemaRegistry:
                 raise
 
     def _refusals(self, subject: str, kind: SchemaKind, text: str) -> list[Difference]:
-        """Return why the latest version of a subject and a schema are incompatible; empty if they are not."""
+        """Return the reasons why a schema is incompatible with the latest version of a subject.
+
+        Empty if it is compatible.
+        """
         schema = Schema(text, kind)
         if self.client.test_compatibility(subject, schema):
             return []
@@ -213,7 +218,7 @@ class SchemaRegistry:
         return RegistryError(f"the schema registry at {place} refuses subject {subject}: {message} ({status})")
 
     def _reasons(self, subject: str, kind: SchemaKind, text: str) -> list[Difference] | None:
-        """Return why a schema was refused; ``None`` if that cannot be found out."""
+        """Return the reasons why a schema was refused; ``None`` if they cannot be determined."""
         try:
             return self._refusals(subject, kind, text)
         except Exception:  # noqa: BLE001 - the refusal itself is reported
@@ -232,7 +237,7 @@ _FILES = {"ssl.ca": "ssl.ca.location", "ssl.certificate": "ssl.certificate.locat
 
 
 def _tls_files(tls: dict[str, str]) -> Iterator[tuple[str, contextlib.AbstractContextManager[str]]]:
-    """Yield the settings of the client; what is given as text becomes a file as long as the client reads it."""
+    """Yield the settings of the client; texts become files as long as the client reads them."""
     for name, setting in _FILES.items():
         if f"{name}.pem" in tls:
             yield setting, _file(tls[f"{name}.pem"])

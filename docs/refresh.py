@@ -1,6 +1,6 @@
-"""Write the generated parts of the Markdown files again: ``.venv/bin/python docs/refresh.py``.
+"""Regenerates parts of the Markdown files: ``.venv/bin/python docs/refresh.py``.
 
-A part stands between ``<!-- generated: SOURCE -->`` and ``<!-- end -->``, where SOURCE is a name of `SOURCES` or a file
+A part is between ``<!-- generated: SOURCE -->`` and ``<!-- end -->``, where SOURCE is a name of `SOURCES` or a file
 of the checkout. `WHOLE` has the files that are generated as a whole. With ``--check``, nothing is written: the stale
 files are named, and the exit code is 1.
 """
@@ -34,7 +34,7 @@ def content_of(source: str) -> str:
     """Return the Markdown of a source.
 
     Raises:
-        FileNotFoundError: there is no such source.
+        FileNotFoundError: the source does not exist.
     """
     if source in SOURCES:
         return SOURCES[source]()
@@ -108,7 +108,7 @@ WHOLE: Mapping[str, Callable[[], str]] = {"COMPATIBILITY.md": compatibility}
 
 
 def main(*, check: bool) -> int:
-    """Refresh the files, or name the stale ones; returns the exit code."""
+    """Refresh the files, or name the stale ones, and return the exit code."""
     stale = []
     for path in sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")}):
         if path.is_symlink():  # such as docs/changelog.md: the file itself is in the list, or has no generated parts

@@ -1,6 +1,6 @@
 """Print the columns of a table as they were at a point in time.
 
-The program of another example must have run first: the schema history is its.
+The program of another example must have run first: the schema history is from that program.
 """
 
 import sys

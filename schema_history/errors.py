@@ -28,7 +28,7 @@ _LITERAL = re.compile(
 def without_literals(sql: str) -> str:
     """Return a statement with ``?`` for each string and number, and without comments.
 
-    It needs no valid statement. A string with a backslash ends differently under ``NO_BACKSLASH_ESCAPES``, so
+    The statement need not be valid. A string with a backslash ends differently under ``NO_BACKSLASH_ESCAPES``, so
     everything after the start of such a string is omitted.
     """
     parts: list[str] = []

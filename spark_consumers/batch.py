@@ -105,11 +105,11 @@ class TableBatch:
         path: the table's directory.
         settings: of the run.
         outcome: counters and notes are added to it.
-        amend: stores more about the planned batch.
+        amend: stores additional data of the planned batch.
         partitions: number of partitions of the topic.
         built: whether earlier runs have applied records to the table.
         truncation: the newest TRUNCATE that earlier runs have read.
-        layout: what the rows of the table are after earlier runs, see :class:`Batch`.
+        layout: the layout of the table's rows after earlier runs, see :class:`Batch`.
     """
 
     spark: SparkSession
@@ -130,7 +130,7 @@ class TableBatch:
             raw: Kafka's records: ``partition``, ``offset``, ``key``, ``value``.
             batch: the planned batch.
             earlier: the records of earlier batches.
-            sample: some of the messages. Large batches are faster if the schemas of most records are known from it.
+            sample: some of the messages. Large batches are faster if it contains the schemas of most records.
 
         Returns:
             The batch with the state after it.
@@ -163,7 +163,7 @@ class TableBatch:
     def _require_order(
         self, records: DataFrame, groups: Sequence[RecordGroup], later: DataFrame | None, known: KnownSchemas
     ) -> None:
-        """Require that the order of a key's records is known, of several partitions.
+        """Require that the order of a key's records is known if there are several partitions.
 
         Args:
             records: of the batch.
@@ -172,7 +172,7 @@ class TableBatch:
             known: some schemas.
 
         Raises:
-            UnorderedError: it is not.
+            UnorderedError: it is not known.
         """
         table = str(self.outcome.name)
         if any(group.op == "t" for group in groups):
@@ -197,7 +197,7 @@ class TableBatch:
         """Return the records and groups without TRUNCATEs that are ignored.
 
         Raises:
-            SchemaChangeError: there is one, and it stops the table.
+            SchemaChangeError: a TRUNCATE exists, and it stops the table.
         """
         if not any(group.op == "t" for group in groups) or self._is_log(groups):
             return records, groups
@@ -370,14 +370,14 @@ class TableBatch:
         return RowCounts(deleted=counts.inserted)
 
     def _with_layout(self, wanted: Layout, evolution: Evolution, batch: Batch) -> Batch:
-        """Require that the rows of a table that exists are what this run would write.
+        """Require that the rows of an existing table have the layout that this run would write.
 
         Returns:
-            The batch with what the rows of a new table will be. It is stored before the table has any: after a crash,
-            another run may want others.
+            The batch with the layout of a new table. It is stored before the table has any rows: after a crash, another
+            run may demand a different one.
 
         Raises:
-            LayoutError: they are not.
+            LayoutError: they have another layout.
         """
         if evolution.before is None:
             if evolution.after:
@@ -404,7 +404,7 @@ class TableBatch:
         raise KeyWithoutValuesError(str(name), name.topic, column.name, f"partition {first[0]}, offset {first[1]}")
 
     def _truncation_after(self, batch: Batch) -> Truncation | None:
-        """Return the TRUNCATE that later batches regard, too, if this one has none.
+        """Return the TRUNCATE that also applies to later batches, if this one has none.
 
         All partitions have passed it at the end of the run after the one that has read it. It is not kept forever:
         binlog positions are not comparable after a failover to another server.
@@ -416,7 +416,8 @@ class TableBatch:
     def _is_log(self, groups: Sequence[RecordGroup]) -> bool:
         """Return whether all changes are appended as rows, including TRUNCATE.
 
-        TRUNCATEs have no key, whether the table has one or not. Only the columns of the table tell if they are alone.
+        TRUNCATEs have no key, whether the table has one or not. If there are no other records, only the columns of the
+        table show it.
         """
         if self.settings.layout is Layout.APPEND:
             return True
@@ -569,7 +570,7 @@ class TableBatch:
         """Return the columns to drop, in lower case, without those by which the table is partitioned or clustered.
 
         Raises:
-            PlacingColumnError: another column has got the name of one of them.
+            PlacingColumnError: another column now has the name of one of them.
         """
         placing = self.table.placing_columns(self.path)
         if lost := {*placing} & {*renames.dropped}:
@@ -579,7 +580,7 @@ class TableBatch:
     def _refuse_taken(
         self, metadata: Sequence[MetadataField], keys: Iterable[KeyVersion], values: Iterable[ValueVersion]
     ) -> None:
-        """Refuse metadata whose column MySQL's table has, too."""
+        """Refuse metadata whose column also exists in MySQL's table."""
         names = {column.field for key in keys for column in key.columns}
         names |= {column.field for version in values for column in version.columns}
         for field in taken(metadata, names):
@@ -602,10 +603,10 @@ class TableBatch:
             )
 
     def _names(self, values: Sequence[ValueVersion], batch: Batch) -> tuple[TableNames | None, str | None]:
-        """Return the names that the schema history proves, or why it does not.
+        """Return the names that the schema history proves, or the reason why it proves none.
 
         Raises:
-            HistoryError: a column may have been renamed, and the history cannot be read now.
+            HistoryError: a column may have been renamed, and the history cannot currently be read.
         """
         structures = [*_known_structures(batch), *_structures(values)]
         if not _differ(structures):
@@ -694,7 +695,7 @@ def _key_columns(
 ) -> tuple[Column, ...]:
     """Return the columns of a key with their names in the table.
 
-    They are those of its rows. A tombstone whose record was in an earlier batch has the names of that one.
+    They are the names in its rows. A tombstone whose record was in an earlier batch has the names of that record.
     """
     index = max((index for index, one in enumerate(values, first) if one.id in rows), default=0)
     return renamed(key.columns, {column.field.lower(): column.name for column in key.columns} | dict(names.of[index]))
@@ -736,7 +737,7 @@ class _Step:
 
     def _add_versions(self, records: DataFrame, groups: Sequence[RecordGroup]) -> RowCounts:
         table, path, names = self.batch.table, self.batch.path, self.segment.key_names
-        # After a crash, the table may have the versions already, and its rows are not those from before the batch.
+        # After a crash, the table may already have the versions, and its rows are not those from before the batch.
         if self.commit.is_applied(table.newest_commit(path, self.commit.app_id)):
             return RowCounts()
         ends = ends_of(self.schemas, groups, self.emptied)

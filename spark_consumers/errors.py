@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 
 class TablesError(Exception):
-    """Base class of all expected errors; the text is meant for the user."""
+    """Base class of all expected errors; the text is intended for the user."""
 
 
 class SettingsError(TablesError):
@@ -45,7 +45,7 @@ class ChangedTableError(StateError):
 
 
 class ConflictError(StateError):
-    """Upkeep gave a step up, because another writer committed first."""
+    """Upkeep gave up a step, because another writer committed first."""
 
     def __init__(self, table: str) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ class UnsafeRetentionError(TablesError):
 
 
 class DependentColumnError(StateError):
-    """A constraint or a generated column of the table may need a column that is to be renamed."""
+    """A constraint or a generated column of the table may need a column that should be renamed."""
 
     def __init__(self, table: str, names: str) -> None:
         super().__init__(
@@ -91,7 +91,7 @@ class PlacingColumnError(StateError):
 
 
 class UnsupportedRenameError(StateError):
-    """The Delta Lake of the session has other classes than the open one, such as that of a vendor."""
+    """The session's Delta Lake, such as that of a vendor, has other classes than the open-source one."""
 
     def __init__(self, table: str, names: Mapping[str, str], dropped: Collection[str]) -> None:
         renames = [f"RENAME COLUMN {old} TO {new}" for old, new in names.items()]
@@ -115,7 +115,7 @@ class SchemaChangeError(TablesError):
 
 
 class LayoutError(StateError):
-    """The rows of a table are not what this run would write."""
+    """The rows of a table have a layout other than that of this run."""
 
     def __init__(self, table: str, stored: str, wanted: str) -> None:
         super().__init__(
@@ -173,11 +173,11 @@ class RegistryError(TablesError):
 
 
 class UndecodableError(TablesError):
-    """A key or value does not fit the schema that it names."""
+    """A key or value does not match the schema that it names."""
 
 
 class TypeConflictError(TablesError):
-    """A column changed to a type that the table's column cannot take over without loss."""
+    """A column changed to a type that the table's column cannot adopt without loss."""
 
     def __init__(self, table: str, column: str, old: str, new: str) -> None:
         super().__init__(
@@ -189,7 +189,7 @@ class TypeConflictError(TablesError):
 
 
 class KeyWithoutValuesError(TablesError):
-    """A column came to the key, and the rows from before have no value in it."""
+    """A column was added to the key, and earlier rows have no value in it."""
 
     def __init__(self, table: str, topic: str, column: str, at: str) -> None:
         super().__init__(
@@ -202,7 +202,7 @@ class KeyWithoutValuesError(TablesError):
 
 
 class UnavailableValueError(TablesError):
-    """A row takes a value that the binlog did not have."""
+    """A row needs a value that the binlog did not have."""
 
     def __init__(self, table: str, topic: str, column: str, partition: int, offset: int) -> None:
         super().__init__(

@@ -4,9 +4,9 @@ stop = threading.Event()
 stream = TableStream(spark, KafkaSource(spark, {"bootstrap.servers": "localhost:9092"}), settings)
 stream.run({"processingTime": "10 seconds"}, stop)
 
-One query reads which offsets all topics have. A pool of threads applies them, each thread one table at a time. Which
-records a table has is in the table and its stored state, as in a batch run; a query's checkpoint therefore belongs to
-one start only, and lies in a temporary directory.
+One query reads the offsets of all topics. A pool of threads applies them, each thread one table at a time. As in a
+batch run, the table and its stored state show which records a table has; a query's checkpoint therefore belongs to only
+one start, and is in a temporary directory.
 """
 
 import json
@@ -46,13 +46,13 @@ _WAIT = 1
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """What a micro-batch has done.
+    """The result of a micro-batch.
 
     Attributes:
         number: of the micro-batch since the start.
         outcomes: of the tables that had new records, sorted by name.
         seconds: that it took.
-        error: why the query ended and is started again.
+        error: the reason why the query ended and is started again.
     """
 
     number: int
@@ -63,7 +63,7 @@ class MicroBatch:
 
 @dataclass(slots=True)
 class _Failure:
-    """A table, or the query, that failed, and when it is tried again."""
+    """A failed table or query, and the time of its next attempt."""
 
     text: str
     attempts: int = 1
@@ -82,8 +82,8 @@ class _Failure:
 class TableStream:
     """Keeps the tables of a connector up to date until it is stopped.
 
-    A table that fails does not stop the others. It is tried again when its topic has new records, and after growing
-    pauses, ten times as long as its error stays the same.
+    A table that fails does not stop the others. It is retried when its topic has new records, and after growing pauses,
+    which are ten times as long while its error stays the same.
 
     Args:
         spark: a session with the Kafka package, and Delta Lake's if that is the format.
@@ -92,10 +92,10 @@ class TableStream:
         topics: regular expression of whole topic names; by default the table topics of ``settings.prefix``.
         report: receives each micro-batch, from the thread of the query.
         most_offsets: the most offsets of all topics in a micro-batch.
-        upkeep: of the tables, next to the stream.
+        upkeep: the upkeep of the tables alongside the stream.
 
     Attributes:
-        lags: how far each table is behind its topic.
+        lags: the lag of each table behind its topic.
 
     Raises:
         SettingsError: a setting is wrong.
@@ -136,7 +136,7 @@ class TableStream:
             stop: ends the run after the micro-batch that is being applied.
 
         Raises:
-            TablesError: Kafka does not answer at the start, or the query fails again and again.
+            TablesError: Kafka does not answer at the start, or the query fails repeatedly.
         """
         failure: _Failure | None = None
         try:
@@ -200,7 +200,7 @@ class TableStream:
                     self._busy.release()
 
     def _starts(self) -> dict[str, dict[int, int]]:
-        """Return the offset from which each partition of the existing topics is not in its table yet."""
+        """Return, for each partition of the existing topics, the first offset that is not in its table yet."""
         topics = self._selection.topics()
         starts = {}
         for job in self._selection.jobs(topics) if topics else ():

@@ -74,7 +74,7 @@ def update_tables(
 
     Args:
         spark: a session with the Kafka package, and Delta Lake's if that is the format.
-        source: where the records are read.
+        source: the source of the records.
         settings: of the run.
         topics: regular expression of whole topic names; by default the table topics of ``settings.prefix``.
         progress: receives the progress of each table.
@@ -131,7 +131,7 @@ class Selection:
 
     Args:
         spark: the session of the run.
-        source: where the records are read.
+        source: the source of the records.
         settings: of the run.
         topics: regular expression of whole topic names; by default the table topics of ``settings.prefix``.
 
@@ -212,12 +212,12 @@ class TableJob:
 
     Attributes:
         spark: the session of the run.
-        source: where the records are read.
+        source: the source of the records.
         settings: of the run.
         name: of the table.
         bounds: of the topic, when the run started.
         topic_id: Kafka's id of the topic; ``None`` if the source has none.
-        check_prefix: leave the topic out if its records come from a connector with a longer ``topic.prefix``.
+        check_prefix: omit the topic if its records come from a connector with a longer ``topic.prefix``.
         session: of the thread that runs the job.
         ends: the offsets at which the job stops reading; ``None`` reads all records.
     """
@@ -235,7 +235,7 @@ class TableJob:
 
     @property
     def path(self) -> str:
-        """Where the table is: see :class:`rowtide.spark_consumers.formats.TableFormat`."""
+        """The path of the table: see :class:`rowtide.spark_consumers.formats.TableFormat`."""
         return self._table(self.spark).path(self.name)
 
     @property
@@ -268,7 +268,7 @@ class TableJob:
         return outcome
 
     def _forget_plan(self) -> None:
-        """Let the next run read further, where the row may have another value, unless the table has a part already."""
+        """Let the next run read further, where the row may have another value, unless the table already has a part."""
         planned = self.state.load().planned
         if planned is None:
             return

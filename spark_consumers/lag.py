@@ -1,4 +1,4 @@
-"""How far tables are behind their topics."""
+"""Measures the lag of tables behind their topics."""
 
 import threading
 import time
@@ -12,11 +12,11 @@ Offsets = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What a table lacks.
+    """The lag of a table.
 
     Attributes:
         records: the offsets that are not applied. Markers of transactions have offsets, too.
-        seconds: since when the oldest of them was seen in Kafka.
+        seconds: the time since the oldest of them was seen in Kafka.
     """
 
     records: int = 0
@@ -25,7 +25,7 @@ class Lag:
 
 @dataclass(slots=True)
 class Lags:
-    """The lag of each topic's table, from the ends that are seen and the ends that are applied.
+    """The lag of each topic's table, from the ends seen in Kafka and the ends applied to tables.
 
     The lag in seconds is as exact as the time between two calls of :meth:`seen`. Any thread may call any method.
     """

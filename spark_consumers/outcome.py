@@ -28,7 +28,7 @@ class Outcome:
         skipped: whether the topic is that of another connector.
         notes: messages for the user.
         seconds: duration.
-        error: why the table was not brought up to date.
+        error: the reason why the table was not brought up to date.
     """
 
     name: TableName

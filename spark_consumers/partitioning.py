@@ -1,4 +1,4 @@
-"""How new tables are partitioned and clustered: by columns, and in Iceberg by transforms of columns."""
+"""The partitioning and clustering of new tables: by columns and, in Iceberg, by transforms of columns."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def expression(text: str) -> Expression:
     """Return the expression of a text, such as ``created``, ``months(created)`` or ``bucket(16, id)``.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not an expression.
     """
     found = _EXPRESSION.fullmatch(text.strip())
     name = (found["transform"] or "").lower() if found else ""
@@ -61,10 +61,10 @@ def expression(text: str) -> Expression:
 
 
 def require_supported(table_format: str, partition_by: Sequence[Expression], cluster_by: Sequence[Expression]) -> None:
-    """Require that a format can have its tables so.
+    """Require that a format supports the partitioning and clustering.
 
     Raises:
-        SettingsError: it cannot.
+        SettingsError: it does not.
     """
     for option, given in (("--partition-by", partition_by), ("--cluster-by", cluster_by)):
         if given and table_format == "parquet":
@@ -79,7 +79,7 @@ def require_supported(table_format: str, partition_by: Sequence[Expression], clu
 
 
 def require_columns(table: str, given: Sequence[Expression], columns: Sequence[str]) -> None:
-    """Require that a new table has the columns that it is partitioned or clustered by.
+    """Require that a new table has the columns by which it is partitioned or clustered.
 
     Raises:
         SettingsError: it lacks one.

@@ -22,10 +22,10 @@ Raises ``SettingsError`` if there is no schema history, and ``HistoryError`` if 
 
 
 class Keyless(StrEnum):
-    """How changes of a table without a key are stored.
+    """The way in which changes of a table without a key are stored.
 
     ``apply``: an insert adds a row, a delete removes one row that equals the old image, an update does both; the table
-    equals MySQL's. ``append``: each change is a row of its own, with the columns of :data:`CHANGE_COLUMNS`.
+    equals MySQL's. ``append``: each change is a separate row, with the columns of :data:`CHANGE_COLUMNS`.
     """
 
     APPLY = "apply"
@@ -33,7 +33,7 @@ class Keyless(StrEnum):
 
 
 class Layout(StrEnum):
-    """What the rows of a table are.
+    """The layout of a table's rows.
 
     ``rows``: those of MySQL's table. ``append``: each change is a row, with the columns of :data:`CHANGE_COLUMNS`.
     ``soft-delete``: those of MySQL's table, and the deleted ones, which :data:`DELETION` marks. ``history``: all
@@ -47,9 +47,9 @@ class Layout(StrEnum):
 
 
 class SchemaChange(StrEnum):
-    """What changes of structure do, with the names of Flink CDC.
+    """The handling of structure changes, with the names of Flink CDC.
 
-    ``evolve``: the table changes as in MySQL; a type that has none in common with the table's stops it. ``try-evolve``:
+    ``evolve``: the table changes as in MySQL; a type that has no common type with the table's stops it. ``try-evolve``:
     then the column keeps its type, and only a value that does not fit stops the table. ``lenient``: no column is
     renamed or dropped. ``ignore``: the table keeps its columns. ``exception``: a change stops the table.
     """
@@ -73,7 +73,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChangePolicy:
-    """Which changes of structure are applied.
+    """The structure changes that are applied.
 
     Attributes:
         behavior: see :class:`SchemaChange`.
@@ -134,8 +134,9 @@ class TableRule:
 
     Attributes:
         pattern: a Java regular expression of the whole name, ``database.table``.
-        fields: the fields of :class:`Settings` that these tables have of their own.
-        into: Java replacement of the name, ``database.table``, which gives the name in the output; ``None`` keeps it.
+        fields: the fields of :class:`Settings` that these tables override.
+        into: a Java replacement for the name, ``database.table``, which gives the name in the output; ``None`` keeps
+            it.
     """
 
     pattern: str
@@ -166,7 +167,7 @@ class Settings:
         state: directory of the stored offsets.
         prefix: the connector's ``topic.prefix``, which table names do not include.
         format: name of a :class:`rowtide.spark_consumers.formats.TableFormat`.
-        layout: what the rows of tables are; tables without a key may have another one, see ``keyless``.
+        layout: the layout of the rows of tables; tables without a key may have another one, see ``keyless``.
         keyless: see :class:`Keyless`.
         max_records: limit of the records of one partition in a batch; ``None`` reads all in one batch.
         numeric_decimals: ``decimal.format=NUMERIC`` of the connector's JsonConverter.
@@ -178,12 +179,12 @@ class Settings:
         table_properties: properties of new tables (Delta Lake, Iceberg).
         registry: the schema registry of messages in Avro and Protobuf; raises ``RegistryError``. The source must then
             have the headers of records.
-        changes: what changes of structure do.
+        changes: the handling of structure changes.
         structures: the schema history, which proves renames of columns; ``None`` adds columns instead.
-        metadata: fields of a row's last record that tables have as columns, besides those of MySQL.
-        partition_by: what new tables are partitioned by.
-        cluster_by: what new tables are clustered by (Delta Lake), or sorted by (Iceberg).
-        rules: settings of single tables, of which the first one that matches counts.
+        metadata: fields of a row's last record that tables have as columns, in addition to those of MySQL.
+        partition_by: the expressions by which new tables are partitioned.
+        cluster_by: the expressions by which new tables are clustered (Delta Lake) or sorted (Iceberg).
+        rules: settings of single tables; the first one that matches applies.
     """
 
     output: str

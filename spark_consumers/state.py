@@ -1,4 +1,4 @@
-"""Progress of ``rowtide tables``: which offsets of each topic are in its table.
+"""Progress of ``rowtide tables``: the offsets of each topic that are in its table.
 
 Each batch is a numbered pair of small files in the topic's directory. ``00000012.plan.json`` is written before the
 batch and holds its offset ranges, ``00000012.done.json`` is written after it. The commit of the table carries the
@@ -44,7 +44,7 @@ class Files(Protocol):
         """Write a file like :meth:`create`, but never replace one.
 
         Raises:
-            FileExistsError: the file exists. An object store may miss a file that is written at the same moment.
+            FileExistsError: the file exists. An object store may miss a file that is written at the same time.
         """
 
     def delete(self, path: str) -> None:
@@ -144,7 +144,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Truncation:
-    """The newest TRUNCATE read. What precedes it in the binlog, in other partitions, is ignored.
+    """The newest TRUNCATE read. Records before it in the binlog, in other partitions, are ignored.
 
     Attributes:
         file: number of the binlog file.
@@ -161,7 +161,7 @@ class TableNames:
 
     Attributes:
         of: for each structure, the names in the table by those in messages, in lower case. It lacks a column that was
-            dropped and whose name another column has got.
+            dropped and whose name another column now has.
         newest: index of the newest structure.
     """
 
@@ -185,10 +185,11 @@ class Batch:
         plan_id: a new id for every plan.
         topic_id: Kafka's id of the topic; ``None`` if it is not known.
         last: the last record that was read of each partition, if no id is known.
-        names: what the schema history proves about the structures of ``columns`` and of this batch. It is stored before
-            a column is renamed, so that a repetition of the batch does the same, whatever the history has then.
+        names: the names that the schema history proves for the structures of ``columns`` and of this batch. It is
+            stored before a column is renamed, so that a repetition of the batch does the same, whatever the history
+            contains then.
         metadata: the columns of the table that hold metadata of records (``--metadata``).
-        layout: what the rows of the table are, :class:`rowtide.spark_consumers.settings.Layout`; ``None`` before the
+        layout: the layout of the table's rows, :class:`rowtide.spark_consumers.settings.Layout`; ``None`` before the
             first row, and in the state of older releases.
         table: path of the table in the output; ``None`` if it is that of the topic's name.
     """
@@ -229,7 +230,7 @@ class Batch:
     def to_json(self) -> str:
         """Return the text of the batch's file."""
         content: dict[str, Any] = {
-            # Older releases would mix other rows into the table, or make another one.
+            # Older releases would mix other rows into the table, or create another one.
             "version": 1 if self.layout in (None, "rows") and self.table is None else 2,
             "app_id": self.app_id,
             "batch": self.number,
@@ -352,7 +353,7 @@ class StateStore:
             ) from error
 
     def amend(self, planned: Batch) -> None:
-        """Store more about a planned batch."""
+        """Store additional data of a planned batch."""
         self.files.create(self._path(planned, "plan"), planned.to_json())
 
     def finish(self, batch: Batch) -> None:
@@ -379,7 +380,7 @@ class StateStore:
         """
         with ExitStack() as stack:
             try:
-                # Beside the directory, which reset() deletes. No topic has a ~ in its name.
+                # Next to the directory, which reset() deletes. No topic has a ~ in its name.
                 stack.enter_context(self.files.lock(f"{self.directory}~lock"))
             except BlockingIOError as error:
                 raise StateError(

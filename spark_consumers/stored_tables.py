@@ -1,6 +1,6 @@
-"""A table as ``rowtide tables`` has left it: its stored offsets, and its rows at the version that has them.
+"""A table as ``rowtide tables`` left it: its stored offsets, and its rows at the version that has them.
 
-Nothing is written, not even to mend an interrupted run: ``rowtide verify`` reads tables that others use.
+Nothing is written, not even to repair an interrupted run: ``rowtide verify`` reads tables that others use.
 """
 
 import time
@@ -34,7 +34,7 @@ _ATTEMPTS, _PAUSE_S = 20, 0.5
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """A table and how far it is.
+    """A table and its progress.
 
     Attributes:
         path: its directory.
@@ -42,7 +42,7 @@ class StoredTable:
         version: the version that is read, of Iceberg the id of the snapshot; ``None`` for Parquet, which has none.
         others: later commits of other writers that this version has.
         frame: makes the rows of this version.
-        is_replaced: whether it was written anew since it was opened, so that its old files are gone (Parquet).
+        is_replaced: whether it was rewritten since it was opened, so that its old files no longer exist (Parquet).
     """
 
     path: str
@@ -64,7 +64,7 @@ class StoredTable:
     def rows(self, columns: Columns) -> Iterator[tuple[Any, ...]]:
         """Yield the values of some columns, with a few files in memory at a time.
 
-        Of a table with all versions of its rows, only the current ones are meant.
+        From a table with all versions of its rows, only the current ones are returned.
 
         Dates are days and timestamps are microseconds since 1970, which do not depend on a time zone; FLOAT is text.
 
@@ -105,12 +105,12 @@ def stored_table(
         state: the directory of the stored offsets.
         topic: the topic.
         prefix: the connector's ``topic.prefix``.
-        iceberg: whether it is a table of Iceberg; otherwise its files tell.
+        iceberg: whether it is an Iceberg table; otherwise, its files show the format.
         catalog: the catalog of Spark that has it (Iceberg); ``None`` if it is in the output.
 
     Raises:
         StateError: there is no table, or the stored offsets are not those of the table.
-        SettingsError: Spark does not know the catalog.
+        SettingsError: Spark does not have the catalog.
     """
     files, name = HadoopFiles(spark), table_name(topic, prefix)
     store = StateStore(files, join(state, topic))
@@ -164,7 +164,10 @@ def _require_both(path: str, state: str, *, exists: bool, is_new: bool) -> None:
 
 
 def _iceberg_table(tables: IcebergFormat, path: str, store: StateStore, state: str) -> StoredTable:
-    """Find a table of Iceberg as it is now. A run of ``rowtide tables`` stores its offsets just after its commit."""
+    """Find the current state of an Iceberg table.
+
+    A run of ``rowtide tables`` stores its offsets just after its commit.
+    """
     for left in range(_ATTEMPTS, -1, -1):
         stored = store.load()
         batch = stored.done
@@ -184,7 +187,7 @@ def _iceberg_table(tables: IcebergFormat, path: str, store: StateStore, state: s
 def _delta_version(files: HadoopFiles, path: str, batch: Batch) -> tuple[int, tuple[str, ...]]:
     """Return the last version before a later batch, and the commits of other writers after the batch in it.
 
-    What others have written since is part of the table, so it is compared, too.
+    Later changes by other writers are part of the table, so they are compared, too.
     """
     version: int | None = None
     others: list[str] = []

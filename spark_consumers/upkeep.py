@@ -1,4 +1,4 @@
-"""Upkeep of the tables of ``rowtide tables``: on demand, or next to a stream by a policy.
+"""Upkeep of the tables of ``rowtide tables``: on demand, or alongside a stream by a policy.
 
 upkeep = Upkeep(optimize=True, vacuum=timedelta(days=7))
 for outcome in keep_tables(spark, settings, upkeep):
@@ -44,11 +44,11 @@ _LEAST: Mapping[tuple[str, str], tuple[timedelta, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What is done for each table, in this order.
+    """The steps for each table, in this order.
 
     Attributes:
         optimize: merge small files.
-        expire: forget versions older than this.
+        expire: expire versions older than this.
         vacuum: delete files that no version needs and that are older than this.
     """
 
@@ -60,7 +60,7 @@ class Upkeep:
         return self.optimize or self.expire is not None or self.vacuum is not None
 
     def require_safe(self, table_format: str) -> None:
-        """Require what the format has, and ages at which nothing is removed that may still be needed.
+        """Require steps that the format supports, and ages at which nothing that may still be needed is removed.
 
         Raises:
             SettingsError: tables of the format need no upkeep.
@@ -82,11 +82,11 @@ class Upkeep:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a stream takes care of a table.
+    """The times at which a stream does the upkeep of a table.
 
     Attributes:
         batches: after this many micro-batches that changed the table; ``None`` for any number.
-        seconds: after so long, if the table has changed; ``None`` for any time.
+        seconds: after this time, if the table has changed; ``None`` for any time.
     """
 
     batches: int | None = 100
@@ -101,12 +101,12 @@ class Schedule:
 
 @dataclass(slots=True)
 class UpkeepOutcome:
-    """What was done for one table; steps that were not wanted, or failed, are ``None``.
+    """The result for one table; steps that were not requested, or failed, are ``None``.
 
     Attributes:
         name: of the table.
         merged: files that were merged.
-        expired: versions that were forgotten, with their files.
+        expired: expired versions, with their files.
         vacuumed: files that no version needed.
         given_up: why a step was given up in favour of another writer.
         error: why a step failed.
@@ -138,12 +138,12 @@ class UpkeepOutcome:
 def keep_tables(
     spark: SparkSession, settings: Settings, upkeep: Upkeep, topics: str | None = None
 ) -> Iterator[UpkeepOutcome]:
-    """Take care of all tables that have stored offsets, also next to a stream that writes them.
+    """Do the upkeep of all tables that have stored offsets, even alongside a stream that writes them.
 
     Args:
         spark: a session with the packages of the format.
         settings: of the run.
-        upkeep: what to do.
+        upkeep: the steps to perform.
         topics: regular expression of whole topic names; by default the table topics of ``settings.prefix``.
 
     Yields:
@@ -177,13 +177,13 @@ def keep_tables(
 
 
 class ScheduledUpkeep:
-    """Upkeep next to a stream: one table at a time, in a thread that no micro-batch waits for.
+    """Upkeep alongside a stream: one table at a time, in a thread for which no micro-batch waits.
 
     Args:
         spark: the session of the stream.
         settings: of the run.
-        upkeep: what to do.
-        schedule: when.
+        upkeep: the steps to perform.
+        schedule: the times of upkeep.
         report: receives each outcome, from the thread.
 
     Raises:
@@ -221,7 +221,7 @@ class ScheduledUpkeep:
                     self._begin(name)
 
     def finish(self) -> None:
-        """Take care of all tables that have changed, and wait for that."""
+        """Do the upkeep of all changed tables, and wait for it."""
         with self._lock:
             for name in list(self._changed):
                 self._begin(name)
@@ -254,7 +254,7 @@ class _Changed:
 
 @dataclass(slots=True)
 class _Keeper:
-    """Takes care of one table after the other."""
+    """Does the upkeep of one table after the other."""
 
     spark: SparkSession
     settings: Settings
@@ -266,7 +266,7 @@ class _Keeper:
         self.session = SessionOfThread(self.spark)
 
     def keep(self, name: TableName) -> UpkeepOutcome:
-        """Take care of a table. Errors are returned in the outcome."""
+        """Do the upkeep of a table. Errors are returned in the outcome."""
         outcome = UpkeepOutcome(name)
         started = time.monotonic()
         state = StateStore(HadoopFiles(self.spark), join(self.settings.state, name.topic))

@@ -9,11 +9,11 @@ _URL = re.compile(rf"https?://(?:[^/\s]*@)?{_HOST}(?::([0-9]{{1,5}}))?(?:[/?#]\S
 
 
 def server_problems(servers: str, kind: str = "broker") -> Iterator[str]:
-    """Yield what is wrong in a list such as ``host:port,host:port``.
+    """Yield the problems of a list such as ``host:port,host:port``.
 
     Args:
         servers: the list.
-        kind: what the servers are.
+        kind: the kind of servers.
     """
     found = [server.strip() for server in servers.split(",") if server.strip()]
     if not found:
@@ -25,7 +25,7 @@ def server_problems(servers: str, kind: str = "broker") -> Iterator[str]:
 
 
 def url_problem(url: str) -> str | None:
-    """Return what is wrong with an HTTP URL, without its user and password; ``None`` if nothing is."""
+    """Return the problem of an HTTP URL, without its user and password; ``None`` if there is none."""
     shown = re.sub("//[^/]*@", "//", url)
     match = _URL.fullmatch(url)
     if match is None:

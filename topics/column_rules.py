@@ -1,4 +1,4 @@
-"""Rules that truncate, mask or hash the values of columns, and the columns that they apply to.
+"""Rules that truncate, mask or hash the values of columns, and the columns to which they apply.
 
 The rules are properties with a parameter in their name, such as ``column.mask.with.5.chars``. They are applied where
 values are written.

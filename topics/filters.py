@@ -35,7 +35,7 @@ def joined_list(items: Iterable[str]) -> str:
 
 
 def divided(text: str, *, brackets: bool = False) -> Iterator[str]:
-    """Split a text at commas without a preceding backslash; the parts are as they were written.
+    """Split a text at commas without a preceding backslash; the parts are unchanged.
 
     Args:
         text: the text.
@@ -106,7 +106,7 @@ class Patterns:
         return any(pattern.fullmatch(name) for _, pattern in self._compiled)
 
     def lists(self, name: str) -> bool:
-        """Return whether one of the items is this very name, not an expression that matches it."""
+        """Return whether one of the items is exactly this name, not an expression that matches it."""
         return name.isascii() and name.lower() in self._names
 
     def index(self, name: str) -> int:
@@ -174,13 +174,13 @@ class TableFilter:
 
 
 class CapturedNames:
-    """Tells which tables are captured: those that the lists select, without helper tables of online schema changes.
+    """Returns which tables are captured: those that the lists select, without helper tables of online schema changes.
 
-    A helper table is captured if ``table.include.list`` has its very name.
+    A helper table is captured if ``table.include.list`` contains its exact name.
 
     Args:
         tables: the lists.
-        exists: says which tables there are.
+        exists: returns which tables exist.
     """
 
     def __init__(self, tables: TableFilter, exists: Exists) -> None:
@@ -189,7 +189,7 @@ class CapturedNames:
 
     @classmethod
     def among(cls, tables: TableFilter, names: Iterable[tuple[str, str]]) -> "CapturedNames":
-        """Return the captured tables among those of these names, as (database, table)."""
+        """Return the captured ones among the named tables, as (database, table)."""
         known = frozenset(names)
         return cls(tables, lambda database, table: (database, table) in known)
 
@@ -198,7 +198,7 @@ class CapturedNames:
         return self._tables.captures(database, table) and self.helped(database, table) is None
 
     def helped(self, database: str, table: str) -> str | None:
-        """Return the table that is changed with the help of this one; ``None`` if this is not a helper table."""
+        """Return the table that this one helps to change; ``None`` if this is not a helper table."""
         include = self._tables.tables.include
         listed = include is not None and include.lists(f"{database}.{table}")
         if listed or (database, table) in self._tables.always:
@@ -210,7 +210,7 @@ class CapturedNames:
         return self._tables.captures(database, table) and self.helped(database, table) is not None
 
     def keeps_structure(self, database: str, table: str) -> bool:
-        """Return whether the structure of a table is needed: of a captured table, and of one that may take its name."""
+        """Return whether a table's structure is needed: it is captured, or may take the name of a captured table."""
         if self._tables.captures(database, table):
             return True
         helped = self.helped(database, table)

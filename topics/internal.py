@@ -9,12 +9,15 @@ HISTORY_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms":
 
 
 def history_settings(replication_factor: int = BROKER_DEFAULT) -> TopicSettings:
-    """Return a schema history topic: one partition, because the order of records matters, and no retention."""
+    """Return the settings of a schema history topic: one partition, for the order of records, and no retention."""
     return TopicSettings(1, replication_factor, HISTORY_CONFIG)
 
 
 def offsets_settings(partitions: int = 25, replication_factor: int = BROKER_DEFAULT) -> TopicSettings:
-    """Return an offsets topic as Kafka Connect creates it; ``partitions`` is ``offset.storage.partitions``."""
+    """Return the settings of an offsets topic as Kafka Connect creates it.
+
+    ``partitions`` is ``offset.storage.partitions``.
+    """
     return TopicSettings(partitions, replication_factor, {"cleanup.policy": "compact"})
 
 

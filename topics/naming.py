@@ -86,7 +86,7 @@ class TopicNaming(Protocol):
 
     @property
     def reserved(self) -> Mapping[str, str]:
-        """The topics that no table may have, and what they are for."""
+        """The topics that no table may have, and their purposes."""
         ...
 
     def data_change(self, database: str, table: str) -> str:
@@ -194,7 +194,10 @@ class StandardNaming:
         return sanitized(self.routing.topic.replace_all(name)) or name
 
     def key_augment(self, database: str, table: str) -> KeyAugment | None:
-        """With routing, the field that distinguishes the keys of merged tables; all other tables have it too."""
+        """Return, with routing, the field that distinguishes the keys of merged tables.
+
+        All other tables also have it.
+        """
         routing = self.routing
         if routing is None or not routing.enforce_uniqueness:
             return None
@@ -242,7 +245,7 @@ class OneTopic:
 
     @property
     def reserved(self) -> Mapping[str, str]:
-        """No topic: the one of all tables is configured."""
+        """No topics, because the one for all tables is configured."""
         return {}
 
     def data_change(self, database: str, table: str) -> str:
@@ -250,11 +253,11 @@ class OneTopic:
         return self.topic
 
     def key_augment(self, database: str, table: str) -> KeyAugment | None:
-        """Nothing is added to keys."""
+        """Return ``None``: nothing is added to keys."""
         return None
 
     def shares_topic(self, database: str, table: str) -> bool:
-        """Every table does."""
+        """Return true: every table does."""
         return True
 
 

@@ -31,7 +31,7 @@ class HelperNames:
     """The names of helper tables (``rowtide.online.schema.change.tables``).
 
     Attributes:
-        items: the list as it is configured.
+        items: the list as configured.
         patterns: each matches a name of a helper table as a whole; its group is the name of the table that is changed.
     """
 
@@ -42,12 +42,12 @@ class HelperNames:
         return ",".join(self.items) or NONE
 
     def table_of(self, database: str, name: str, exists: Exists) -> str | None:
-        """Return the table next to it that a helper table belongs to; ``None`` if it is not a helper table.
+        """Return the table to which a helper table belongs; ``None`` if it is not a helper table.
 
         Args:
             database: its database.
             name: its name.
-            exists: says which tables exist. Without the other table, a table is not a helper, whatever its name.
+            exists: returns which tables exist. Without the other table, a table is not a helper, whatever its name.
         """
         for pattern in self.patterns:
             found = pattern.fullmatch(name)

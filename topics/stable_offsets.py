@@ -2,8 +2,9 @@
 
 A transaction ends when its coordinator writes a marker into each of its partitions. A broker that starts, and does not
 know the leader of a partition yet, assumes that it was deleted and omits the marker ("Couldn't find leader
-endpoint for partitions", seen with Kafka 4.3.1 in both versions of transactions). Then the transaction has ended for
-its coordinator, and is open in the partition forever: consumers with ``read_committed`` wait after its first record.
+endpoint for partitions", seen with Kafka 4.3.1 in both versions of transactions). The transaction has then ended for
+its coordinator, but remains open in the partition forever: consumers with ``read_committed`` wait after its first
+record.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +30,7 @@ class Hanging(NamedTuple):
         topic: the topic.
         partition: the partition.
         offset: of the transaction's first record.
-        seconds: how long it has been seen.
+        seconds: the time since it was first seen.
     """
 
     topic: str
@@ -38,7 +39,7 @@ class Hanging(NamedTuple):
     seconds: float
 
     def remedy(self, servers: str) -> str:
-        """Return the commands of Kafka that show the transaction, and end it.
+        """Return the Kafka commands that show and end the transaction.
 
         Args:
             servers: ``bootstrap.servers``.
@@ -52,11 +53,11 @@ class Hanging(NamedTuple):
 
 
 class StableOffsets:
-    """Compares the ends of partitions with those of earlier looks.
+    """Compares the ends of partitions with earlier ones.
 
     Args:
-        limit_s: a transaction that is open for longer has ended for its coordinator: ``transaction.timeout.ms``, and
-            what the coordinator may take.
+        limit_s: the seconds after which an open transaction has ended for its coordinator: ``transaction.timeout.ms``,
+            and more.
     """
 
     def __init__(self, limit_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Finds topics that were deleted, created again or given other partitions since they were first seen.
+"""Finds topics that were deleted, created again or repartitioned since they were first seen.
 
 Kafka gives every topic an id when it is created, so a topic that was deleted and created again has another one. Pure.
 """
@@ -18,7 +18,7 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 @dataclass(frozen=True, slots=True)
 class TopicIdentity:
-    """What distinguishes a topic from another one that has the same name later.
+    """The identity of a topic, which distinguishes it from a later one with the same name.
 
     Attributes:
         topic_id: the id that Kafka gave it when it was created; ``NO_ID`` from brokers before Kafka 2.8.
@@ -30,7 +30,7 @@ class TopicIdentity:
 
 
 class ChangeKind(enum.Enum):
-    """What happened to a topic; the value completes a sentence."""
+    """The kind of change of a topic; the value completes a sentence."""
 
     DELETED = "was deleted"
     RECREATED = "was deleted and created again"
@@ -42,7 +42,7 @@ class TopicChange(NamedTuple):
 
     Attributes:
         topic: its name.
-        kind: what happened.
+        kind: the kind of change.
         before: the number of partitions before.
         now: the number of partitions now; 0 if the topic is deleted.
     """
@@ -54,7 +54,7 @@ class TopicChange(NamedTuple):
 
 
 class TopicWatch:
-    """Compares topics with what they were at the last look.
+    """Compares topics with their identities at the last check.
 
     Args:
         identify: looks up topics; omits those that do not exist.
@@ -67,11 +67,11 @@ class TopicWatch:
 
     @property
     def missing(self) -> bool:
-        """Whether a topic was missing at the last look at it, and may be deleted."""
+        """Whether a topic was missing at its last check, and may be deleted."""
         return bool(self._missing)
 
     def changes(self, topics: Sequence[str]) -> list[TopicChange]:
-        """Look at topics; returns what has happened to those that existed at an earlier look.
+        """Check topics, and return the changes of those that existed at an earlier check.
 
         Raises:
             TopicError: Kafka is not reachable.

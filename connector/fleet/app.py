@@ -1,10 +1,10 @@
-"""The Faust app of a fleet's worker: its consumer group is the fleet, its agent takes signals.
+"""The Faust app of a fleet's worker: its consumer group is the fleet, its agent receives signals.
 
 The agent's topics are shared by the workers: one by all of them, and one for each label by those that have it. The
-group gives each partition to one of them, and with it the connectors of that partition. Faust's sticky assignor moves
-as few as possible, and gives the partitions of a topic only to workers that share it. A connector continues while the
-group rebalances, and stops when its partition has another owner. Both may run for a moment: Kafka fences the older one,
-because each connector writes under its own transactional id.
+group assigns each partition, and with it the connectors of that partition, to one of them. Faust's sticky assignor
+moves as few partitions as possible, and assigns the partitions of a topic only to workers that share it. A connector
+continues while the group rebalances, and stops when its partition has another owner. Both may run for a moment: Kafka
+fences the older one, because each connector writes under its own transactional id.
 """
 
 import logging
@@ -36,7 +36,7 @@ from rowtide.schema_history.store.topic_writer import TopicWriteError
 
 log = logging.getLogger(__name__)
 
-# They report an unavailable broker ten times a second, and each rebalance. The connectors report it once.
+# These loggers report an unavailable broker ten times a second, and each rebalance. The connectors report it once.
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 logging.getLogger("aiokafka.consumer.group_coordinator").setLevel(logging.ERROR)
 
@@ -54,7 +54,7 @@ class FleetApp(App):
     connectors: Fleet  # type: ignore[assignment]
 
     async def on_start(self) -> None:
-        """Start as an app with agents does."""
+        """Start like an app with agents."""
         await faust.App.on_start(self)
 
     def _new_web(self) -> WebServer:
@@ -138,7 +138,7 @@ def create_app(
 
 
 async def take_signal(fleet: Fleet, key: bytes | None, value: bytes | None) -> None:
-    """Hand a signal of a topic of the fleet to its connector. One that cannot be used is logged and skipped.
+    """Pass a signal from a topic of the fleet to its connector. An invalid signal is logged and skipped.
 
     Args:
         fleet: the connectors of this worker.

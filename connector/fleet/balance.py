@@ -1,4 +1,4 @@
-"""Which connector of a fleet moves to which worker, so that their loads become equal. Pure.
+"""Decides which connectors of a fleet move to which workers to balance their loads. Pure.
 
 A load is the rate of bytes that a connector reads from the binlog and writes to Kafka. A connector moves only if the
 heavier one of the two workers becomes clearly lighter. Each move therefore makes the sum of the squared loads smaller:
@@ -43,7 +43,7 @@ class Move:
 
     Attributes:
         name: of the connector.
-        partitions: those of its topic that the other worker has.
+        partitions: the partitions of its topic that the other worker has.
         before: the loads of its worker and of the other one, in bytes per second.
         after: the same after the move.
     """
@@ -55,7 +55,7 @@ class Move:
 
 
 def next_move(connectors: Sequence[Placed], workers: Workers) -> Move | None:
-    """Return the move that makes loads more equal than any other; ``None`` if none is worth it.
+    """Return the move that balances loads best; ``None`` if no move is worthwhile.
 
     Args:
         connectors: all connectors that run.
@@ -91,7 +91,7 @@ def _owner(workers: Workers, one: Placed) -> str | None:
 
 
 class LoadMeter:
-    """The average rate of a total that grows, over about one period.
+    """The average rate of a growing total over about one period.
 
     Args:
         period_s: seconds.
@@ -104,7 +104,7 @@ class LoadMeter:
         self._rate = 0.0
 
     def sample(self, total: int, now: float) -> None:
-        """Take the next value of the total; a smaller one than before begins at 0 again."""
+        """Add the next value of the total; a smaller value than before starts at 0 again."""
         at, before = self._seen
         self._seen = (now, total)
         if self._since is None:
@@ -118,6 +118,6 @@ class LoadMeter:
 
     @property
     def rate(self) -> int | None:
-        """Per second; ``None`` until a period is over."""
+        """The rate per second; ``None`` until a period is over."""
         known = self._since is not None and self._seen[0] - self._since >= self._period_s
         return round(self._rate) if known else None

@@ -1,7 +1,7 @@
 """The records of Kafka Connect's configuration topic (``config.storage.topic``). Pure.
 
 Each key is the name of a setting, each value JSON without a schema, as Kafka Connect's ``KafkaConfigBackingStore``
-writes them. Records of tasks, sessions and loggers stay as they are: a fleet does not need them.
+writes them. Records of tasks, sessions and loggers are left unchanged, because a fleet does not need them.
 """
 
 import enum
@@ -36,7 +36,7 @@ _PLACE = "rowtide-partition-"
 
 
 class Target(enum.StrEnum):
-    """The state that a connector shall have."""
+    """The target state of a connector."""
 
     STARTED = "STARTED"
     PAUSED = "PAUSED"
@@ -49,10 +49,10 @@ class Connector:
 
     Attributes:
         name: its name.
-        properties: its configuration as it was given, references included.
+        properties: its configuration as written, including references.
         target: the state that it shall have.
         revision: the offset of the record with its configuration. A larger one means a new configuration.
-        place: the partition that it was moved to, and when; ``None`` if it was not moved.
+        place: the partition to which it was moved, and the time; ``None`` if it was not moved.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Place:
     """The partition of a connector, instead of the one that follows from its name.
 
     Attributes:
-        partition: of the topic whose owner runs it.
+        partition: the partition of the topic, whose owner runs the connector.
         moved_ms: when it was moved there, in milliseconds since the epoch.
     """
 
@@ -104,7 +104,7 @@ class Level:
 
 
 class BrokenRecord(ValueError):
-    """A record of the topic cannot be used. What was known before it stays valid."""
+    """A record of the topic cannot be used. Earlier records stay valid."""
 
 
 class Configurations:
@@ -191,9 +191,9 @@ def connector_record(name: str, properties: Mapping[str, str] | None) -> Record:
 
 
 def target_record(name: str, target: Target | None) -> Record:
-    """Return the record with the state that a connector shall have; ``None`` deletes it with the connector.
+    """Return the record with the target state of a connector; ``None`` deletes it with the connector.
 
-    Kafka Connect before 3.5 knows no stopped connectors, and takes them for paused.
+    Kafka Connect before 3.5 has no stopped connectors, and treats them as paused.
     """
     if target is None:
         return f"{_TARGET}{name}".encode(), None
@@ -204,7 +204,7 @@ def target_record(name: str, target: Target | None) -> Record:
 def place_record(name: str, place: Place | None) -> Record:
     """Return the record that moves a connector to another partition, or back to that of its name (``None``).
 
-    Kafka Connect does not know such records: it logs that it skips them, and does so.
+    Kafka Connect has no such records: it skips them, and logs that it does.
     """
     value = None if place is None else _json({"partition": place.partition, "moved_ms": place.moved_ms})
     return f"{_PLACE}{name}".encode(), value

@@ -77,7 +77,7 @@ def partition_of(name: str, partitions: int) -> int:
 
 
 def _shown_names(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the names of properties by those that are shown, which have asterisks instead of salts."""
+    """Return the names of properties by their displayed names, which have asterisks instead of salts."""
     found: dict[str, str] = {}
     for name in properties:
         shown = masked_name(name)
@@ -107,14 +107,14 @@ class _Run:
     """A connector that runs here, or has failed here.
 
     Attributes:
-        connector: what it was started from.
+        connector: the definition from which it was started.
         service: what runs it; ``None`` if its configuration is wrong.
         failure: what is wrong with its configuration; ``None`` if it has started.
         again_at: when it may start again after another process has taken it over, in seconds of the monotonic clock.
-        taken_at: when another process has taken over the run before it, which this worker never lost.
+        taken_at: when another process took over the previous run, although this worker never lost the partition.
         contested: whether that has happened again soon after: it would never end.
         meter: measures its load; ``None`` if loads are not balanced.
-        movable: whether it only reads the binlog: a snapshot would begin its table again elsewhere.
+        movable: whether it only reads the binlog; a snapshot would read its table from the beginning elsewhere.
     """
 
     connector: Connector
@@ -128,21 +128,21 @@ class _Run:
 
     @property
     def ended_by(self) -> BaseException | None:
-        """What has ended it, or what is wrong with its configuration."""
+        """The failure that has ended it, or the problem of its configuration."""
         if self.service is None:
             return self.failure
         return self.service.connector.failure or self.service.failure
 
     @property
     def taken_over(self) -> bool:
-        """Whether another process has taken it over, and it begins again if it stays with this worker."""
+        """Whether another process has taken it over; it starts again if it stays assigned to this worker."""
         return is_taken_over(self.ended_by) and not self.contested
 
 
 class Fleet(Service):
     """Runs the connectors whose partitions this worker has.
 
-    Every connector is started and stopped in its own task: one that hangs delays no other.
+    Every connector is started and stopped in its own task: a hanging connector does not delay others.
 
     Args:
         settings: of the worker.
@@ -154,7 +154,7 @@ class Fleet(Service):
         statuses: the states that the workers report.
         on_failure: called in the event loop when a connector fails.
         on_end: never called: a worker of a fleet without connectors waits for some.
-        several: lines of the log say which connector they are about.
+        several: whether log lines name their connector.
         files: ``None``: the configurations are in a topic.
         controlled: all connectors of the fleet, for the REST interface.
         store: creates, changes and deletes them.
@@ -214,7 +214,7 @@ class Fleet(Service):
         return max(1.0, *limits, 0.0)
 
     def owns(self, name: str) -> bool:
-        """Return whether this worker runs the connector, or shall run it."""
+        """Return whether this worker runs the connector, or should run it."""
         return self._has_partition(name, self._label(name))
 
     def _label(self, name: str) -> str | None:
@@ -227,7 +227,7 @@ class Fleet(Service):
         return count > 0 and self._partition(name, count) in self._owned.get(topic, ())
 
     def _partition(self, name: str, partitions: int) -> int:
-        """Return the partition of a connector in a topic with so many."""
+        """Return the partition of a connector in a topic with this number of partitions."""
         connector = self.configurations.connectors.get(name)
         place = None if connector is None else connector.place
         return partition_of(name, partitions) if place is None or place.partition >= partitions else place.partition
@@ -240,18 +240,18 @@ class Fleet(Service):
         return sum(len(topics.get(topic, ())) for topics in self._workers.values())
 
     def _is_nobodys(self, name: str) -> bool:
-        """Return whether no worker has the label that the connector needs, and it is for this worker to say so."""
+        """Return whether no worker has the label that the connector needs, and this worker must report it."""
         label = self._label(name)
         if label is None or self._shared_partitions(self.settings.shared_topic(label)):
             return False
         return self._has_partition(name, None)
 
     def assigned(self, partitions: Mapping[str, Collection[int]], workers: Workers) -> None:
-        """Take the partitions that the group has given to this worker, instead of those before.
+        """Replace the partitions of this worker with those that the group has assigned.
 
         Args:
             partitions: the partitions of each topic that this worker shares.
-            workers: the same of all workers.
+            workers: the partitions of all workers.
         """
         self._generation += 1
         self._owned, self._workers = partitions, workers
@@ -272,15 +272,15 @@ class Fleet(Service):
     async def signal(self, name: str, value: bytes) -> None:
         """Send a signal to a connector of this worker, or to the partition of the worker that runs it.
 
-        A record is in the partition of the connector's name, as its sender knows it. The connector may have a label, or
-        have been moved.
+        A record is in the partition that its sender derived from the connector's name. The connector may have a label,
+        or have been moved.
 
         Args:
             name: of the connector.
             value: the signal as JSON; see ``ConnectorService.signal``.
 
         Raises:
-            SignalError: it is not a signal, no worker has the connector's label, or this one does not run it now.
+            SignalError: it is not a signal, no worker has the connector's label, or this one does not currently run it.
         """
         topic = self.settings.shared_topic(self._label(name))
         if name not in self.configurations.connectors or self.owns(name):
@@ -314,11 +314,11 @@ class Fleet(Service):
 
     @property
     def kafka(self) -> Mapping[str, str]:
-        """Librdkafka's settings of an admin client."""
+        """Settings of an admin client, with librdkafka's names."""
         return self.settings.admin
 
     def validate(self, properties: Mapping[str, str]) -> list[Problem]:
-        """Return what is wrong with the configuration of a connector; it may connect to the database."""
+        """Return the problems of the configuration of a connector; this may connect to the database."""
         return problems_of(properties, self.candidate)
 
     def candidate(self, properties: Mapping[str, str], not_required: Collection[str]) -> Configuration:
@@ -378,10 +378,10 @@ class Fleet(Service):
             raise StoreUnavailable(f"{self.settings.config_topic} cannot be written: {error}") from error
 
     async def forget_topics(self, name: str) -> None:
-        """Forget the topics that a connector has sent records to.
+        """Forget the topics to which a connector has sent records.
 
         Raises:
-            StoreUnavailable: that cannot be written.
+            StoreUnavailable: the request cannot be written.
         """
         try:
             await self._write(
@@ -391,7 +391,7 @@ class Fleet(Service):
             raise StoreUnavailable(f"{self.settings.status_topic} cannot be written: {error}") from error
 
     async def _until(self, condition: Callable[[], bool]) -> bool:
-        """Wait until what was written is read here, for some seconds at most; tell whether it was."""
+        """Wait, for some seconds at most, until this worker has read its own records, and return whether it has."""
         end = time.monotonic() + _READ_BACK_S
         while not condition() and time.monotonic() < end and not self.should_stop:
             await self.sleep(_LOOK_S)
@@ -409,7 +409,7 @@ class Fleet(Service):
             await asyncio.to_thread(self._log.write, topic, records)
 
     async def on_start(self) -> None:
-        """Begin to read the topics."""
+        """Start reading the topics."""
         threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="asyncio")
         asyncio.get_running_loop().set_default_executor(threads)
         self._log.start()
@@ -478,7 +478,7 @@ class Fleet(Service):
 
     @Service.task
     async def _reconcile(self) -> None:
-        """Do, for each connector, what brings it nearer to what it shall be."""
+        """Bring each connector nearer to its target state."""
         while not self.should_stop:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), _TICK_S)
@@ -540,13 +540,13 @@ class Fleet(Service):
         while interval and not self.should_stop:
             await self.sleep(interval)
             is_calm = time.monotonic() - max(self._assigned_at, self._suspended_until) > interval
-            # The worker with this partition decides. If two should believe that they have it, the last record counts.
+            # The worker with this partition decides. If two workers believe that they have it, the last record counts.
             if self._caught_up and is_calm and 0 in self._owned.get(self.settings.fleet_topic, ()):
                 with contextlib.suppress(StoreUnavailable):
                     await self._move()
 
     async def _move(self) -> None:
-        """Move the connector that makes loads more equal than any other, if all loads are known."""
+        """Move the connector whose move balances loads best, if all loads are known."""
         placed = self._placed()
         move = None if placed is None else next_move(placed, self._workers)
         if move is None:
@@ -582,7 +582,7 @@ class Fleet(Service):
         return found
 
     async def _say_topics(self) -> None:
-        """Write which topics the connectors of this worker have sent records to, those that are new."""
+        """Write the new topics to which the connectors of this worker have sent records."""
         now = round(time.time() * 1000)
         records = [
             topic_record(topic, name, now)
@@ -617,7 +617,7 @@ class Fleet(Service):
                 self._written[name] = status
 
     def _wanted(self, name: str) -> Connector | None:
-        """Return what the connector shall be started from; ``None`` if it shall not run here."""
+        """Return the definition from which to start the connector; ``None`` if it should not run here."""
         connector = self.configurations.connectors.get(name)
         if connector is None or connector.target is not Target.STARTED or not self.owns(name):
             return None
@@ -636,7 +636,7 @@ class Fleet(Service):
         return run.taken_over and run.again_at is not None and time.monotonic() >= run.again_at
 
     async def _step(self, name: str) -> None:
-        """Stop the connector if it runs, and start it if it shall run."""
+        """Stop the connector if it runs, and start it if it should run."""
         before = self._runs.get(name)
         taken_at = time.monotonic() if before is not None and before.taken_over and name not in self._restarts else None
         self._restarts.discard(name)
@@ -697,7 +697,7 @@ class Fleet(Service):
         return ConnectorStatus(state, self.worker_id(), self._generation, trace)
 
     def _status_of(self, name: str, connector: Connector) -> ConnectorStatus | None:
-        """Return what this worker says of a connector; ``None`` if it is not for this worker to say."""
+        """Return the status of a connector that this worker reports; ``None`` if another worker reports it."""
         nobodys = self._is_nobodys(name)
         if not self._caught_up or not (nobodys or self.owns(name)):
             return None
@@ -716,7 +716,7 @@ class Fleet(Service):
 
 
 def _is_news(now: ConnectorStatus, written: ConnectorStatus | None) -> bool:
-    """Return whether a status differs from the one that was written, by more than the usual changes of a load."""
+    """Return whether a status differs from the written one by more than the usual changes of a load."""
     if written is None or now != written:
         return True
     if now.load is None or written.load is None:
@@ -748,13 +748,13 @@ class Members(Mapping[str, Controlled]):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A connector of a fleet: what is asked of it is written to the topic of configurations, which its worker reads."""
+    """A connector of a fleet. Requests to it are written to the topic of configurations, which its worker reads."""
 
     fleet: Fleet
     name: str
 
     def properties(self) -> Mapping[str, str]:
-        """Return its own configuration, with secrets masked but for references to them."""
+        """Return its own configuration, with secrets masked, except for references to them."""
         connector = self.fleet.configurations.connectors.get(self.name)
         given = {} if connector is None else connector.properties
         sanitizer = self._sanitizer({**self.fleet.settings.properties, **given})
@@ -795,7 +795,7 @@ class Member:
             raise BadRequest(str(error)) from None
 
     async def topics(self) -> list[str]:
-        """Return the topics that it has sent records to since the last reset."""
+        """Return the topics to which it has sent records since the last reset."""
         return sorted(self.fleet.statuses.topics(self.name))
 
     async def reset_topics(self) -> None:
@@ -803,7 +803,7 @@ class Member:
         await self.fleet.forget_topics(self.name)
 
     async def hold(self, state: str) -> None:
-        """Let it be ``PAUSED`` or ``STOPPED`` until it is resumed."""
+        """Keep it ``PAUSED`` or ``STOPPED`` until it is resumed."""
         await self.fleet.configure(target_record(self.name, Target(state)))
 
     async def resume(self) -> None:

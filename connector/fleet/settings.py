@@ -138,9 +138,9 @@ class FleetSettings:
         heartbeat_s: ``heartbeat.interval.ms``, in seconds.
         advertised_host: ``rest.advertised.host.name``; ``None`` for this machine's name.
         advertised_port: ``rest.advertised.port``; ``None`` for the web server's.
-        connection: how to connect to Kafka.
-        producer: librdkafka's settings of producers, the connection's included.
-        consumer: the same of consumers.
+        connection: the settings of the connection to Kafka.
+        producer: librdkafka's settings of producers, including those of the connection.
+        consumer: the settings of consumers.
         admin: the same of admin clients.
     """
 
@@ -167,7 +167,7 @@ class FleetSettings:
         return f"{CLIENT_ID}{self.config_topic}"
 
     def shared_topic(self, label: str | None) -> str:
-        """Return the topic whose partitions the workers with a label share; all workers, if it is ``None``."""
+        """Return the topic whose partitions the workers with a label, or all workers for ``None``, share."""
         return self.fleet_topic if label is None else f"{self.fleet_topic}.{label}"
 
     @property
@@ -241,7 +241,7 @@ def fleet_settings(paths: Paths, environ: Mapping[str, str] = os.environ) -> Fle
 def label_of(properties: Mapping[str, str]) -> str | None:
     """Return the label of the workers that may run a connector; ``None`` for any worker.
 
-    It is the text as written: all workers must agree on it, and a reference may mean something else on each.
+    It is the text as written: all workers must agree on it, and a reference may have different values on each.
     """
     return properties.get(connect.RUNS_ON.name, "").strip() or None
 
@@ -256,7 +256,7 @@ def connector_configuration(
     """Build the configuration of a connector of the fleet: its own properties over those of the worker.
 
     Records and position are always written in one transaction under the connector's own transactional id: when another
-    worker takes a connector over, Kafka fences the one that has it still.
+    worker takes a connector over, Kafka fences the worker that still has it.
 
     Args:
         settings: of the worker.
@@ -303,7 +303,7 @@ def _read(property_: Property[Any], properties: Mapping[str, str], problems: lis
 
 
 def _connection(settings: Mapping[str, str], problems: list[Problem]) -> ConnectionSettings | None:
-    """Return the connection of Faust's client, which has no log-in by Kerberos or OAUTHBEARER here."""
+    """Return the connection settings of Faust's client, which does not support Kerberos or OAUTHBEARER here."""
     try:
         return connection_settings(settings)
     except NotSupported as error:

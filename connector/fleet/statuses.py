@@ -16,15 +16,16 @@ _STATES = frozenset({"UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "STOPPED", "RE
 
 @dataclass(frozen=True, slots=True)
 class ConnectorStatus:
-    """What a worker says of a connector.
+    """The status of a connector as reported by a worker.
 
     Attributes:
         state: ``RUNNING``, ``PAUSED``, ``STOPPED``, ``FAILED``, ``RESTARTING`` or ``UNASSIGNED``.
         worker_id: the worker, as host and port of its web server.
-        generation: of the consumer group, in which the worker says so.
+        generation: the generation of the consumer group in which the worker reports it.
         trace: why it has failed, or no worker fits; empty otherwise.
         load: bytes per second that it reads and writes, if the fleet balances loads; ``None`` if that is not known.
-        movable: whether it could move to another worker now. Both do not count when statuses are compared.
+        movable: whether it could currently move to another worker. Neither load nor movable counts when statuses are
+            compared.
     """
 
     state: str
@@ -43,7 +44,7 @@ class Statuses:
         self._topics: dict[str, set[str]] = {}
 
     def apply(self, key: bytes | None, value: bytes | None) -> str:
-        """Apply the next record. One that cannot be read says nothing; the next one of its key will.
+        """Apply the next record. An unreadable record is ignored; the next one with its key replaces it.
 
         Returns:
             The connector whose status the record is; empty for other records.
@@ -78,7 +79,7 @@ class Statuses:
         return self._found
 
     def topics(self, name: str) -> frozenset[str]:
-        """Return the topics that a connector has sent records to, since the last reset."""
+        """Return the topics to which a connector has sent records since the last reset."""
         return frozenset(self._topics.get(name, ()))
 
 

@@ -36,12 +36,12 @@ class TopicLog:
 
     Args:
         topics: the topics, which exist.
-        producer: librdkafka's settings of producers, the connection's included.
+        producer: librdkafka's settings of producers, including those of the connection.
         consumer: the same of consumers.
         admin: the same of admin clients.
         on_record: called for each record in the log's thread; those of a partition come in their order.
         on_caught_up: called once in the log's thread, after the records that were there at the start.
-        on_failure: called in the log's thread, if reading has failed for good.
+        on_failure: called in the log's thread if reading has failed permanently.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class TopicLog:
         self._thread = threading.Thread(target=self._run, name="fleet/topics", daemon=True)
 
     def start(self) -> None:
-        """Begin to read, in a thread."""
+        """Start reading, in a thread."""
         self._thread.start()
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class TopicLog:
         self._stop.set()
 
     def write(self, topic: str, records: Iterable[tuple[bytes, bytes | None]], partition: int = -1) -> None:
-        """Write records, and wait for their acknowledgement. Not for several threads at the same time.
+        """Write records, and wait for their acknowledgement. Only one thread at a time may call this.
 
         Args:
             topic: the topic.

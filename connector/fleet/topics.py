@@ -31,13 +31,13 @@ class GroupInUse(TopicError):
 
 
 def prepare_topics(settings: FleetSettings) -> dict[str, int]:
-    """Create the fleet's topics that do not exist. Waits until Kafka answers.
+    """Create the fleet's missing topics, after waiting until Kafka answers.
 
     Returns:
         The numbers of partitions of the topics that the worker shares.
 
     Raises:
-        TopicError: a topic cannot be created, or must not be used as it is.
+        TopicError: a topic cannot be created, or has unsuitable settings.
         GroupInUse: the consumer group has members of another program or fleet.
     """
     while True:

@@ -29,10 +29,10 @@ class Brokers:
     """Sends requests to brokers. All methods return immediately.
 
     Args:
-        settings: how to connect.
+        settings: the settings of connections.
         context: of TLS; ``None`` for plain text.
         version: rowtide's version, for the brokers' metrics.
-        produce_timeout_ms: how long a broker may wait for its replicas (``request.timeout.ms``).
+        produce_timeout_ms: the time that a broker may wait for its replicas (``request.timeout.ms``).
         on_result: called once for each request, in the thread of its broker, with the answer or the error:
             ``ConnectionFailed`` if the request was lost, anything else if the producer cannot continue.
         clock: seconds of a monotonic clock.
@@ -58,7 +58,7 @@ class Brokers:
         self._threads: dict[int | None, _BrokerThread] = {}
 
     def send(self, outgoing: Outgoing) -> None:
-        """Send a request; the one before to the same broker must have its result."""
+        """Send a request; the previous request to the same broker must have its result."""
         thread = self._threads.get(outgoing.broker)
         if thread is None:
             thread = self._threads[outgoing.broker] = _BrokerThread(self, outgoing.broker)
@@ -71,7 +71,7 @@ class Brokers:
             thread.end()
 
     def connect(self, broker: int | None) -> Connection:
-        """Return a new connection to a broker, or to any of them: each time, another one is tried first.
+        """Return a new connection to a broker, or to any of them; each call tries another one first.
 
         Raises:
             ConnectionFailed: the broker cannot be reached, or has no address.
@@ -91,7 +91,7 @@ class Brokers:
         """Return whether a connection may still be used.
 
         Args:
-            broker: the broker it is for; ``None`` for any.
+            broker: the broker for which it is; ``None`` for any.
             connection: the connection.
             age: its age in seconds.
             idle: the seconds since it was used.

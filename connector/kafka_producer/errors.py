@@ -3,7 +3,7 @@
 KafkaProducerError
 ├── RecordRejected        Kafka will never accept this record: too large, not authorized, invalid
 ├── TopicRejected         Kafka accepts no record for this topic: its name is invalid
-├── TopicMissing          there is no such topic
+├── TopicMissing          the topic does not exist
 ├── TopicReplaced         a topic was deleted or created again, or has lost acknowledged records
 ├── AccessDenied          authentication or authorization failed
 ├── ProducerFenced        another producer with the same transactional id has started
@@ -21,7 +21,7 @@ from typing import ClassVar
 
 
 class Rejection(enum.Enum):
-    """Why Kafka will never accept a record."""
+    """The reason why Kafka will never accept a record."""
 
     TOO_LARGE = enum.auto()
     DENIED = enum.auto()
@@ -47,7 +47,7 @@ class RecordRejected(KafkaProducerError):
         key: the record's key. It is not part of the message.
         size: bytes of key and value.
         rejection: the kind of the reason.
-        reason: what Kafka says.
+        reason: Kafka's message.
     """
 
     rank = 3
@@ -64,7 +64,7 @@ class TopicRejected(KafkaProducerError):
 
 
 class TopicMissing(KafkaProducerError):
-    """There is no such topic.
+    """The topic does not exist.
 
     Attributes:
         topic: its name.
@@ -78,11 +78,11 @@ class TopicMissing(KafkaProducerError):
 
 
 class TopicReplaced(KafkaProducerError):
-    """A topic's earlier records are gone.
+    """A topic's earlier records are lost.
 
     Attributes:
         topic: its name.
-        what: what happened, to complete a sentence.
+        what: the event, to complete a sentence.
     """
 
     rank = 2

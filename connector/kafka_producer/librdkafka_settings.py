@@ -1,6 +1,6 @@
-"""Which of librdkafka's settings the producer has. Pure.
+"""Determines which of librdkafka's settings the producer supports. Pure.
 
-A setting that changes what is sent or how brokers are connected to, and that only librdkafka has, must not be dropped
+A setting that affects records or connections, and that only librdkafka supports, must not be dropped
 silently. Other settings of librdkafka tune or describe its internals, and have no effect.
 """
 
@@ -97,7 +97,7 @@ WITHOUT_EFFECT = frozenset(
 
 
 def unsupported(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each setting that only librdkafka has, and what is wrong with it.
+    """Yield each setting that only librdkafka supports, and its problem.
 
     Args:
         settings: with librdkafka's names, without synonyms.

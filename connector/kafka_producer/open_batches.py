@@ -1,4 +1,4 @@
-"""The open batches of all partitions, and the closed ones as the state machine takes them. Pure."""
+"""The open batches of all partitions, and the closed ones for the state machine. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
@@ -28,7 +28,7 @@ class ClosedBatch:
         partition: the partition's number.
         count: number of records.
         size: bytes in a request.
-        raw_size: bytes of the records before compression. Those of its parts have the same sum.
+        raw_size: bytes of the records before compression. The sum over its parts is the same.
     """
 
     __slots__ = ("_codec", "_records", "_too_large", "count", "partition", "raw_size", "size", "topic")
@@ -62,7 +62,7 @@ class ClosedBatch:
         return first, second
 
     def record(self, index: int | None) -> tuple[bytes | None, int]:
-        """Key and size of a record; ``None`` for the largest one."""
+        """Return key and size of a record; ``None`` for the largest one."""
         found = [(key, len(key or b"") + len(value or b"")) for _, (key, value, _headers) in self._records.records()]
         return max(found, key=lambda record: record[1]) if index is None else found[index]
 
@@ -97,7 +97,7 @@ class OpenBatches:
     def append(
         self, place: TopicPartition, messages: Sequence[Record], timestamp_ms: int, now: float
     ) -> Iterator[ClosedBatch]:
-        """Add messages to the open batch of a partition; yields the batches that are full.
+        """Add messages to the open batch of a partition, and yield full batches.
 
         Raises:
             RecordTooLarge: a message is larger than ``max.request.size``; those before it were added.
@@ -152,7 +152,7 @@ class OpenBatches:
         return closed
 
     def _keep(self, topic: str, builder: RecordBatchBuilder) -> None:
-        """Use an empty builder again for its topic: its memory would have to be got from the system again."""
+        """Reuse an empty builder for its topic, because new memory would have to be requested from the system."""
         self._spare.pop(topic, None)
         if len(self._spare) == _MOST_SPARE:
             del self._spare[next(iter(self._spare))]

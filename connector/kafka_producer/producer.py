@@ -1,4 +1,4 @@
-"""A Kafka producer that waits when its memory is full, and keeps its failure.
+"""A Kafka producer that waits when its memory is full, and remembers its failure.
 
 ::
 
@@ -54,7 +54,7 @@ class Producer:
 
     Args:
         settings: its settings.
-        brokers: makes the connections, from the function that takes the results.
+        brokers: creates the connections, given the function that receives the results.
         clock: seconds of a monotonic clock.
         wall_clock: seconds since the epoch.
     """
@@ -89,7 +89,7 @@ class Producer:
 
     @property
     def problem(self) -> str | None:
-        """The last error that is retried, until a sink resets it."""
+        """The last error that was retried, until a sink resets it."""
         return self._sender.problem.text
 
     @problem.setter
@@ -102,7 +102,7 @@ class Producer:
         return self._sender.waiting + self._open.count
 
     def send(self, sent: Sequence[Records]) -> None:
-        """Add all records to batches, in order; waits while the memory is full.
+        """Add all records to batches, in order, and wait while the memory is full.
 
         Raises:
             KafkaProducerError: a record is rejected, an earlier one failed, or ``interrupt`` was called while waiting.
@@ -145,7 +145,7 @@ class Producer:
                 sticky.sent(size, batch_complete=batch_complete)
 
     def _append(self, place: TopicPartition, messages: Sequence[Record], timestamp_ms: int) -> bool:
-        """Add messages to the open batch of a partition; returns whether a batch became full."""
+        """Add messages to the open batch of a partition, and return whether a batch became full."""
         full = False
         try:
             for closed in self._open.append(place, messages, timestamp_ms, self._clock()):
@@ -159,7 +159,7 @@ class Producer:
         return full
 
     def _make_room(self, count: int) -> None:
-        """Wait until there is space for that many messages.
+        """Wait until there is space for this number of messages.
 
         Incomplete batches are sent only if they take most of the space, or if nothing else is in transit: otherwise all
         batches of many partitions would be small while the broker is slow.
@@ -175,7 +175,7 @@ class Producer:
             self._until(lambda: is_room() or not self._sender.waiting, _NO_ROOM)
 
     def _partitions(self, topics: Collection[str]) -> dict[str, int]:
-        """Return the numbers of partitions of topics; waits until all are looked up, together."""
+        """Return the numbers of partitions of topics, after waiting until all are looked up together."""
 
         def missing() -> list[str]:
             counts = {topic: self._sender.partitions(topic) for topic in topics}
@@ -210,7 +210,7 @@ class Producer:
             self._add(closed)
 
     def serve(self, *, idle: bool = False) -> None:
-        """Send what is due.
+        """Send the messages that are due.
 
         Args:
             idle: whether no other message is ready to be sent. Incomplete batches are sent then, unless earlier ones
@@ -228,13 +228,13 @@ class Producer:
         """Have ``call`` called, in the thread of a broker, when :meth:`serve` has something to do; it must not block.
 
         Returns:
-            True. What only time makes due is not reported.
+            True. Messages that become due only with time are not reported.
         """
         self._call_when_due = call
         return True
 
     def poll(self) -> None:
-        """Send requests that are due, and raise no errors."""
+        """Send requests that are due, without raising errors."""
         with self._changed:
             self._pump()
 
@@ -246,7 +246,7 @@ class Producer:
             raise self._sender.failure.error
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Wait until all messages are acknowledged; returns false if the timeout expired first.
+        """Wait until all messages are acknowledged, and return false if the timeout expired first.
 
         Raises:
             KafkaProducerError: a message failed, or ``interrupt`` was called.
@@ -324,7 +324,7 @@ class Producer:
     def _until(
         self, reached: Callable[[], bool], state: str, timeout: float | None = None, *, last_call: bool = False
     ) -> bool:
-        """Send until something is reached; returns false if the timeout expires first."""
+        """Send until a condition is met, and return false if the timeout expires first."""
         start = self._clock()
         log_at = start + _LOG_EVERY_S
         with self._changed:
@@ -351,7 +351,7 @@ class Producer:
                 self._changed.wait(max(0.0, self._look_again_at(now) - now))
 
     def _look_again_at(self, now: float) -> float:
-        """Return when a thread that waits has something to do, even without a result of a request."""
+        """Return the time at which a waiting thread has something to do, even without a result."""
         wake_up = self._sender.wake_up(now)
         return now + _LOOK_S if wake_up is None else min(now + _LOOK_S, wake_up)
 
@@ -367,7 +367,7 @@ class Producer:
             self._held = 0
 
     def _finished(self, outgoing: Outgoing, result: Result) -> None:
-        """Take the result of a request, in the thread of its broker."""
+        """Process the result of a request, in the thread of its broker."""
         with self._changed:
             try:
                 self._failure = take(self._sender, outgoing, result, self._clock()) or self._failure

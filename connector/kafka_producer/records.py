@@ -1,4 +1,4 @@
-"""Records as the producer takes them."""
+"""The records that the producer accepts."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

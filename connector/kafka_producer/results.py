@@ -1,4 +1,4 @@
-"""Gives the results of requests to the state machine, and reports calls that its state does not allow."""
+"""Passes the results of requests to the state machine, and reports calls that its state does not allow."""
 
 import logging
 
@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 
 
 def take(sender: Sender, outgoing: Outgoing, result: Result, now: float) -> KafkaProducerError | None:
-    """Give the result of a request to the state machine, and log lost ones.
+    """Pass the result of a request to the state machine, and log lost ones.
 
     Returns:
-        Why the producer can no longer be used, if the machine does not say so itself.
+        The reason why the producer can no longer be used, if the machine does not report it.
 
     Raises:
         Exception: the result is an unexpected error.
@@ -53,7 +53,7 @@ class StateChecked:
     """Reports a call that the state of the transaction does not allow as a failure of the producer.
 
     Args:
-        what: what cannot be done then.
+        what: the operation that is not allowed.
     """
 
     def __init__(self, what: str) -> None:

@@ -1,6 +1,6 @@
 """The producer's settings, read from those with librdkafka's names. Pure.
 
-A setting that changes what is sent, and that only librdkafka has, is an error.
+A setting that affects records, and that only librdkafka supports, is an error.
 """
 
 import math
@@ -39,8 +39,8 @@ class ProducerSettings:
         codec: makes the codec of batches.
         messages: the most unacknowledged messages (librdkafka's ``queue.buffering.max.messages``).
         memory: the most bytes of unacknowledged records (``buffer.memory``).
-        linger_s: how long an incomplete batch waits while messages are ready to be sent (``linger.ms``).
-        request_timeout_ms: how long a broker may wait for its replicas (``request.timeout.ms``).
+        linger_s: the time that an incomplete batch waits while messages are ready to be sent (``linger.ms``).
+        request_timeout_ms: the time that a broker may wait for its replicas (``request.timeout.ms``).
         sender: of the state machine.
     """
 
@@ -60,7 +60,7 @@ def producer_settings(settings: Mapping[str, object]) -> ProducerSettings:
         settings: with librdkafka's names, without synonyms; see ``producer_settings.idempotent_settings``.
 
     Raises:
-        ValueError: ``compression.type`` has no such codec or level.
+        ValueError: ``compression.type`` names an unknown codec or level.
     """
 
     def number(name: str, default: int) -> int:

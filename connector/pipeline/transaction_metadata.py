@@ -102,7 +102,7 @@ class TransactionMonitor:
         return [block_text(self.id, total + place, order + place) for place in range(1, number + 1)]
 
     def block(self, collection: str) -> dict[str, Any] | None:
-        """The ``transaction`` field of the next record of a table as a value, ``None`` outside of a transaction."""
+        """Return the ``transaction`` field of a table's next record as a value, ``None`` outside of a transaction."""
         if self.id is None:
             return None
         self._add(collection, 1)

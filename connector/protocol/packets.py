@@ -16,8 +16,8 @@ class PacketBuffer:
         count = sock.recv_into(buffer.space())
         payloads = buffer.received(count)
 
-    A packet that is larger than the buffer gets its own buffer, until its payload is complete. Every byte is
-    therefore copied a fixed number of times, however small the pieces are in which it arrives.
+    A packet that is larger than the buffer gets its own buffer, until its payload is complete. Every byte is therefore
+    copied a fixed number of times, even if it arrives in small pieces.
 
     Args:
         size: bytes that can be received in one call.
@@ -79,7 +79,7 @@ class PacketBuffer:
         return payloads
 
     def _keep(self, rest: bytes) -> None:
-        """Begin again with an incomplete packet."""
+        """Start again with an incomplete packet."""
         if len(self._data) > self._size and not self._parts:
             self._data = bytearray(max(self._size, len(rest) + 1))
         self._end = len(rest)
@@ -87,7 +87,7 @@ class PacketBuffer:
         self._grow()
 
     def _grow(self) -> None:
-        """Make room for the first packet, if its size is known."""
+        """Make space for the first packet, if its size is known."""
         needed = self._packet_size() if self._end >= _HEADER else self._end + 1
         if needed > len(self._data):
             begun = self._data[: self._end]

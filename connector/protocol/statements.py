@@ -1,4 +1,4 @@
-"""Classifies the statements of Query events: what begins, ends or prepares a transaction, and what may be DDL."""
+"""Classifies the statements of Query events: those that begin, end or prepare a transaction, and possible DDL."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The Arrow types of columns, and the values that Arrow arrays take; needs pyarrow. Pure."""
+"""The Arrow types of columns, and the values for Arrow arrays; needs pyarrow. Pure."""
 
 from decimal import Decimal
 from typing import Any, Literal
@@ -66,7 +66,7 @@ def _decimal_type(digits: int, scale: int, wide_decimals: WideDecimals) -> pa.Da
 
 
 def fitting(values: list[Any], kind: pa.DataType) -> list[Any]:
-    """Return the values without those that Arrow has no form for: unavailable ones, and dates that no calendar has."""
+    """Return the values without those that Arrow cannot represent: unavailable ones, and dates that do not exist."""
     if pa.types.is_temporal(kind):
         return [None if isinstance(value, str) or value is UNAVAILABLE else value for value in values]
     if kind == _GEOMETRY:
@@ -83,5 +83,5 @@ def _text(value: Any) -> Any:
 
 
 def _binary(value: Any) -> Any:
-    """The bytes of a text with a character for each byte, which is what Debezium makes of ``CHARACTER SET binary``."""
+    """Return the bytes of a text with a character for each byte, Debezium's form of ``CHARACTER SET binary``."""
     return value.encode("latin-1") if isinstance(value, str) else value

@@ -35,9 +35,9 @@ class Batch(NamedTuple):
         schemas: the schemas of keys and values, for transforms.
         timestamp: the messages' timestamp (milliseconds since the epoch); 0 for the time when they are sent.
         changes: the same rows as Python values, instead of messages (``PipelineSettings.changes``).
-        tables: what a statement or a snapshot has done to tables as a whole (``PipelineSettings.table_events``).
+        tables: the effects of a statement or a snapshot on tables as a whole (``PipelineSettings.table_events``).
         pieces: of a batch with several destinations: the batches to send instead of it, in order. ``messages`` are
-            then those of all pieces, and ``topic``, ``partition`` and ``timestamp`` say nothing.
+            then those of all pieces, and ``topic``, ``partition`` and ``timestamp`` are meaningless.
     """
 
     topic: str
@@ -54,7 +54,7 @@ class Batch(NamedTuple):
 
     @property
     def events(self) -> int:
-        """How many messages, changes or events of tables it holds."""
+        """The number of messages, changes or events of tables in it."""
         return len(self.messages) or len(self.changes) or len(self.tables)
 
     def destinations(self) -> "Sequence[Batch]":

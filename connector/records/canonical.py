@@ -1,7 +1,7 @@
 """The canonical texts of values, by which rows of the source and of the topic are compared. Pure.
 
 A text begins with the letter of the value's type. Rows of both sides come from the same decoder, so this module only
-removes differences that say nothing about the row: the digits and the spelling of numbers, the spelling of JSON, and
+removes differences that are irrelevant for the row: the digits and the spelling of numbers, the spelling of JSON, and
 the zeros at the end of a BINARY.
 """
 
@@ -58,7 +58,7 @@ def value_text(value: Any) -> str:
     """Return the text of a value whose column has no rule of its own.
 
     Raises:
-        TypeError: the decoder does not make such values.
+        TypeError: the decoder does not produce such values.
     """
     match value:
         case None:
@@ -137,7 +137,7 @@ def _decimal(value: Decimal) -> str:
 
 
 def is_equal(one: str, other: str) -> bool:
-    """Tell whether two texts are of equal values, even if their types differ, as after ``ALTER TABLE … MODIFY``."""
+    """Return whether two texts represent equal values, even of different types, as after ``ALTER TABLE … MODIFY``."""
     if one == other:
         return True
     if one[0] == other[0] or NULL in (one, other):
@@ -158,7 +158,7 @@ def _number(text: str) -> Decimal | float:
 
 
 def shown(text: str) -> str:
-    """Return a text as a report shows it."""
+    """Return the form of a text in reports."""
     kind, value = text[0], text[1:]
     if kind == NULL:
         return "NULL"

@@ -15,7 +15,7 @@ Op = Literal["r", "c", "u", "d", "t"]
 
 
 class SourcePosition(NamedTuple):
-    """Where an event stands in the binlog; for rows of a snapshot, the position of the snapshot.
+    """The position of an event in the binlog; for rows of a snapshot, the position of the snapshot.
 
     Attributes:
         file: binlog file.
@@ -29,7 +29,7 @@ class SourcePosition(NamedTuple):
         snapshot: the snapshot's marker (``first``, ``true``, ``last`` …); ``None`` for changes of the binlog.
         ordinal: for an event without its own position, such as one in a compressed transaction, its number among
             the events that share ``pos``; otherwise 0.
-        derived: what has made a change that the binlog does not have (``rowtide.cascaded.changes=derive``), such as
+        derived: the cause of a change that the binlog does not have (``rowtide.cascaded.changes=derive``), such as
             ``ON DELETE CASCADE of shop.orders``; ``None`` for all others.
     """
 
@@ -82,7 +82,7 @@ class JsonText(str):
     __slots__ = ()
 
     def document(self) -> Any:
-        """Return the document; the text itself if it is none, as MariaDB allows without its CHECK."""
+        """Return the document; the text itself if it is not JSON, as MariaDB allows without its CHECK."""
         try:
             return json.loads(self)
         except ValueError:
@@ -97,10 +97,10 @@ class Layout:
         topic: the Kafka topic of the table.
         names: of the columns in ``before`` and ``after``.
         key_names: of the columns of the key; none for a table without one.
-        masked: of the columns in which a setting gives different values the same form.
+        masked: the columns in which a setting gives different values the same form.
 
     Attributes:
-        image_bytes: about the memory of a change with one row image, without the bytes of its values.
+        image_bytes: the approximate memory of a change with one row image, without the bytes of its values.
     """
 
     __slots__ = ("image_bytes", "key_names", "key_places", "masked", "names", "places", "table", "topic")
@@ -124,7 +124,7 @@ class Row(Mapping[str, Any]):
     Values have these types: ``int``, ``float``, ``decimal.Decimal``, ``str``, ``bytes``, ``bool`` (``BIT(1)``),
     ``datetime.date``, ``datetime.datetime`` (naive for DATETIME, in UTC for TIMESTAMP), ``datetime.timedelta`` (TIME),
     the parsed document (MySQL's JSON; MariaDB's is a ``str``), :class:`Geometry`, ``list[float]`` (VECTOR), ``None``
-    for NULL. A date that Python's calendar lacks (``0000-00-00``, ``2024-02-00``) is the ``str`` that MySQL prints. A
+    for NULL. A date that Python's calendar lacks (``0000-00-00``, ``2024-02-00``) is MySQL's text (``str``). A
     column that the binlog omits is :data:`~rowtide.UNAVAILABLE`. The JSON document ``null`` is ``None``, too:
     :meth:`json_text` distinguishes it (``"null"``) from NULL (``None``).
     """
@@ -152,8 +152,8 @@ class Row(Mapping[str, Any]):
         """Return the text of a JSON column, in which numbers have all their digits; ``None`` for NULL.
 
         Raises:
-            KeyError: there is no such column.
-            TypeError: it is no JSON column.
+            KeyError: the column does not exist.
+            TypeError: it is not a JSON column.
         """
         value = self._values[self._places[name]]
         if value is None:
@@ -170,7 +170,7 @@ class Change:
         op: ``r`` (read by a snapshot), ``c`` (created), ``u`` (updated), ``d`` (deleted), or ``t`` (the table was
             truncated; only with ``skipped.operations=none``). An update that changes the key is a ``d`` of the old key
             and a ``c`` of the new one, as in Debezium.
-        position: where it stands in the binlog, with GTID and times.
+        position: its position in the binlog, with GTID and times.
         row: its row number within the event, from 0.
     """
 
@@ -210,7 +210,7 @@ class Change:
 
     @property
     def topic(self) -> str:
-        """The Kafka topic that Debezium's record of this change belongs to."""
+        """The Kafka topic of Debezium's record of this change."""
         return self._layout.topic
 
     @property
@@ -249,15 +249,15 @@ class Change:
         Raises:
             EngineTypeError: the class is neither.
             RowTypeError: the row lacks the column of a field without a default, or has a value that the field does not
-                take, such as NULL for ``int``. A date that Python lacks becomes ``None`` if the field takes ``None``
-                and no ``str``.
+                accept, such as NULL for ``int``. A date that Python lacks becomes ``None`` if the field accepts
+                ``None`` but not ``str``.
         """
         after = self.after
         return None if after is None else typed_row(cls, after, str(self.schema.id))
 
     @property
     def transaction(self) -> TransactionOrder | None:
-        """Its place in its transaction, with ``provide.transaction.metadata=true``; else ``None``."""
+        """Its place in its transaction, with ``provide.transaction.metadata=true``; otherwise ``None``."""
         if self._transaction is None:
             return None
         return TransactionOrder(**json.loads(f"{{{self._transaction}}}")["transaction"])
@@ -274,7 +274,7 @@ class Change:
 
     @property
     def image(self) -> tuple[Any, ...] | None:
-        """The values of the row after the change, of a deleted one before it, in the order of ``columns``."""
+        """The values of the row after the change, or before a deletion, in the order of ``columns``."""
         return self._before if self._after is None else self._after
 
     @property
@@ -315,7 +315,7 @@ class Change:
         return None if key is None else key.decode()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let a change be pickled, with Debezium's record, as what makes the record stays in this process."""
+        """Pickle a change together with Debezium's record, because the maker of the record stays in this process."""
         try:
             made = _MadeMessage(self._debezium(self))
         except Exception as error:  # noqa: BLE001 - raised again when the record is asked for
@@ -334,7 +334,7 @@ DebeziumMessage = Callable[[Change], tuple[bytes | None, bytes]]
 
 
 class _MadeMessage(NamedTuple):
-    """The key and the value of Debezium's record of a change that was pickled, or why there is none."""
+    """The key and the value of Debezium's record of a pickled change, or the reason why there is none."""
 
     made: tuple[bytes | None, bytes] | Exception
 

@@ -1,7 +1,7 @@
-"""From the values of Connect schemas to the Python values in :class:`rowtide.Row`.
+"""Converts the values of Connect schemas to the Python values in :class:`rowtide.Row`.
 
 The decoder of records needs them, and so do the results of column converters in :class:`rowtide.Engine`, so that both
-give the same. A function is made once for each schema.
+return the same values. A function is made once for each schema.
 """
 
 import datetime as dt
@@ -34,12 +34,13 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 def conversion(
     schema: Schema, encoding: Encoding, *, placeholder: bytes | None = None, documents: bool = True
 ) -> Convert | None:
-    """Return the function for the values of a schema; ``None`` if they stay as they are. Null is not converted.
+    """Return the function for the values of a schema; ``None`` if they stay unchanged. Null is not converted.
 
     Args:
         schema: the schema of a column.
-        encoding: how the values are given.
-        placeholder: the bytes that stand for :data:`~rowtide.UNAVAILABLE`, also as text; ``None`` if nothing does.
+        encoding: the encoding of the values.
+        placeholder: the bytes that stand for :data:`~rowtide.UNAVAILABLE`, also as text; ``None`` if there is no
+            placeholder.
         documents: whether JSON is parsed when it is read; otherwise it is text.
     """
     json = encoding == "json"
@@ -66,7 +67,7 @@ def row_conversion(
     schema: Schema, encoding: Encoding, *, placeholder: bytes | None = None, documents: bool = True
 ) -> Callable[[Any], tuple[Any, ...]]:
     """Return the function from a struct to the tuple of its columns' values."""
-    # Generated code takes half of the time of a loop: this is done for every row.
+    # Generated code takes half of the time of a loop, and runs for every row.
     names: dict[str, object] = {"wrong": _wrong_type}
     parts = []
     for place, field in enumerate(schema.fields):
@@ -150,7 +151,7 @@ def _days(value: int) -> dt.date:
 
 
 def _moment(epoch: dt.datetime, unit: int) -> Callable[[Schema, bool], Convert]:
-    """Return a number of 1/``unit`` seconds since an epoch; what is smaller than a microsecond is zero in MySQL."""
+    """Return a number of 1/``unit`` seconds since an epoch; digits below a microsecond are zero in MySQL."""
 
     def make(_schema: Schema, _json: bool) -> Convert:
         return lambda value: epoch + dt.timedelta(microseconds=value * 1_000_000 // unit)

@@ -1,6 +1,6 @@
 """Dead letters: records that could not be written or sent, whole or in parts, with the reason in headers.
 
-The headers are those of Kafka Connect's ``DeadLetterQueueReporter``, and rowtide's own for what it has no name for.
+The headers are those of Kafka Connect's ``DeadLetterQueueReporter``, and rowtide's own for everything else.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ Stage = Literal["TASK_POLL", "TRANSFORMATION", "KEY_CONVERTER", "VALUE_CONVERTER
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a record became a dead letter.
+    """The reason why a record became a dead letter.
 
     Attributes:
         stage: the step that rejected it.
@@ -60,7 +60,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """The topic of dead letters, and what they say of their connector.
+    """The topic of dead letters, and their information about the connector.
 
     Attributes:
         topic: ``errors.deadletterqueue.topic.name``.
@@ -80,7 +80,7 @@ class DeadLetters:
             event: a binlog file of the event and those that it depends on.
             before: the resume position before it.
             table: its table, if that is known.
-            reason: why it is one.
+            reason: the reason why it is a dead letter.
         """
         place = replace(before, carried=None, prepared=()).to_json()
         headers: list[tuple[str, bytes | None]] = [(OFFSET_HEADER, place.encode())]
@@ -91,12 +91,12 @@ class DeadLetters:
     def letter(self, batch: Batch, message: Message, reason: Reason) -> Batch:
         """Return the dead letter of a record as a batch, to be sent instead of the record; it has no id yet.
 
-        Its key, its value and its headers stay as they are.
+        Its key, its value and its headers stay unchanged.
 
         Args:
             batch: of the record; without a topic for an event of the binlog.
             message: the record.
-            reason: why it is one.
+            reason: the reason why it is a dead letter.
         """
         key, value, headers = message
         content, text = value or b"", reason.message[:_MOST_REASON].encode("utf-8", "backslashreplace")
@@ -134,8 +134,8 @@ def identified(letter: Message, offset: SourceOffset, number: int) -> tuple[Mess
     Args:
         letter: the dead letter.
         offset: the position after its record.
-        number: how many dead letters precede it at this position. Without it, equal rows of a table without a key would
-            be one.
+        number: the number of dead letters before it at this position. Without it, equal rows of a table without a key
+            would be one.
     """
     key, value, headers = letter
     given = dict(headers)

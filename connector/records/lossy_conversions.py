@@ -1,7 +1,7 @@
 """Finds columns whose values a setting changes, and describes the change and the setting that keeps the values.
 
-They are Debezium's default settings (``rowtide.values=debezium``), and some that a user chooses. With exact values, no
-default changes a value.
+These settings are Debezium's defaults (``rowtide.values=debezium``), and some that a user chooses. With exact values,
+no default changes a value.
 """
 
 import logging
@@ -57,7 +57,7 @@ DEBEZIUM = ConversionSettings(ValueSettings())
 
 @dataclass(frozen=True, slots=True)
 class ColumnTraits:
-    """A column as far as conversions depend on it.
+    """The properties of a column on which conversions depend.
 
     Attributes:
         column_type: its type in information_schema, such as ``bigint unsigned``.

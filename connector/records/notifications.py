@@ -71,14 +71,14 @@ class Notifier:
         """Send a notification.
 
         Args:
-            aggregate: what it is about: ``Initial Snapshot``, ``Incremental Snapshot``, ``Signal``.
-            kind: what happened, such as ``STARTED``.
+            aggregate: its subject: ``Initial Snapshot``, ``Incremental Snapshot``, ``Signal``.
+            kind: the kind of event, such as ``STARTED``.
             data: ``additional_data``; ``connector_name`` is added. The fields get the order of Java's maps.
             offset: the resume position of its record.
             signal_id: the id of the signal that it answers.
             at: when it happened, in ns since the epoch; by default now.
-            error: what is wrong: a field that Debezium does not have, for the HTTP endpoint and callers in this process
-                only.
+            error: the error: a field that Debezium does not have, only for the HTTP endpoint and callers in this
+                process.
 
         Yields:
             Its record, if there is a topic for notifications.
@@ -99,7 +99,7 @@ class Notifier:
     def keep(
         self, aggregate: str, kind: str, data: Mapping[str, str], signal_id: str, error: str | None = None
     ) -> None:
-        """Make a notification that Debezium does not have, for the HTTP endpoint and callers in this process only."""
+        """Make a notification that Debezium does not have, only for the HTTP endpoint and callers in this process."""
         if self._settings.on_notification is not None:
             value = self._value(aggregate, kind, data, signal_id, self._clock() // 1_000_000)
             self._settings.on_notification(value if error is None else {**value, "error": error})
@@ -151,8 +151,8 @@ class Notifications:
     def reading(self, tables: Sequence[TableId], captured: Sequence[TableId]) -> None:
         """Set the tables whose rows will be read, and the tables of the snapshot, which include the signal table.
 
-        Their names are in two notifications of each table. Of very many tables those are shortened that would make the
-        notification larger than Kafka's default limit, at which Debezium's snapshot fails.
+        Their names are in two notifications of each table. If there are very many tables, the list is shortened to keep
+        the notification below Kafka's default limit, at which Debezium's snapshot fails.
         """
         settings = self._settings
         if not (settings.notification_topic or settings.log_notifications or settings.on_notification):
@@ -216,7 +216,7 @@ class Notifications:
         )
 
     def ended(self, kind: End, offset: SourceOffset) -> Iterator[Batch]:
-        """Report the end of a snapshot: complete, not needed or aborted, or a blocking one was paused or resumed."""
+        """Report that a snapshot is complete, not needed or aborted, or that a blocking one was paused or resumed."""
         yield from self._notified(kind, {}, offset)
 
     def _notified(

@@ -1,7 +1,7 @@
 """The source offset: the resume position, in the format that Kafka Connect stores for Debezium.
 
-An offset names the start of a transaction (file, position, GTID set before it) and how many events and rows of that
-transaction are processed. Fields have Debezium's names and order, so that rowtide and Debezium can resume from each
+An offset names the start of a transaction (file, position, GTID set before it) and the number of processed events and
+rows of that transaction. Fields have Debezium's names and order, so that rowtide and Debezium can resume from each
 other's offsets.
 """
 
@@ -61,12 +61,12 @@ class SourceOffset:
         snapshot: ``INITIAL`` during an initial snapshot, ``BLOCKING`` during a blocking one, else ``None``.
         transaction: within a transaction, with transaction metadata, ``transaction_id`` and the orders per collection.
         prepared: the XA transactions that are prepared but not ended at this position, in order.
-        server: the server that ``file`` and ``pos`` belong to: MySQL's ``server_uuid`` or MariaDB's ``server_id``;
+        server: the server to which ``file`` and ``pos`` belong: MySQL's ``server_uuid`` or MariaDB's ``server_id``;
             ``None`` if unknown. Stored only without GTIDs, which are valid on every server.
-        within: the GTID of the transaction that ``event`` and ``row`` belong to; ``None`` if unknown. After a
+        within: the GTID of the transaction to which ``event`` and ``row`` belong; ``None`` if unknown. After a
             fail-over, another transaction may come first. Stored only inside a transaction.
-        carried: what is stored with every position, by field name: what signals and snapshots have done and are to
-            do, and whether values are exact. Names begin with ``incremental_snapshot_`` (Debezium's),
+        carried: the data stored with every position, by field name: the state of signals and snapshots, and whether
+            values are exact. Names begin with ``incremental_snapshot_`` (Debezium's),
             ``rowtide_snapshot_``, ``rowtide_signal_`` or ``rowtide_values``. Not in positions of the schema history.
     """
 
@@ -86,14 +86,15 @@ class SourceOffset:
 
     @property
     def reads_on(self) -> bool:
-        """Whether a start from it reads on an initial snapshot that was interrupted."""
+        """Whether a start from it continues an interrupted initial snapshot."""
         return UNFINISHED in (self.carried or ())
 
     @property
     def done_within(self) -> str:
         """The part of its transaction that is processed, in words; empty at the start of a transaction.
 
-        That can be all of it: a stored position is that of a record, and none follows the last row of a transaction.
+        This can be all of it: a stored position belongs to a record, and no record follows the last row of a
+        transaction.
         """
         if not self.event and not self.row:
             return ""
@@ -202,7 +203,7 @@ class SourceOffset:
 
     @classmethod
     def _prepared(cls, stored: Any) -> PreparedXa:
-        """Return a prepared XA transaction from what `to_map` makes of it."""
+        """Return a prepared XA transaction from the form in which `to_map` stores it."""
         match stored:
             case [str(xid), str(file), int(pos), None]:
                 return PreparedXa(xid, file, pos)
@@ -245,7 +246,7 @@ def _whole(fields: Mapping[str, Any], name: str, default: int) -> int:
 
 
 def java_hash_map_order(fields: Mapping[str, Any], capacity: int = 16) -> dict[str, Any]:
-    """Order fields as a ``java.util.HashMap``, in which Debezium builds its offsets, iterates over them.
+    """Order fields in the iteration order of a ``java.util.HashMap``, in which Debezium builds its offsets.
 
     Args:
         fields: values by name.

@@ -1,4 +1,4 @@
-"""The tables whose rows were read, as every offset stores them: the lists that captured tables, and the exceptions.
+"""The tables whose rows were read, in the form of every offset: the lists that captured tables, and the exceptions.
 
 A table that these lists capture was read by a snapshot, or was created while they captured it, so that the stream has
 all of its rows. A table that only newer lists capture has rows that were not read. Lists stay small where tables are
@@ -39,15 +39,15 @@ class ReadTables:
     unread: tuple[TableId, ...] = ()
 
     def names(self, exists: Exists) -> CapturedNames:
-        """Tells which tables the lists captured.
+        """Return the test for tables that the lists captured.
 
         Args:
-            exists: says which tables there are.
+            exists: returns which tables exist.
         """
         return CapturedNames(self.lists, exists)
 
     def carried(self, others: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        """Return the fields of all offsets from now on: those of ``others``, and this one."""
+        """Return the fields of all later offsets: those of ``others``, and this one."""
         fields = {name: value for name, value in (others or {}).items() if name != _FIELD}
         text = json.dumps(_stored(self), separators=(",", ":"), ensure_ascii=False)
         if len(text) > _LONGEST_PLAIN:
@@ -62,7 +62,7 @@ class ReadTables:
 
     @classmethod
     def from_carried(cls, fields: Mapping[str, Any] | None) -> "ReadTables | None":
-        """Return what an offset has; ``None`` for one of Debezium, of an earlier version, or that cannot be read."""
+        """Return the lists in an offset; ``None`` for one from Debezium or an earlier version, or an unreadable one."""
         text = (fields or {}).get(_FIELD)
         if text is None:
             return None
@@ -76,7 +76,7 @@ class ReadTables:
 
 
 def with_read(carried: Mapping[str, Any] | None, tables: Collection[TableId | None]) -> Mapping[str, Any] | None:
-    """Return the fields of all offsets from now on, after the rows of tables were read."""
+    """Return the fields of all later offsets, after the rows of tables were read."""
     known = ReadTables.from_carried(carried) if tables else None
     if known is None or not set(known.unread) & set(tables):
         return carried
@@ -84,7 +84,7 @@ def with_read(carried: Mapping[str, Any] | None, tables: Collection[TableId | No
 
 
 def with_unread(carried: Mapping[str, Any] | None, table: TableId) -> Mapping[str, Any] | None:
-    """Return the fields of all offsets from now on, after a captured table got rows that the stream does not have."""
+    """Return the fields of all later offsets, after a captured table received rows that the stream does not have."""
     known = ReadTables.from_carried(carried)
     if known is None or table in known.unread:
         return carried
@@ -94,7 +94,7 @@ def with_unread(carried: Mapping[str, Any] | None, table: TableId) -> Mapping[st
 def with_renamed(
     carried: Mapping[str, Any] | None, former: TableId, now: TableId, *, remains: bool
 ) -> Mapping[str, Any] | None:
-    """Return the fields of all offsets from now on, after a table was renamed; see ``SnapshotState.renamed``."""
+    """Return the fields of all later offsets, after a table was renamed; see ``SnapshotState.renamed``."""
     known = ReadTables.from_carried(carried)
     if known is None or former not in known.unread:
         return carried

@@ -171,12 +171,12 @@ def _type(column: RecordColumn) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a text as Python writes it in double quotes."""
+    """Return a text as a Python literal in double quotes."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def _doc(text: str) -> str:
-    """Return a text for a docstring, in one line."""
+    """Return a text for a docstring, on one line."""
     line = " ".join(text.encode("utf-8", "replace").decode().split())
     line = "".join(sign for sign in line if sign.isprintable())  # before quotes are replaced, which this joins
     line = line.replace("\\", "\\\\").replace('"""', "'''")

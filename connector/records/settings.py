@@ -50,13 +50,13 @@ class Transforms:
     processors: tuple[PostProcessor, ...] = ()
 
     def close(self) -> None:
-        """Close the post-processors. One that is used again connects again."""
+        """Close the post-processors. A post-processor that is used again reconnects."""
         for processor in self.processors:
             processor.close()
 
 
 class MessageForm(Protocol):
-    """What rows and statements become, instead of Debezium's messages. It is pickled for the decoder processes."""
+    """The form of messages of rows and statements, instead of Debezium's. It is pickled for the decoder processes."""
 
     def codec(self, records: TableSchema, columns: Sequence[Column]) -> Any:
         """Return the codec of a table, a :class:`~rowtide.connector.records.codecs.rows.RowsCodec`.
@@ -78,20 +78,20 @@ class MessageForm(Protocol):
         """Return the messages of a statement; ``None`` if it has none.
 
         Args:
-            changes: what it changes in captured tables, with the schemas of Debezium's records of each after it.
+            changes: its changes of captured tables, with the schemas of Debezium's records of each after it.
             statement: the statement.
             server: the server that has executed it.
-            position: where it stands.
+            position: its position.
             offset: the resume position after the messages.
         """
         ...
 
     def moved(self, batch: Batch, position: SourcePosition, number: int) -> Batch:
-        """Return a batch of an XA transaction, as it is written when the transaction is committed.
+        """Return a batch of an XA transaction in the form written when the transaction is committed.
 
         Args:
-            batch: as it was made where the transaction was prepared.
-            position: where XA COMMIT stands.
+            batch: the batch made when the transaction was prepared.
+            position: the position of XA COMMIT.
             number: of the batch in its transaction, from 0.
         """
         ...
@@ -107,7 +107,7 @@ class PipelineSettings:
         naming: names of topics.
         tables: which tables are captured.
         published_sources: the sources of GTIDs whose rows are published; ``None`` for all.
-        rules: how records are formed.
+        rules: the rules for records.
         keys: the converter of keys.
         values: the converter of values.
         tombstones: ``tombstones.on.delete``.
@@ -131,11 +131,11 @@ class PipelineSettings:
         transforms: ``transforms`` and the converters, if there is a transform or a converter other than
             ``JsonConverter``; then ``keys`` and ``values`` are :data:`LOSSLESS`.
         exact_values: whether values and their marks are exact; otherwise they are as Debezium writes them.
-        changes: rows become :class:`~rowtide.connector.records.change.Change` objects instead of messages.
+        changes: make :class:`~rowtide.connector.records.change.Change` objects from rows instead of messages.
         table_events: what happens to tables as a whole becomes
             :class:`~rowtide.connector.records.table_events.TableEvent` objects, for sinks that keep tables.
         derive_cascades: ``rowtide.cascaded.changes=derive``.
-        form: what rows and statements become instead of Debezium's messages; ``None`` for these. Heartbeats,
+        form: the form of the messages of rows and statements; ``None`` for Debezium's. Heartbeats,
             notifications and the schema history are the same in all forms.
     """
 
@@ -176,7 +176,6 @@ class PipelineSettings:
     def canonical(self) -> bool:
         """Whether FLOAT has all digits, and JSON the server's spelling, in snapshot and stream alike.
 
-        Otherwise, both are as Debezium writes them: snapshots have six digits, and the stream spells JSON in its own
-        way.
+        Otherwise, both are in Debezium's form: snapshots have six digits, and the stream has its own spelling of JSON.
         """
         return self.exact_values or self.rules.values.canonical

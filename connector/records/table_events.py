@@ -1,4 +1,4 @@
-"""What a statement or a snapshot does to a table as a whole, for sinks that keep tables. Pure."""
+"""The effects of a statement or a snapshot on a table as a whole, for sinks that keep tables. Pure."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -25,14 +25,13 @@ UNKNOWN: Final = Unknown()
 
 
 class TableEvent(NamedTuple):
-    """What happens to a table as a whole.
+    """An event that concerns a table as a whole.
 
     Attributes:
         kind: ``only``: a snapshot of all tables begins, and others than ``listed`` are no longer captured; ``read``: a
-            snapshot reads all rows of the table; ``unread``: it is captured from here on, and its rows are not read;
-            ``known``: the same, and the stream continues where it was;
-            ``create``: an empty table; ``alter``; ``rename`` from ``former``; ``drop``; ``refuse``: rows change that
-            the binlog does not have.
+            snapshot reads all rows of the table; ``unread``: it is captured from this position, and its rows are not
+            read; ``known``: the same, and the stream continues where it was; ``create``: an empty table; ``alter``;
+            ``rename`` from ``former``; ``drop``; ``refuse``: rows change that the binlog does not have.
         id: the table.
         before: the captured columns before an ``alter``.
         after: the captured columns, unless the table is gone.
@@ -59,7 +58,7 @@ def added_value(column: Column, seconds: int) -> Any:
 
     ``UNKNOWN`` if only the server knows it.
 
-    The types are those of :class:`~rowtide.connector.records.change.Row`; a date that no calendar has is ``None``.
+    The types are those of :class:`~rowtide.connector.records.change.Row`; a date that does not exist is ``None``.
 
     Args:
         column: the column.
@@ -115,7 +114,7 @@ def _literal(column: Column, text: str) -> Any:
 
 
 def _implicit(column: Column) -> Any:
-    """MySQL's implicit default of a column without one that is NOT NULL."""
+    """Return MySQL's implicit default of a NOT NULL column without an explicit one."""
     kind = column.data_type
     if kind == "enum":
         return column.labels[0]

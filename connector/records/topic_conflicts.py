@@ -21,7 +21,7 @@ class TopicOwners:
 
     Args:
         settings: topic naming, and which tables are captured.
-        tables: all tables, in the order in which they were created; an owner that is no longer there loses its topic.
+        tables: all tables, in the order in which they were created; an owner that no longer exists loses its topic.
     """
 
     def __init__(self, settings: PipelineSettings, tables: Tables) -> None:

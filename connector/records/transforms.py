@@ -42,7 +42,7 @@ class ConversionFailed(ConnectorError):
 
     Args:
         message: the error.
-        stage: which converter.
+        stage: the converter.
     """
 
     def __init__(self, message: str, stage: Stage = "VALUE_CONVERTER") -> None:
@@ -65,7 +65,7 @@ class Transcoder:
         self._functions: SchemaCache[_Written] = SchemaCache()
 
     def batch(self, batch: Batch) -> Batch | None:
-        """Return the batch with the messages that the converters make; ``None`` if Python has to make them.
+        """Return the batch with the converters' messages; ``None`` if the Python code must make them.
 
         Raises:
             ConversionFailed: a converter cannot write a schema.
@@ -85,14 +85,14 @@ class Transcoder:
         return batch._replace(messages=messages, size=size, schemas=None)
 
     def _written(self, headers: Headers, key_schema: Schema | None) -> Headers:
-        """Headers as they are sent: only the other key of a changed key is not text yet."""
+        """Return headers in the form that is sent: only the other key of a changed key is not text yet."""
         if not any(name in (NEW_KEY, OLD_KEY) for name, _ in headers):
             return headers
         found = (_header(name, text, key_schema) for name, text in headers)
         return [(name, self._headers.header(schema, value)) for name, schema, value in found]
 
     def _side(self, topic: str, side: Side, schema: Schema | None) -> "_Written | None":
-        """Return how keys or values are written; ``None`` if there are none."""
+        """Return the conversion of keys or values; ``None`` if there are none."""
         if schema is None:
             return None
 
@@ -152,7 +152,7 @@ class Transformer:
             yield self.batch(output) if isinstance(output, Batch) and output.messages else output
 
     def batch(self, batch: Batch) -> Batch:
-        """Return the transformed batch; one without messages if the transforms drop them all.
+        """Return the transformed batch, without messages if the transforms drop all of them.
 
         Raises:
             TransformFailed: a transform cannot process a record.
@@ -215,7 +215,7 @@ class Transformer:
         return []
 
     def _records(self, batch: Batch) -> Iterable[ConnectRecord | TransformError]:
-        """Return the records after the post-processors, or why they cannot be processed."""
+        """Return the records after the post-processors, or the reasons why they cannot be processed."""
         records = (connect_record(batch, message) for message in batch.messages)
         if not self._processors:
             return records
@@ -259,7 +259,7 @@ class Transformer:
 
 
 def _enveloped(batch: Batch, message: Message) -> Message:
-    """Return a message before the transforms, each of key and value with its schema."""
+    """Return a message before the transforms, with the schemas of key and value."""
     key_schema, value_schema = batch.schemas or (None, None)
     key, value, headers = message
     return _with_schema(key_schema, key), _with_schema(value_schema, value), headers
@@ -276,13 +276,13 @@ def _with_schema(schema: Schema | None, data: bytes | None) -> bytes | None:
 
 
 def untransformed(topic: str, partition: int, message: Message, offset: SourceOffset) -> Batch:
-    """Return the record of a dead letter that a transform or a converter rejected, as it was before the transforms.
+    """Return the record of a dead letter that a transform or a converter rejected, in its state before the transforms.
 
     Args:
         topic: of the record.
         partition: of the record, or -1.
         message: the record as the dead letter has it.
-        offset: stands in for that of the record.
+        offset: takes the place of the record's offset.
 
     Raises:
         ValueError: the key or the value is damaged.
@@ -322,7 +322,7 @@ def connect_record(batch: Batch, message: Message) -> ConnectRecord:
 
 
 def _header(name: str, text: bytes | None, key_schema: Schema | None) -> Header:
-    """Return a header as it was before it was text: the other key of a changed key is a struct."""
+    """Return a header in its form before it was text: the other key of a changed key is a struct."""
     if text is not None and name in (NEW_KEY, OLD_KEY):
         return Header(name, key_schema, _value(key_schema, text))
     return Header(name, None if text is None else STRING, text and text.decode())

@@ -1,4 +1,4 @@
-"""Rows as objects of a user's class: a dataclass or a pydantic model."""
+"""Converts rows to objects of a user's class: a dataclass or a pydantic model."""
 
 import dataclasses
 import datetime as dt
@@ -36,9 +36,9 @@ class _Field(NamedTuple):
 
     Attributes:
         name: the keyword of its value.
-        columns: the column that it has; if several, the first that the row has.
+        columns: the possible columns; the first one in the row applies.
         required: whether it has no default.
-        takes: the classes of values that it takes; ``None`` for all.
+        takes: the classes of values that it accepts; ``None`` for all.
         literals: the values of other classes that it takes.
         nullable: whether it takes ``None``.
         checked: whether the class itself checks the value.
@@ -54,7 +54,7 @@ class _Field(NamedTuple):
 
     @property
     def invalid_dates(self) -> bool:
-        """Whether it has dates, and no text for those that the calendar lacks."""
+        """Whether it has dates, but no text for those that do not exist."""
         return self.takes is not None and str not in self.takes and any(kind in self.takes for kind in _DATES)
 
 
@@ -68,7 +68,7 @@ def typed_row(cls: type[T], row: Mapping[str, Any], table: str) -> T:
 
     Raises:
         EngineTypeError: the class is neither.
-        RowTypeError: the row lacks a column, or has a value that a field does not take.
+        RowTypeError: the row lacks a column, or has a value that a field does not accept.
     """
     if not isinstance(cls, type):
         raise EngineTypeError(_WRONG_CLASS.format(cls))
@@ -101,9 +101,9 @@ def typed_row(cls: type[T], row: Mapping[str, Any], table: str) -> T:
 
 
 def _instead(field: _Field, column: str, value: Any, cls: type, table: str) -> Any:
-    """Return what a field has instead of a value that is none of its classes.
+    """Return the replacement for a value that is not of a field's classes.
 
-    Null for a date that the calendar lacks.
+    It is null for a date that does not exist.
     """
     if any(value == one and type(value) is type(one) for one in field.literals):
         return value
@@ -150,7 +150,7 @@ def _dataclass_fields(cls: Any) -> Iterator[_Field]:
 
 
 def _hints(cls: Any) -> dict[str, Any]:
-    """Return the annotations of a class; without those with a name that is imported for type checkers only.
+    """Return the annotations of a class, except those with a name imported only for type checkers.
 
     Raises:
         EngineTypeError: one cannot be evaluated.
@@ -177,7 +177,7 @@ def _model_fields(cls: Any) -> Iterator[_Field]:
         generated = field.alias_priority == 1  # from the names of fields, which are those of columns
         keyword = aliases[0] if aliases and cls.model_config.get("validate_by_alias") is not False else name
         columns = aliases if aliases and not generated else (*aliases, name)
-        # pydantic decides what it takes, but neither an invalid date nor an unavailable column is a value for it
+        # pydantic decides which values it accepts, but invalid dates and unavailable columns are not values for it
         is_part = hasattr(field.validation_alias, "path")
         yield _Field(keyword, columns, field.is_required(), *_taken(Any if is_part else field.annotation), checked=True)
 
@@ -185,7 +185,7 @@ def _model_fields(cls: Any) -> Iterator[_Field]:
 def _aliases(alias: Any) -> tuple[str, ...]:
     """Return the names that a field may have.
 
-    Of a text, pydantic's AliasChoices, or of the document of its AliasPath.
+    They come from a text, pydantic's AliasChoices, or the document of its AliasPath.
     """
     if isinstance(alias, str):
         return (alias,)
@@ -194,9 +194,9 @@ def _aliases(alias: Any) -> tuple[str, ...]:
 
 
 def _taken(annotation: Any) -> tuple[tuple[type, ...] | None, tuple[Any, ...], bool]:
-    """Return the classes of values that an annotation takes, ``None`` for all.
+    """Return the classes of values that an annotation accepts, ``None`` for all.
 
-    Its literals; and whether it takes ``None``.
+    Also return its literals, and whether it accepts ``None``.
     """
     kinds: set[type] = set()
     literals: list[Any] = []

@@ -1,4 +1,4 @@
-"""How a column's values appear in a record, and the Python source that turns them into JSON text.
+"""The form of a column's values in a record, and the Python source that turns them into JSON text.
 
 Both row compilers build on this module: :mod:`rowtide.connector.rows.row_compiler` for the binlog and
 :mod:`rowtide.connector.rows.text_protocol_rows` for snapshots.
@@ -24,11 +24,11 @@ class ColumnOutput:
     Attributes:
         field: the field's name.
         type: converts values to Connect values and JSON text.
-        fallback: written for null and for values that cannot be converted.
+        fallback: the text for null and for values that cannot be converted.
         fallback_value: the same as a Connect value.
         schema: the schema of the field.
         form: the JSON converter's format.
-        in_value: false if the column is in the key only.
+        in_value: false if the column is only in the key.
         change: masks or truncates Connect values.
         key: the field in the record's key, if the key's converter has another format.
     """

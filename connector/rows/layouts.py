@@ -115,7 +115,7 @@ def column_layout(type_code: int, metadata: int) -> ColumnLayout:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDecoding:
-    """How to interpret a column's bytes, from the table's structure.
+    """The decoding of a column's bytes, from the table's structure.
 
     Attributes:
         kind: the kind of the canonical value.
@@ -152,7 +152,7 @@ def struct_code(column: ColumnLayout, decoding: ColumnDecoding) -> str:
 
 
 def fixed_source(column: ColumnLayout, decoding: ColumnDecoding, v: str, bind: Bind) -> list[str]:
-    """Source lines that convert the variable ``v``, unpacked with :func:`struct_code`, to the canonical value."""
+    """Return the lines that convert the variable ``v``, unpacked with :func:`struct_code`, to the canonical value."""
     simple = {
         DATE: [f"{v} = {bind(DAYS_BY_PACKED_DATE)}[{_little(v)}]"],
         NEWDATE: [f"{v} = {bind(DAYS_BY_PACKED_DATE)}[{_little(v)}]"],
@@ -209,7 +209,7 @@ def _big(v: str) -> str:
 
 
 def _decimal_source(column: ColumnLayout, v: str) -> list[str]:
-    """Groups of nine digits in four bytes, big-endian; the sign is the inverted top bit, a negative value inverted."""
+    """Return the source for groups of nine digits in four bytes, big-endian: the top bit is the inverted sign."""
     top = 1 << (column.size * 8 - 1)
     whole = column.precision - column.scale
     digits = [whole % 9, *[9] * (whole // 9), *[9] * (column.scale // 9), column.scale % 9]
@@ -359,18 +359,18 @@ def uncompressed(stored: bytes) -> bytes:
 
 
 def uuid_text(stored: bytes) -> str:
-    """MariaDB's UUID from its sixteen bytes."""
+    """Return MariaDB's UUID from its sixteen bytes."""
     digits = stored.ljust(16, b"\0").hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def inet4_text(stored: bytes) -> str:
-    """MariaDB's INET4 from its four bytes. Raises ``ValueError`` if there are more."""
+    """Return MariaDB's INET4 from its four bytes. Raises ``ValueError`` if there are more."""
     return str(IPv4Address(_padded(stored, 4, "an INET4")))
 
 
 def inet6_text(stored: bytes) -> str:
-    """MariaDB's INET6 from its sixteen bytes, as the server prints it. Raises ``ValueError`` if there are more.
+    """Return MariaDB's INET6 from its sixteen bytes, in the server's form. Raises ``ValueError`` if there are more.
 
     It omits the first of the longest runs of zeros, also one of a single group, and has the dots of IPv4 after ``::``
     and ``::ffff:`` (``Inet6::to_string``).

@@ -1,4 +1,4 @@
-"""Keys and values of messages from the JSON texts of rows: what an event's messages share stands around them."""
+"""Builds keys and values of messages from the JSON texts of rows and the parts that an event's messages share."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,16 +30,16 @@ def python_values(
     first: int,
     tail: str,
 ) -> list[bytes]:
-    """Return the value of each row: the row before and after, each ``null`` if it is not there, and what follows.
+    """Return the value of each row: the row before and after, each ``null`` if missing, and the text that follows.
 
     Args:
         opening: the bytes before a value.
         before: the rows before the change.
-        between: what stands between both rows.
-        after: the rows after it; as many if both are there.
-        middle: what follows, up to the row number.
+        between: the text between both rows.
+        after: the rows after it; the same number if both are present.
+        middle: the text that follows, up to the row number.
         first: the row number of the first row.
-        tail: what follows the row number.
+        tail: the text after the row number.
     """
     if before is None:
         assert after is not None

@@ -123,7 +123,7 @@ def key_value_rows(
 ) -> KeyValueRows:
     """Compile the function that returns the key and the row of each image as tuples of converted values.
 
-    The arguments are those of :func:`text_rows`; ``ColumnOutput.type`` says what a value is converted to.
+    The arguments are those of :func:`text_rows`; ``ColumnOutput.type`` determines the conversion of a value.
     """
     in_key = separate_keys(columns, key)
     source = _Source(columns, in_key, values=True, cache_values=True)

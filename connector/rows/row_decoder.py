@@ -1,4 +1,4 @@
-"""Chooses how row images are decoded: compiled code where it is there, else, and for what it refuses, Python.
+"""Selects the decoder of row images: compiled code if available; otherwise, and for events that it refuses, Python.
 
 Compiled code refuses a whole event if bytes are missing or a conversion fails. The event is then decoded again in
 Python, whose result or error counts.

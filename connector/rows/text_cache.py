@@ -27,7 +27,7 @@ class CacheBudget:
         self._texts: WeakValueDictionary[int, TextCache] = WeakValueDictionary()
 
     def share(self, texts: "TextCache") -> None:
-        """Let a cache use this budget, for as long as it exists."""
+        """Make a cache use this budget as long as it exists."""
         self._texts[id(texts)] = texts
 
     def added(self) -> None:
@@ -45,7 +45,7 @@ SHARED_BUDGET = CacheBudget(200_000)
 
 
 class TextCache(dict[bytes | str, Any]):
-    """The JSON text of each value, or the value as Python's, by its bytes in the binlog or its text in a result set.
+    """The JSON text of each value, or its Python value, by its bytes in the binlog or its text in a result set.
 
     Args:
         text: converts a value that is not in the cache.

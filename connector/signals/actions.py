@@ -34,7 +34,7 @@ SignalAction = Callable[[Signal, SignalContext], Iterable[Output]]
 
 
 class Signals:
-    """The actions, by type of signal. Used in the reader's thread only.
+    """The actions, by type of signal. Used only in the reader's thread.
 
     Args:
         settings: of the records.
@@ -76,7 +76,7 @@ class Signals:
         }
 
     def execute(self, signal: Signal, context: SignalContext) -> list[Output]:
-        """Carry out a signal; one that is wrong is refused, and never raises."""
+        """Carry out a signal; an invalid one is refused, without raising."""
         log.info("signal %r of type %s was received through channel %s", signal.id, signal.type, signal.channel)
         try:
             outputs = list(self._action(signal)(signal, context))
@@ -88,10 +88,10 @@ class Signals:
         return outputs
 
     def refuse(self, error: SignalError, channel: str, at: SourceOffset) -> list[Output]:
-        """Answer a signal that cannot be carried out, or not even be read.
+        """Answer a signal that cannot be carried out, or cannot even be read.
 
         Args:
-            error: what is wrong; it names the signal as far as it is known.
+            error: the error; it names the signal as far as it is known.
             channel: the channel that brought it.
             at: the resume position before it.
         """

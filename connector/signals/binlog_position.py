@@ -62,7 +62,7 @@ def _gtid_set(text: str, connector: str) -> str:
 
 
 def next_start(start: SourceOffset, behind: SourceOffset, connector: str) -> str:
-    """Return what the next start reads, in words.
+    """Return a description of what the next start reads.
 
     Args:
         start: the position that the signal has set.
@@ -106,7 +106,7 @@ def _place(position: SourceOffset) -> tuple[int, int]:
 
 
 def with_restart_position(carried: Mapping[str, Any] | None, start: SourceOffset, signal: Signal) -> dict[str, Any]:
-    """Return what offsets carry from now on."""
+    """Return the fields of all later offsets."""
     moved_by = [*_moved_by(carried), signal.id][-_KEPT_IDS:]
     return {**(carried or {}), _RESTART: start.to_json(), _MOVED_BY: "\n".join(moved_by)}
 
@@ -123,7 +123,7 @@ def _moved_by(carried: Mapping[str, Any] | None) -> list[str]:
 
 
 def start_of(stored: SourceOffset) -> SourceOffset:
-    """Return the position from which to start: the stored one, or the one that a signal has put in its place.
+    """Return the position from which to start: the stored one, or the one with which a signal has replaced it.
 
     Raises:
         ValueError: the position of the signal is damaged.
@@ -135,7 +135,7 @@ def start_of(stored: SourceOffset) -> SourceOffset:
 
 
 def without_demand(stored: SourceOffset) -> SourceOffset:
-    """Return the stored position without the one that a signal has put in its place."""
+    """Return the stored position without the one with which a signal has replaced it."""
     carried = {name: value for name, value in (stored.carried or {}).items() if name != _RESTART}
     return replace(stored, carried=carried or None)
 

@@ -14,7 +14,7 @@ _JOIN_S = 1.0
 
 
 class ChannelFailed(Exception):
-    """A channel cannot be read now. The message names it and the way out; the next poll tries again."""
+    """A channel cannot currently be read. The message names it and says what to do; the next poll tries again."""
 
 
 class PolledChannel(Protocol):
@@ -26,7 +26,7 @@ class PolledChannel(Protocol):
         ...
 
     def poll(self) -> Iterable[Received]:
-        """Return the signals that have come since the last poll.
+        """Return the signals that have arrived since the last poll.
 
         Raises:
             ChannelFailed: the channel cannot be read.
@@ -34,10 +34,10 @@ class PolledChannel(Protocol):
         ...
 
     def stored(self, position: object) -> None:
-        """Note that the signals up to a position are carried out, and that is stored: they need not be kept.
+        """Note that the signals up to a position are carried out, and that this is stored: they need not be kept.
 
         Raises:
-            ChannelFailed: that cannot be recorded in the channel; the next call tries again.
+            ChannelFailed: this cannot be recorded in the channel; the next call tries again.
         """
         ...
 
@@ -72,11 +72,11 @@ class ChannelThread:
         self._thread = threading.Thread(target=self._run, name=f"rowtide-signals-{channel.name}", daemon=True)
 
     def start(self) -> None:
-        """Begin to poll."""
+        """Start polling."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End: when this returns, the thread puts nothing more into the inbox."""
+        """Stop the thread: after this returns, it puts nothing more into the inbox."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(_JOIN_S)

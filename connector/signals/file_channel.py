@@ -1,8 +1,8 @@
 """Signals in a file (``signal.file``): one JSON object per line.
 
-The file is taken by giving it another name (``signals.txt.<time>.taken``) and putting an empty one in its place, so a
-line that is appended then is in one of the two. A taken file is deleted when all its signals are carried out, that is
-stored, and no writer still has it open: one may have opened it before it was taken.
+The file is taken by renaming it (``signals.txt.<time>.taken``) and replacing it with an empty one, so a line that is
+appended at that time is in one of the two. A taken file is deleted when all its signals are carried out, this is
+stored, and no writer still has it open: a writer may have opened it before it was taken.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _GRACE_S = 5.0
 
 
 class FileChannel:
-    """Reads the file, and what is left of earlier ones.
+    """Reads the file, and the rest of earlier ones.
 
     A position is the time of taking and a number of bytes: ``1795317122000000000:512``.
 
@@ -72,7 +72,7 @@ class FileChannel:
             raise ChannelFailed(f"a file next to {self._path} (signal.file) cannot be deleted: {error}") from error
 
     def close(self) -> None:
-        """Nothing is open between two polls."""
+        """Do nothing: nothing is open between two polls."""
 
     def _is_settled(self, taken: tuple[int, Path]) -> bool:
         """Return whether a taken file has been read to its end, and no longer grows."""
@@ -97,7 +97,7 @@ class FileChannel:
             os.close(descriptor)  # and gives the lease back
 
     def _take(self) -> tuple[int, Path]:
-        """Give the file another name, and put an empty one with the same owner and mode in its place."""
+        """Rename the file, and replace it with an empty one with the same owner and mode."""
         moment, status = max(self._clock(), self._read[0] + 1), self._path.stat()
         taken = self._path.rename(self._path.with_name(f"{self._path.name}.{moment}{_TAKEN}"))
         with contextlib.suppress(FileExistsError):  # a writer was faster

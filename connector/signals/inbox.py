@@ -19,13 +19,13 @@ _MOST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A signal that a channel has brought.
+    """A signal that has arrived through a channel.
 
     Attributes:
-        signal: the signal, or what is wrong with its message.
+        signal: the signal, or the error of its message.
         channel: the name of the channel.
-        position: where the channel continues after it after a restart, as a JSON value; ``None`` for a channel that
-            brings nothing twice.
+        position: the position after it, at which the channel continues after a restart, as a JSON value; ``None`` for a
+            channel that never repeats signals.
     """
 
     signal: Signal | SignalError
@@ -34,10 +34,10 @@ class Received:
 
 
 class SignalInbox:
-    """Signals in the order of their arrival. Any thread may put; the reader's thread carries out.
+    """Signals in the order of their arrival. Any thread may add signals; the reader's thread carries them out.
 
-    The position of a channel is stored with the offset after the signal's effect, so a signal is carried out once,
-    also after a crash.
+    The position of a channel is stored with the offset after the signal's effect, so a signal is carried out once, even
+    after a crash.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class SignalInbox:
 
     @property
     def is_full(self) -> bool:
-        """Whether too many signals wait to put another one."""
+        """Whether too many signals are waiting to add another one."""
         return len(self._received) >= _MOST
 
     @property
@@ -68,7 +68,7 @@ class SignalInbox:
             yield from outputs
 
     def forget_positioned(self) -> None:
-        """Drop what channels with positions have brought: the next run reads it again from the stored position."""
+        """Drop the signals of channels with positions, which the next run reads again from the stored position."""
         kept = []
         while self._received:  # other threads may put signals, so it is not iterated
             one = self._received.popleft()

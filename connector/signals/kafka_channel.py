@@ -24,10 +24,10 @@ class KafkaChannel:
     """Reads the topic from the position that is stored with the connector's offset.
 
     Without one, it begins after the position that the consumer group has committed, as Debezium does, otherwise at the
-    topic's beginning. What is carried out is committed to the group, too.
+    topic's beginning. Signals that are carried out are committed to the group, too.
 
     Args:
-        settings: of the consumer, with the group.
+        settings: the settings of the consumer, with the group.
         topic: the topic.
         key: ``topic.prefix``.
         start: the stored position.

@@ -30,10 +30,10 @@ _WINDOWS: dict[tuple[str, str], Window] = {
 
 
 class SignalReceiver:
-    """Carries out the signals of a stream, and those that other channels bring.
+    """Carries out the signals of a stream, and those of other channels.
 
-    Signals of the signal table are carried out before the records of their rows are made, as in Debezium. If a crash
-    comes between, the row is read again, and its signal carried out: the offset of its record is the first one after
+    Signals of the signal table are carried out before the records of their rows are made, as in Debezium. After a crash
+    in between, the row is read again, and its signal is carried out: the offset of its record is the first one after
     the signal.
 
     Args:
@@ -61,8 +61,8 @@ class SignalReceiver:
         """Carry out a signal that is not a row of the signal table, and return its outputs; only between transactions.
 
         Args:
-            received: the signal, or what is wrong with its message.
-            channel: the channel that brought it.
+            received: the signal, or the error of its message.
+            channel: the channel through which it arrived.
             progress: the position in the stream.
             at: the resume position.
         """

@@ -1,4 +1,4 @@
-"""``schema-changes``: puts the structure of tables, as the signal describes it, in place of the known one."""
+"""``schema-changes``: replaces the structure of tables with the one that the signal describes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ def schema_changes(
         settings: of the records.
         clock: nanoseconds since the epoch.
         signal: with ``database``, ``schema`` and ``changes`` in Debezium's form of table changes.
-        context: where the signal stands.
+        context: the context of the signal.
 
     Raises:
         SignalError: a parameter is wrong; nothing is changed.
@@ -75,9 +75,9 @@ def _table(recorded: RecordedTable) -> Table:
 
 
 def _with_defaults(item: Any) -> Mapping[str, Any]:
-    """Return the change with what Debezium adds.
+    """Return the change with Debezium's additions.
 
-    A nullable column has the default null unless the signal says otherwise.
+    A nullable column has the default null unless the signal specifies another one.
     """
     if not isinstance(item, Mapping):
         raise TypeError("not a JSON object")

@@ -1,4 +1,4 @@
-"""A signal, how channels write it, and where it stands in the stream."""
+"""A signal, its form in channels, and its place in the stream."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ class Signal:
         id: identifies the signal in notifications; the sender chooses it.
         type: the action.
         data: the parameters of the action; empty if the signal has none.
-        channel: the channel that brought it: ``source``, ``kafka``, ``file``, ``http`` or ``in-process``.
+        channel: the channel through which it arrived: ``source``, ``kafka``, ``file``, ``http`` or ``in-process``.
     """
 
     id: str
@@ -59,7 +59,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class SignalContext:
-    """Where a signal stands in the stream.
+    """The place of a signal in the stream.
 
     Attributes:
         at: the resume position before the signal; that of its outputs.
@@ -90,7 +90,8 @@ def from_columns(signal_id: object, kind: object, data: object, channel: str = "
         channel: the channel.
 
     Raises:
-        SignalError: a value is not text, or ``data`` is no JSON object; it names the signal as far as it can be read.
+        SignalError: a value is not text, or ``data`` is not a JSON object; it names the signal as far as it can be
+            read.
     """
     if not isinstance(signal_id, str) or not isinstance(kind, str):
         raise SignalError(
@@ -110,7 +111,7 @@ def from_message(text: str | bytes, channel: str, new_id: Callable[[], str]) -> 
 
     Args:
         text: the message.
-        channel: the channel that brought it.
+        channel: the channel through which it arrived.
         new_id: makes an id for a signal without one.
 
     Raises:
@@ -153,7 +154,7 @@ def _json_object(text: str | bytes, what: str) -> dict[str, Any]:
 
 
 def _require_unicode(value: object, what: str) -> None:
-    """Refuse half of a surrogate pair, which JSON can have: no record or offset could be written with it."""
+    """Refuse half of a surrogate pair, which JSON can contain, but records and offsets cannot."""
     try:
         json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""The signals of one connector: what outlives its runs, and the channels of a run."""
+"""The signals of one connector: the data that outlives its runs, and the channels of a run."""
 
 import time
 import uuid
@@ -25,7 +25,7 @@ KEPT = 1000
 
 
 def new_signal_id() -> str:
-    """Return a new id for a signal, or for what is requested without one."""
+    """Return a new id for a signal, or for a request without one."""
     return str(uuid.uuid4())
 
 
@@ -36,7 +36,7 @@ class RecentNotifications:
         self._kept: deque[Mapping[str, Any]] = deque(maxlen=KEPT)
 
     def add(self, notification: Mapping[str, Any]) -> None:
-        """Keep a notification; the oldest one gives way."""
+        """Add a notification, and drop the oldest one if necessary."""
         self._kept.append(notification)
 
     def all(self, signal_id: str | None = None) -> list[Mapping[str, Any]]:
@@ -47,7 +47,7 @@ class RecentNotifications:
 
 @dataclass(slots=True)
 class Signalling:
-    """What outlives the runs of a connector.
+    """The data about signals that outlives the runs of a connector.
 
     Attributes:
         inbox: the signals that wait.
@@ -90,10 +90,10 @@ class Signalling:
         return Signals(settings, time.time_ns, snapshots, self.hooks, from_table=config.signals.source, more=more)
 
     def start(self, config: Configuration, start: SourceOffset, last_stored: Callable[[], SourceOffset | None]) -> None:
-        """Begin to poll the channels of a run.
+        """Start polling the channels of a run.
 
         Args:
-            config: which there are.
+            config: the configuration of the channels.
             start: the start position, with those of the channels.
             last_stored: returns the last stored offset.
         """
@@ -111,7 +111,7 @@ class Signalling:
             thread.start()
 
     def stop(self) -> None:
-        """Stop polling. The next run reads what is not carried out again, from the stored positions."""
+        """Stop polling. The next run reads signals that are not carried out again, from the stored positions."""
         for thread in self._threads:
             thread.stop()
         self._threads = []

@@ -1,4 +1,4 @@
-"""What signals ask of snapshots: ``execute-snapshot`` and ``stop-snapshot``."""
+"""The requests of signals to snapshots: ``execute-snapshot`` and ``stop-snapshot``."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Collections:
     """Regular expressions for tables, each matched against the whole ``db.table``, in the order of the signal.
 
     Attributes:
-        sources: the expressions as they were written.
+        sources: the expressions as written.
     """
 
     sources: tuple[str, ...]
@@ -34,7 +34,7 @@ class Collections:
 
     @classmethod
     def of_signal(cls, signal: Signal) -> "Collections":
-        """Compile ``data-collections``. Raises ``SignalError``: one is invalid, or they take too long to match."""
+        """Compile ``data-collections``. Raises ``SignalError`` if one is invalid, or they take too long to match."""
         sources = signal.texts("data-collections")
         conditions = [source for condition in _conditions(signal) for source in condition.collection.sources]
         try:
@@ -44,7 +44,7 @@ class Collections:
         return cls.parse(sources)
 
     def select(self, tables: Iterable[TableId]) -> list[TableId]:
-        """Return the tables that are meant: those of the first expression, then those of the next one, each once."""
+        """Return the selected tables: those of the first expression, then those of the next one, each once."""
         names = {table: str(table) for table in tables}
         found = (table for pattern in self._compiled for table, name in names.items() if pattern.fullmatch(name))
         return list(dict.fromkeys(found))
@@ -130,7 +130,7 @@ class StopRequest:
 def snapshot_request(signal: Signal) -> SnapshotRequest:
     """Return the request of an ``execute-snapshot`` signal.
 
-    Raises ``SignalError``: it has no tables, or a wrong parameter.
+    Raises ``SignalError`` if it has no tables, or a wrong parameter.
     """
     collections = Collections.of_signal(signal)
     if not collections:
@@ -143,7 +143,7 @@ def snapshot_request(signal: Signal) -> SnapshotRequest:
 def rows_request(signal: Signal) -> RowsRequest:
     """Return the request of a ``rowtide-reread-rows`` signal.
 
-    Raises ``SignalError``: a parameter is missing or wrong.
+    Raises ``SignalError`` if a parameter is missing or wrong.
     """
     collection, columns, keys = signal.text("data-collection"), signal.texts("key-columns"), signal.data.get("keys")
     if not collection or not columns:
@@ -158,7 +158,7 @@ def _is_key(key: object, size: int) -> bool:
 
 
 def stop_request(signal: Signal) -> StopRequest:
-    """Return the request of a ``stop-snapshot`` signal. Raises ``SignalError``: a parameter is wrong."""
+    """Return the request of a ``stop-snapshot`` signal. Raises ``SignalError`` if a parameter is wrong."""
     return StopRequest(signal, snapshot_type(signal), Collections.of_signal(signal))
 
 

@@ -1,4 +1,4 @@
-"""The seam between signals and snapshots on demand."""
+"""The interface between signals and snapshots on demand."""
 
 import logging
 from collections.abc import Iterable
@@ -17,23 +17,23 @@ Window = Literal["open", "close", "open deleted"]
 class SnapshotsOnDemand(Protocol):
     """Snapshots that signals start and control: incremental and blocking ones. :mod:`..snapshot.incremental` has them.
 
-    All methods are called in the reader's thread, in the order of the signals, and should not wait: they change
-    what is to be done, and reading is done elsewhere. Signals of the signal table are executed before the records of
-    their rows are made, and possibly inside a transaction; all other signals between two transactions.
+    All methods are called in the reader's thread, in the order of the signals, and should not wait: they change the
+    pending work, and reading happens elsewhere. Signals of the signal table are executed before the records of their
+    rows are made, and possibly inside a transaction; all other signals between two transactions.
 
-    A signal is done once, also after a crash. What a call changes must therefore be in every offset that is made after
-    it: set ``Progress.carried`` (``SourceOffset.carried``) before the call returns. If a crash comes before such an
-    offset is stored, the start offset does not have the change, and the signal is executed again.
+    A signal is carried out once, even after a crash. The change made by a call must therefore be in every later offset:
+    set ``Progress.carried`` (``SourceOffset.carried``) before the call returns. After a crash before such an offset is
+    stored, the start offset does not have the change, and the signal is executed again.
 
     The outputs (notifications) must have the offset ``at``, which is the position before the signal.
 
     Raises:
-        SignalError: from every method: the request cannot be carried out; the message names what is wrong and the way
-            out. It is logged and sent as a notification, and nothing else happens.
+        SignalError: from every method: the request cannot be carried out; the message says what is wrong and what to
+            do. It is logged and sent as a notification, and nothing else happens.
     """
 
     def execute(self, request: SnapshotRequest, at: SourceOffset) -> Iterable[Output]:
-        """Add the tables to the snapshot that runs, or start one (``execute-snapshot``)."""
+        """Add the tables to the running snapshot, or start one (``execute-snapshot``)."""
         ...
 
     def reread(self, request: RowsRequest, at: SourceOffset) -> Iterable[Output]:
@@ -58,33 +58,33 @@ class SnapshotsOnDemand(Protocol):
         Args:
             window_id: the row's id, as it was written: with ``-open`` or ``-close`` at its end.
             kind: ``open`` and ``close`` for an inserted ``snapshot-window-open`` and ``snapshot-window-close`` row;
-                ``open deleted`` if the open row was deleted, which closes the window of ``insert_delete``. Rows of
-                other windows come, too, such as those that are cleaned up.
+                ``open deleted`` if the open row was deleted, which closes the window of ``insert_delete``. It is also
+                called for rows of other windows, such as those that are cleaned up.
         """
         ...
 
 
 class NoSnapshots:
-    """Takes no snapshots: for a replay of binlog files, where there is no server. Signals for snapshots are logged."""
+    """Takes no snapshots: for a replay of binlog files, without a server. Signals for snapshots are logged."""
 
     def execute(self, request: SnapshotRequest, at: SourceOffset) -> Iterable[Output]:
-        """Log that nothing is done."""
+        """Log that the signal has no effect."""
         return _nothing(request.signal)
 
     def reread(self, request: RowsRequest, at: SourceOffset) -> Iterable[Output]:
-        """Log that nothing is done."""
+        """Log that the signal has no effect."""
         return _nothing(request.signal)
 
     def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:
-        """Log that nothing is done."""
+        """Log that the signal has no effect."""
         return _nothing(request.signal)
 
     def pause(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
-        """Log that nothing is done."""
+        """Log that the signal has no effect."""
         return _nothing(signal)
 
     def resume(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
-        """Log that nothing is done."""
+        """Log that the signal has no effect."""
         return _nothing(signal)
 
     def window(self, window_id: str, kind: Window) -> None:

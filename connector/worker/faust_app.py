@@ -109,7 +109,7 @@ _apps: list[App] = []
 
 
 def app_from_environment() -> App:
-    """The app for ``faust -A rowtide.connector.worker``, created once from the files that ``ROWTIDE_CONFIG`` names.
+    """Return the app for ``faust -A rowtide.connector.worker``, created once from the files in ``ROWTIDE_CONFIG``.
 
     Raises:
         click.ClickException: the variable is not set, or the configuration is wrong.

@@ -359,7 +359,7 @@ class ConnectorService(Service):
             await asyncio.to_thread(alter_offsets, self.config, changes)
 
     async def status_at_once(self) -> Status:
-        """The connector's status without queries to the server, which could delay it."""
+        """Return the connector's status without queries to the server, which could delay it."""
         return self._status()
 
     def _status(self) -> Status:

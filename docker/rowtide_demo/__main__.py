@@ -21,7 +21,7 @@ __all__ = ["main"]
 @click.option("--canal", is_flag=True, help="Show rowtide canal: Canal's messages in Kafka, and tables made of them.")
 @click.option("--avro", is_flag=True, help="Write the records in Avro, with a schema registry.")
 def main(rows: int, *, keep: bool, canal: bool, avro: bool) -> None:
-    """Show the whole way of a shop's tables from MySQL through Kafka to Delta tables, and prove that nothing is lost.
+    """Copy a shop's tables from MySQL through Kafka to Delta tables, and prove that nothing is lost.
 
     Starts MySQL and Kafka, fills the tables, runs rowtide (first the snapshot, then streaming while the tables change),
     builds Delta tables from the topics with Spark, and compares every column of every table with MySQL. At the end, or

@@ -51,7 +51,7 @@ value.converter.schema.registry.url = {registry.url}
 
 
 def properties(mysql: "MySQL", kafka: "Kafka", registry: "Registry | None") -> str:
-    """The text of the configuration file; with a schema registry, records are in Avro."""
+    """Return the text of the configuration file; with a schema registry, records are in Avro."""
     text = _PROPERTIES + ("" if registry is None else _AVRO)
     return text.format(
         prefix=PREFIX, mysql=mysql, kafka=kafka, registry=registry, user=_USER, password=_PASSWORD, database=DATABASE
@@ -76,7 +76,7 @@ canal.mq.dynamicTopic = .*\\\\..*
 
 
 def canal_files(mysql: "MySQL", kafka: "Kafka") -> dict[str, str]:
-    """The texts of the files of Canal's configuration folder, by their paths in it."""
+    """Return the texts of the files of Canal's configuration folder, by their paths in it."""
     instance = _CANAL_INSTANCE.format(mysql=mysql, user=_USER, password=_PASSWORD, database=DATABASE)
     return {"canal.properties": _CANAL.format(kafka=kafka), "shop/instance.properties": instance}
 

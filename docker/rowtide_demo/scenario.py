@@ -35,7 +35,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def run(rows: int, *, keep: bool, canal: bool, avro: bool, interruption: Interruption) -> int:
-    """Run the demo and stop everything that it has started; returns the exit code.
+    """Run the demo, stop everything that it started, and return the exit code.
 
     Args:
         rows: the initial number of rows.

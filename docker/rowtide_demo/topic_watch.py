@@ -23,7 +23,7 @@ _SAMPLE = 20  # the delay of every 20th record is measured: finding the timestam
 
 
 class TopicWatch:
-    """Reads all table topics of a prefix from their first record on, in a thread, until the end of ``with``.
+    """Reads all table topics of a prefix from their first record, in a thread, until the end of ``with``.
 
     Args:
         bootstrap: the addresses of Kafka.
@@ -73,7 +73,7 @@ class TopicWatch:
         return self.seen.total()
 
     def of(self, operation: str) -> int:
-        """Number of records of one operation, over all tables."""
+        """Return number of records of one operation, over all tables."""
         return sum(count for (_, found), count in list(self.seen.items()) if found == operation)
 
     def __enter__(self) -> Self:
@@ -132,13 +132,13 @@ class TopicWatch:
 
 
 def commit_seconds(value: bytes) -> float | None:
-    """The time of the commit of a record in JSON, since the epoch."""
+    """Return the time of the commit of a record in JSON, since the epoch."""
     found = _COMMITTED.search(value, value.rfind(b'"source":{'))
     return int(found[1]) / 1_000_000 if found else None
 
 
 def operation(value: bytes | None) -> str:
-    """The operation of a record in Debezium's envelope, found from the end of its text without parsing it."""
+    """Return the operation of a record in Debezium's envelope, found from the end of its text without parsing it."""
     if value is None:
         return "tombstone"
     start = value.rfind(_OPERATION)
@@ -146,7 +146,7 @@ def operation(value: bytes | None) -> str:
 
 
 def expected_records(done: Mapping[tuple[str, str], int]) -> Counter[tuple[str, str]]:
-    """The number of records that changed rows must produce, by table and operation; ``done`` is `Workload.done`.
+    """Return the number of records that changed rows must produce, by table and operation; ``done`` is `Workload.done`.
 
     An update of a key is a delete under the old key and a create under the new one. A tombstone follows every delete.
     """

@@ -13,7 +13,7 @@ _returned: set[int] = set()
 
 
 def free_port() -> int:
-    """A port on which nothing listens, and which this function has not returned before in this process.
+    """Return a port on which nothing listens, and which this function has not returned before in this process.
 
     Raises:
         OSError: no port is free.
@@ -26,7 +26,7 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Whether nothing listens on a port of the loopback interface."""
+    """Return whether nothing listens on a port of the loopback interface."""
     with socket.socket() as probe:
         try:
             probe.bind((HOST, port))

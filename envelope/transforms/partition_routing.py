@@ -41,7 +41,7 @@ class PartitionRouting:
         return cls(paths, max(partitions, 1), options.choice("partition.hash.function", tuple(_HASHES), "java"))
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """Return the record with its partition; one that has none of the fields remains as it is."""
+        """Return the record with its partition; a record that has none of the fields remains unchanged."""
         if record.value is None or not record.is_envelope or record.value["op"] in ("t", "m"):
             return record
         schema, change = require_struct(record.value_schema, record.value)

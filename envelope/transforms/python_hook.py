@@ -1,7 +1,8 @@
 """Transforms written in Python: ``transforms.<name>.type=python:package.module.function``.
 
-A function gets a :class:`~rowtide.envelope.transforms.ConnectRecord` and returns one, several, or ``None`` to drop it.
-A class is made once with the options of the transform as a dictionary of texts, and its ``apply`` does the same.
+A function receives a :class:`~rowtide.envelope.transforms.ConnectRecord` and returns one, several, or ``None`` to drop
+it. A class is instantiated once with the options of the transform as a dictionary of texts, and its ``apply`` does the
+same.
 """
 
 import importlib
@@ -37,13 +38,13 @@ def imported(name: str) -> Any:
 
 
 def configured_object(type_: str, options: Options, method: str, known: Iterable[str]) -> Any:
-    """Make the object of a class of the user's, and configure it; what is wrong becomes a problem of ``type``.
+    """Create an object of a custom class, and configure it; errors become problems of ``type``.
 
     Args:
         type_: the class, with :data:`PREFIX`.
-        options: those that were not read yet are given to its method ``configure``, if it has one.
+        options: the options; those not read yet are passed to its method ``configure``, if it has one.
         method: the method that it must have, with its arguments, such as ``apply(key, value)``.
-        known: the names of Debezium's classes, one of which may have been meant.
+        known: the names of Debezium's classes, for suggestions.
 
     Returns:
         The object; ``None`` if there is a problem.
@@ -83,7 +84,7 @@ class _GivenDict(dict[Any, Any]):
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let copies be dictionaries that can be changed."""
+        """Make copies dictionaries that can be changed."""
         return dict, (dict(self),)
 
 
@@ -94,12 +95,12 @@ class _GivenList(list[Any]):
     remove = reverse = sort = _refuse
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let copies be lists that can be changed."""
+        """Make copies lists that can be changed."""
         return list, (list(self),)
 
 
 def unchangeable(value: Any) -> Any:
-    """Return a value whose structs, maps and arrays refuse changes: one in place would be written without a check."""
+    """Return a value whose structs, maps and arrays refuse changes, which would bypass the check."""
     if isinstance(value, dict):
         return _GivenDict(
             {name: unchangeable(item) if type(item) in (dict, list) else item for name, item in value.items()}
@@ -116,7 +117,7 @@ def _given(record: ConnectRecord) -> ConnectRecord:
 
 @dataclass(frozen=True, slots=True)
 class PythonTransform:
-    """Calls a function of the user's for each record.
+    """Calls a custom function for each record.
 
     Attributes:
         name: the function, as it was configured.
@@ -129,7 +130,7 @@ class PythonTransform:
 
     @classmethod
     def from_type(cls, name: str, options: Options) -> "PythonTransform | None":
-        """Import a function or a class; what is wrong becomes a problem of ``type``."""
+        """Import a function or a class; errors become problems of ``type``."""
         given = options.others()
         try:
             found = imported(name)
@@ -149,10 +150,10 @@ class PythonTransform:
         return cls(name, function)
 
     def apply(self, record: ConnectRecord) -> "ConnectRecord | Iterable[ConnectRecord] | None":
-        """Return what the function makes of a record.
+        """Return the function's result for a record.
 
         Raises:
-            TransformError: the function raised, or its result cannot be written.
+            TransformError: the function raised an error, or its result cannot be written.
         """
         record = _given(record)
         try:

@@ -14,8 +14,8 @@ class RejectedValue(ValueError):
     """A value cannot be used.
 
     Args:
-        message: what is wrong, without values of rows.
-        detail: more, which may contain a value of a row.
+        message: the error, without values of rows.
+        detail: details, which may contain a value of a row.
     """
 
     def __init__(self, message: str, detail: str = "") -> None:
@@ -115,7 +115,7 @@ class Transform(Protocol):
 
 
 class Predicate(Protocol):
-    """Selects the records that a transform is applied to."""
+    """Selects the records to which a transform is applied."""
 
     def test(self, record: ConnectRecord) -> bool:
         """Return whether the record is selected."""
@@ -126,7 +126,7 @@ def field_of(schema: Schema, name: str) -> Field:
     """Return a field of a struct schema.
 
     Raises:
-        TransformError: there is no such field.
+        TransformError: the field does not exist.
     """
     field = schema.field(name)
     if field is None:
@@ -139,7 +139,7 @@ def value_of(schema: Schema, struct: Mapping[str, Any], name: str, *, replace_nu
     """Return a field's value, optionally with its default for null.
 
     Raises:
-        TransformError: there is no such field.
+        TransformError: the field does not exist.
     """
     field = field_of(schema, name)
     value = struct.get(name)
@@ -152,7 +152,7 @@ def typed_value_of(schema: Schema, struct: Mapping[str, Any], name: str, kind: s
     Connect's typed getters (``Struct.getString``) ignore the default, unlike ``Struct.get``.
 
     Raises:
-        TransformError: there is no such field, or it has another type.
+        TransformError: the field does not exist, or has another type.
     """
     field = field_of(schema, name)
     if field.schema.type != kind:
@@ -232,7 +232,7 @@ class SchemaCache(Generic[T]):
         self._made: dict[tuple[str | int, ...], tuple[tuple[Schema, ...], T]] = {}
 
     def __reduce__(self) -> "tuple[type[SchemaCache[T]], tuple[()]]":
-        """Let it be pickled as an empty cache: another process has other schemas."""
+        """Pickle it as an empty cache, because another process has other schemas."""
         return SchemaCache, ()
 
     def get(self, make: Callable[..., T], *schemas: Schema, topic: str = "") -> T:

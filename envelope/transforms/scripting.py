@@ -18,14 +18,14 @@ _TOPIC = compile_java("[a-zA-Z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """An expression and the records that it is evaluated for.
+    """An expression and the records for which it is evaluated.
 
     Attributes:
         option: the name of the option with the expression.
         text: the expression.
-        boolean: it gives true or false; otherwise a text or null.
+        boolean: whether the result is true or false; otherwise, it is a text or null.
         nulls: ``null.handling.mode``: ``keep``, ``drop`` or ``evaluate`` records without a value.
-        topics: ``topic.regex``: other records stay as they are; ``None`` for all topics.
+        topics: ``topic.regex``: other records stay unchanged; ``None`` for all topics.
         exact: a null stays null where the schema has a default.
     """
 
@@ -42,7 +42,7 @@ class Script:
         object.__setattr__(self, "_evaluate", evaluate)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let it be pickled without the compiled expression."""
+        """Pickle it without the compiled expression."""
         return Script, (self.option, self.text, self.boolean, self.nulls, self.topics, self.exact)
 
     def concerns(self, record: ConnectRecord) -> bool:
@@ -60,7 +60,7 @@ class Script:
         """Evaluate the expression.
 
         Raises:
-            TransformError: it has no value, or a wrong one, for this record.
+            TransformError: it has no value, or an invalid one, for this record.
         """
         try:
             return self._evaluate(record)
@@ -88,7 +88,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class ContentBasedRouter:
-    """``io.debezium.transforms.ContentBasedRouter``: an expression gives the topic, or null to keep it."""
+    """``io.debezium.transforms.ContentBasedRouter``: an expression returns the topic, or null to keep it."""
 
     script: Script
 
@@ -114,7 +114,7 @@ class ContentBasedRouter:
 
 
 def _script(options: Options, name: str, *, boolean: bool) -> Script:
-    """Read the options of a script; what is wrong becomes problems."""
+    """Read the options of a script; errors become problems."""
     language, text = options.required_text("language").strip(), options.required_text(name)
     topics = options.pattern("topic.regex") if options.optional_text("topic.regex") else None
     nulls = options.choice("null.handling.mode", (_KEEP, _DROP, _EVALUATE), _KEEP)
@@ -137,7 +137,7 @@ def _translation(text: str, *, boolean: bool) -> str:
     """Return the expression for one in Groovy or JavaScript.
 
     Raises:
-        ValueError: there is none; it says what the user must write anew.
+        ValueError: there is none; the message says what the user must rewrite.
     """
     found = translated(text)
     compile_expression(found, boolean=boolean)

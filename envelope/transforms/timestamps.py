@@ -37,16 +37,16 @@ Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class TimestampConverter:
-    """``org.apache.kafka.connect.transforms.TimestampConverter``: converts a field, or all of the key or value.
+    """``org.apache.kafka.connect.transforms.TimestampConverter``: converts a field, or the whole key or value.
 
     A time is a text, a number (``unix``), or Connect's ``Date``, ``Time`` or ``Timestamp``. All of them are in UTC, and
-    of milliseconds in between.
+    are converted through milliseconds.
 
     Attributes:
         side: the key or the value.
         name: a field, empty for the whole key or value.
         target: ``target.type`` in lower case.
-        format: of texts, ``None`` if it is not set.
+        format: the format of texts, ``None`` if it is not set.
         precision: ``unix.precision``.
         exact: whether a time that does not fit its type is an error, and digits of times before 1970 are cut off.
         replace_null_with_default: whether a field's default replaces null.
@@ -111,7 +111,7 @@ class TimestampConverter:
         return lambda value: write(read(value))
 
     def _reader(self, schema: Schema) -> Callable[[Any], int]:
-        """Return what makes milliseconds since the epoch of a value."""
+        """Return the function from a value to milliseconds since the epoch."""
         given = _FORMATS.get(schema.name or "") or {"string": "string", "int64": "unix"}.get(schema.type)
         if given == "date":
             return lambda days: int(days * _DAY)
@@ -129,7 +129,7 @@ class TimestampConverter:
         )
 
     def _writer(self) -> Callable[[int], Any]:
-        """Return what makes the target of milliseconds since the epoch."""
+        """Return the function from milliseconds since the epoch to the target."""
         match self.target:
             case "string":
                 assert self.format is not None

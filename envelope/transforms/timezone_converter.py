@@ -15,7 +15,7 @@ from rowtide.envelope.transforms.record import ConnectRecord, TransformError, fi
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a local time
 _OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})(?::(\d{2}))?")
 _ZONED = re.compile(r"(.{19,})(Z|[+-]\d\d:\d\d(?::\d\d)?)")
-# An item of the lists. Debezium allows only word characters, quotes, dots and spaces.
+# The pattern of an item of the lists. Debezium allows only word characters, quotes, dots and spaces.
 _ITEM = re.compile(r"[^:,]+(?::[^:,]+){0,2}")
 # Units per second of the values, by the name of the schema.
 _UNITS = {

@@ -1,6 +1,6 @@
-"""Whether a record of a user's transform can be written: its values must be those of its schemas.
+"""Checks whether a record from a custom transform can be written: its values must match its schemas.
 
-What does not fit would be cut off or changed without a word: 1.9 becomes 1 in an integer of Avro.
+Otherwise, values would be truncated or changed silently: 1.9 becomes 1 in an Avro integer.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,11 +21,11 @@ _CLASSES: Mapping[str, type] = {
 
 
 def check_record(record: object, given: ConnectRecord, checks: SchemaCache[Check]) -> None:
-    """Raise ``ValueError`` if a record cannot be written; it says what was returned instead.
+    """Raise ``ValueError`` if a record cannot be written; its message says what was returned instead.
 
     Args:
         record: the record.
-        given: the record that it was made of, whose own values fit.
+        given: the record from which it was made, whose own values match.
         checks: the checks of schemas.
     """
     if not isinstance(record, ConnectRecord):
@@ -73,7 +73,7 @@ def schema_check(schema: Schema) -> Check:
     """Return the check of a schema's values.
 
     Raises:
-        ValueError: there is no such type of schemas.
+        ValueError: the schema type does not exist.
     """
     content = _content_check(schema)
     if schema.optional or schema.default is not None:

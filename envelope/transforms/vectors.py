@@ -19,7 +19,7 @@ Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class VectorToJsonConverter:
-    """Makes an object in JSON text of each vector, with its numbers as ``values``.
+    """Converts each vector to a JSON object with its numbers as ``values``.
 
     Attributes:
         replace_null_with_default: whether a column's default replaces NULL, as in Debezium.
@@ -34,7 +34,7 @@ class VectorToJsonConverter:
         return cls(not options.exact)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """Return the record with JSON in place of vectors, also in nested structs."""
+        """Return the record with JSON instead of vectors, also in nested structs."""
         if record.value is None:
             return record
         schema, value = require_struct(record.value_schema, record.value)

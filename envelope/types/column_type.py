@@ -44,8 +44,8 @@ class OutOfRangeError(ValueError):
     """A number that its Connect type cannot hold.
 
     Attributes:
-        nearest: what is written instead if ``event.converting.failure.handling.mode`` lets the number pass; ``None``
-            for null or the default.
+        nearest: the number to write instead if ``event.converting.failure.handling.mode`` tolerates it; ``None`` for
+            null or the default.
     """
 
     def __init__(self, message: str, nearest: object = None) -> None:
@@ -78,7 +78,7 @@ class ColumnDescription(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of a type's JSON text or objects, for the compiled row path, which has no use for Python source.
+    """The form of a type's JSON text or objects, for the compiled row path, which cannot use Python source.
 
     Attributes:
         name: one of the forms in ``connector/rows/native/columns.c``.
@@ -103,7 +103,7 @@ class ColumnType:
         epoch: the Connect value of an invalid date in a NOT NULL column; ``None`` for types without invalid dates.
         form: what ``expression`` returns, by name; ``None`` for types that only Python converts.
         object_form: the same of ``convert``.
-        is_custom: whether a column converter has made it.
+        is_custom: whether a column converter defined it.
         custom_default: the Connect value of the column's default, if so.
         custom_null: the Connect value of NULL, if so.
     """
@@ -140,7 +140,7 @@ def call_expression(function: Callable[[Any], str]) -> Expression:
 
 
 def identity(value: Any) -> Any:
-    """Return a value that is a Connect value already."""
+    """Return a value that already is a Connect value."""
     return value
 
 

@@ -57,7 +57,7 @@ def column_mapper(rule: ColumnRule, column: MaskedColumn) -> ColumnMapper:
 
 
 def keeps_apart(convert: Callable[[Any], Any]) -> bool:
-    """Return whether different texts stay different: a hash does, unless the column is too short for it."""
+    """Return whether different texts stay different: with a hash they do, unless the column is too short for it."""
     one, other = str(convert("a")), str(convert("b"))
     return one != other and len(one) >= _MD5_DIGITS
 

@@ -160,7 +160,7 @@ def float_type(column: ColumnDescription, settings: ValueSettings, stage: Stage)
 
 
 def real_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """Return the type of a column that a statement has declared REAL, which is a DOUBLE for the server."""
+    """Return the type of a column declared REAL, which is a DOUBLE for the server."""
     return DOUBLE_TYPE if settings.exact else FLOAT_TYPE
 
 
@@ -181,7 +181,7 @@ _BOOLEAN = ColumnType(
 
 
 def bool_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:
-    """Return the type of a column that a statement has declared BOOL, by ``rowtide.bool.handling.mode``."""
+    """Return the type of a column declared BOOL, by ``rowtide.bool.handling.mode``."""
     return _INT16 if settings.bool_handling_mode == "int16" else _BOOLEAN
 
 

@@ -1,4 +1,4 @@
-"""Temporal values as decoders produce them, and their Connect encodings.
+"""Temporal values from decoders, and their Connect encodings.
 
 A valid temporal value is an ``int`` in the unit of its type. Zero dates, partial dates and dates such as February 31st
 (ALLOW_INVALID_DATES) are an :class:`InvalidDate`, which the settings replace later.

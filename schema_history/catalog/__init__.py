@@ -1,1 +1,1 @@
-"""All databases and tables at a position, and how a statement changes them."""
+"""All databases and tables at a position, and the effect of statements on them."""

@@ -1,4 +1,4 @@
-"""Mappings by table, for servers with very many tables: no operation goes through all of them."""
+"""Mappings by table, for servers with very many tables: no operation iterates over all of them."""
 
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import TypeVar
@@ -54,7 +54,7 @@ class ChangedByTable(MutableMapping[TableId, V]):
 
     Args:
         below: the other mapping.
-        visible: says which of its tables are included; ``None`` for all.
+        visible: returns which of its tables are included; ``None`` for all.
     """
 
     __slots__ = ("_below", "_changes", "_visible")

@@ -22,7 +22,7 @@ class SchemaChange:
     """One reported change.
 
     Attributes:
-        kind: what happened.
+        kind: the kind of change.
         database: the database for which it is reported; ``""`` if none.
         ddl: text of the record: the statement, or its part that concerns this table; empty if a signal has
             described the table.
@@ -55,9 +55,9 @@ class StatementResult:
         databases_before: all databases before it, if the statement concerns databases.
         temporary: the temporary tables that it created, changed, renamed or dropped.
         renamed_columns: the columns that ALTER TABLE renamed: the table's name after it, and both names of the column.
-        dropped_columns: the columns that it dropped: the table's name after it, and the column's, which another one
-            that it added may have.
-        made_by_query: the table that CREATE TABLE … SELECT has made in a session whose ``binlog_format`` is not ROW:
+        dropped_columns: the columns that it dropped: the table's name after it, and the column's, which may also be
+            that of a column that it added.
+        made_by_query: the table that CREATE TABLE … SELECT created in a session whose ``binlog_format`` is not ROW:
             its columns and rows are not in the binlog. ``altered`` has it as dropped.
     """
 

@@ -20,7 +20,7 @@ class TableRegistry:
         temporary: temporary tables by session and name, ``None`` if the structure is not known; they occur in the
             binlog with ``binlog_format=STATEMENT``.
         variables: server variables in Debezium's histories (``character_set_server``).
-        changes: how often a table was added, replaced or removed; what is cached of tables holds until it changes.
+        changes: how often a table was added, replaced or removed; cached data of tables is valid until it changes.
     """
 
     def __init__(self, server: Server) -> None:
@@ -39,13 +39,13 @@ class TableRegistry:
         return self._build_deferred(key) if found is None and key in self._deferred else found
 
     def table_id(self, database: str, name: str) -> TableId:
-        """Return the identifier of a table by a name as it is written in statements."""
+        """Return the identifier of a table for a name as written in statements."""
         return TableId(
             *((database.lower(), name.lower()) if self.server.lower_case_table_names == 1 else (database, name))
         )
 
     def exists(self, database: str, name: str) -> bool:
-        """Return whether there is a table of that name."""
+        """Return whether a table of that name exists."""
         key = self._key(database, name)
         return key in self._tables or key in self._deferred
 

@@ -1,4 +1,4 @@
-"""Applies one statement to the tables: creates, changes and drops tables and databases, and collects what is reported.
+"""Applies one statement to the tables: creates, changes and drops tables and databases, and collects the changes.
 
 Changes are staged and applied at the end, so that a statement that fails changes nothing.
 """
@@ -81,7 +81,7 @@ class StatementExecutor:
         """Apply the statement.
 
         Raises:
-            InconsistentDdl: the statement does not fit the known tables; nothing is changed.
+            InconsistentDdl: the statement does not match the known tables; nothing is changed.
         """
         body = self.statement.body
         what = body.what if isinstance(body, NoStructure) else _HANDLERS[type(body)][0]
@@ -149,7 +149,7 @@ class StatementExecutor:
         return False
 
     def _temporary(self, table_id: TableId) -> Table | None:
-        """Return the temporary table; ``None`` also if its structure is not known."""
+        """Return the temporary table; ``None`` also if its structure is unknown."""
         return self.catalog.temporary.get((self.event.thread_id, table_id)) if self.event.thread_specific else None
 
     def _set_temporary(self, table_id: TableId, table: Table | None) -> None:

@@ -1,4 +1,4 @@
-"""The databases and tables at one position, and how a statement changes them."""
+"""The databases and tables at one position, and the effect of statements on them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ class Tables(TableRegistry):
 
         Raises:
             UnparsedDdl: the statement cannot be parsed; nothing is changed.
-            InconsistentDdl: the statement does not fit the tables; nothing is changed.
+            InconsistentDdl: the statement does not match the tables; nothing is changed.
         """
         if not event.effective:
             return StatementResult("part of an alter table")
@@ -43,14 +43,14 @@ class Tables(TableRegistry):
         """Return the state before the last statement, with another server's settings; valid until these tables change.
 
         Args:
-            result: what the last statement did.
+            result: the result of the last statement.
             server: the settings of the copy.
-            visible: says which tables are included; ``None`` for all.
+            visible: returns which tables are included; ``None`` for all.
         """
         other = Tables(server)
         other.temporary, other.variables = dict(self.temporary), dict(self.variables)
         other._databases = dict(self._databases)
-        # Every statement is tried out on this state, and copies of 100 000 names would take longer than the statement.
+        # Every statement is tested on this state, and copies of 100 000 names would take longer than the statement.
         other._tables, other._deferred = ChangedByTable(self._tables, visible), ChangedByTable(self._deferred, visible)
         for table_id, _ in result.altered:
             other.remove(table_id)
@@ -80,7 +80,7 @@ def as_described_by_snapshot(table: Table, server: Server) -> Table:
     that starts at an offset follows a snapshot, so the descriptions of its tables must be those of a snapshot.
 
     Args:
-        table: the table as its statements have built it.
+        table: the table as built by its statements.
         server: determines the syntax of SHOW CREATE TABLE.
     """
     tables = Tables(server)

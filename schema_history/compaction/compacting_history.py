@@ -33,7 +33,7 @@ class CompactingHistory(SchemaHistoryStore):
         self.summarise()
 
     def append(self, text: str) -> None:
-        """Add a record, and write a summary if one is due; that takes as long as reading the records since the last."""
+        """Add a record, and write a summary if one is due; this takes as long as reading the records since the last."""
         self._history.store.append(text)
         self._unsummarised += 1
         if not self._buffering:
@@ -80,7 +80,7 @@ class CompactingHistory(SchemaHistoryStore):
 
 
 def save_summary(history: StoredHistory, reader: HistoryReader, interval: int) -> int:
-    """Store what was read as a summary, if one is due.
+    """Store the records read so far as a summary, if one is due.
 
     Args:
         history: the history and its summaries.

@@ -1,4 +1,4 @@
-"""The positions that a summary covers, reduced to the few that decide whether it may be used."""
+"""The positions that a summary covers, reduced to the few that determine whether it may be used."""
 
 from collections.abc import Iterable
 
@@ -52,7 +52,7 @@ def _is_implied_by(
     other: BinlogPosition,
     other_gtids: GtidSet | MariadbGtidPosition | None,
 ) -> bool:
-    """Whether every state that includes the other position includes this one too, by ``PositionFilter``'s rules."""
+    """Return whether every state that includes the other position also includes this one (``PositionFilter``)."""
     if isinstance(gtids, GtidSet) and isinstance(other_gtids, GtidSet):
         return gtids <= other_gtids and not other_gtids <= gtids
     if isinstance(gtids, MariadbGtidPosition) and isinstance(other_gtids, MariadbGtidPosition):

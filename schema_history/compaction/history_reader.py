@@ -2,7 +2,7 @@
 
 Connectors may share a history, so only the records with the connector's own ``topic.prefix`` count, as in Debezium.
 Missing or damaged records are an error, because every structure after them may be wrong. The exception is a complete
-snapshot of all structures after them, as ``snapshot.mode=recovery`` writes it: then reading starts over there. Such a
+snapshot of all structures after them, as ``snapshot.mode=recovery`` writes it: reading then starts over there. Such a
 snapshot is complete if it has created every table that it dropped first.
 """
 
@@ -33,7 +33,7 @@ class NotInHistory(SchemaHistoryError):
 
 @dataclass(frozen=True, slots=True)
 class StoredHistory:
-    """A connector's history and where it is stored.
+    """A connector's history and its store.
 
     Attributes:
         store: the store, possibly shared with other connectors.
@@ -178,7 +178,7 @@ class HistoryReader:
             self._covered = None  # a summary must not omit a record that another position includes
 
     def _look_for_snapshot(self, record: HistoryRecord) -> None:
-        """Look for a complete snapshot of all structures after a problem, which makes up for it."""
+        """After a problem, look for a complete snapshot of all structures, which resolves it."""
         if record.position.get("snapshot") not in ("INITIAL", True, "true"):
             return
         if (record.ddl or "").startswith("SET character_set_server"):
@@ -207,7 +207,7 @@ class HistoryReader:
             self._covered = None
 
     def finish(self) -> None:
-        """Check that what was read is complete; raises as ``read_history``."""
+        """Check that the history was read completely; raises as ``read_history``."""
         if self._problem is not None:
             raise self._problem
         if not self.records and self._other_prefixes:

@@ -30,9 +30,9 @@ class KafkaSummaries:
 
     Args:
         topic: name of the topic.
-        producer: librdkafka settings for writing, the connection's included.
-        consumer: librdkafka settings for reading, the connection's included.
-        admin: librdkafka settings for looking up the topic, the connection's included.
+        producer: librdkafka settings for writing, including those of the connection.
+        consumer: librdkafka settings for reading, including those of the connection.
+        admin: librdkafka settings for looking up the topic, including those of the connection.
         timeout: seconds that writing may take, and that reading may make no progress.
     """
 
@@ -74,7 +74,7 @@ class KafkaSummaries:
         return [(first, parts) for first, count, parts in found.values() if len(parts) == count]
 
     def save(self, packed: bytes) -> None:
-        """Write the parts, and delete what is older than the previous summary."""
+        """Write the parts, and delete records older than the previous summary."""
         before = self._complete()
         name = uuid.uuid4().hex
         parts = [packed[at : at + _PART] for at in range(0, len(packed), _PART)]

@@ -1,4 +1,4 @@
-"""The format of a summary: what the records of a history up to some record amount to.
+"""The format of a summary: the combined effect of the records of a history up to some record.
 
 A summary is built from records, never from a running connector's tables. Recovery from a summary and the records after
 it has exactly the result of recovery from all records. A summary is stored next to the history and is optional: without
@@ -43,7 +43,7 @@ class UnusableSummary(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SummaryHeader:
-    """What a summary was built from.
+    """The source of a summary.
 
     Attributes:
         prefix: ``topic.prefix`` of the records.
@@ -108,7 +108,7 @@ class Summary:
         UnusableSummary: it is damaged, or has another format.
 
     Attributes:
-        header: what it was built from.
+        header: the data from which it was built.
     """
 
     def __init__(self, packed: bytes) -> None:

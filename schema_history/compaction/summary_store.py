@@ -42,7 +42,7 @@ class InMemorySummaries:
         yield from reversed(self.summaries)
 
     def save(self, packed: bytes) -> None:
-        """Store a summary and drop all but the newest ``SUMMARIES_KEPT``."""
+        """Store a summary, and drop all except the newest ``SUMMARIES_KEPT``."""
         self.summaries = [*self.summaries, packed][-SUMMARIES_KEPT:]
 
 

@@ -65,7 +65,7 @@ class Cursor:
         return token
 
     def accept(self, *words: str) -> bool:
-        """Consume these words if all of them come next in this order; returns whether they do."""
+        """Consume these words if all of them come next in this order, and return whether they do."""
         tokens, at = self.tokens, self.at
         for n, word in enumerate(words):
             if tokens[at + n].word != word:
@@ -74,7 +74,7 @@ class Cursor:
         return True
 
     def accept_one(self, *words: str) -> str:
-        """Consume one of these words if it comes next; returns it, or ``""``."""
+        """Consume one of these words if it comes next, and return it, or ``""``."""
         word = self.word
         if word and word in words:
             self.at += 1
@@ -93,7 +93,7 @@ class Cursor:
             self.at += 1
 
     def at_end(self) -> bool:
-        """Return whether only semicolons are left."""
+        """Return whether only semicolons remain."""
         while self.word == ";":
             self.at += 1
         return self.token.kind is END
@@ -109,7 +109,7 @@ class Cursor:
             self.fail(what)
         self.at += 1
         value = token.value
-        # The servers store names in three-byte UTF-8; bytes that are no character are surrogates here.
+        # The servers store names in three-byte UTF-8; bytes that are not characters are surrogates here.
         return value if value.isascii() else _OUTSIDE.sub("?", value)
 
     def table_name(self) -> TableName:

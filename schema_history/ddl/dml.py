@@ -33,10 +33,10 @@ def changed_tables(
     Args:
         sql: the statement.
         dialect: of its session.
-        has_column: resolves the columns of an UPDATE that have no table in front.
+        has_column: resolves the unqualified columns of an UPDATE.
 
     Returns:
-        The tables; of a column without a table in front, all that may have it. ``None`` if the statement is of another
+        The tables; for an unqualified column, all tables that may have it. ``None`` if the statement is of another
         kind or cannot be understood.
     """
     try:

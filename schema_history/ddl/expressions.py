@@ -1,4 +1,4 @@
-"""Prints expressions as MySQL does: every operation in parentheses, and functions with their canonical names.
+"""Prints expressions like MySQL: every operation in parentheses, and functions with their canonical names.
 
 MySQL shows this text for functional key parts, generated columns and defaults in its information_schema. An expression
 that this module does not support keeps its text, because the text has no effect on the structure of a table.
@@ -31,7 +31,7 @@ _BINARY = {
 
 
 def canonical(text: str, dialect: Dialect, charset: str = "utf8mb4") -> str:
-    """Return the expression as MySQL prints it, or unchanged if it is not supported.
+    """Return the expression in MySQL's form, or unchanged if it is not supported.
 
     Args:
         text: the expression as written, without parentheses around it.

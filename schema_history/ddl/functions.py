@@ -1,4 +1,4 @@
-"""Functions with a special syntax, and functions that MySQL prints in another way than they were written."""
+"""Functions with a special syntax, and functions that MySQL prints in a different form."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -80,7 +80,7 @@ def function(printer: Printer, name: str) -> Node:
 
 
 def bare_function(name: str) -> str | None:
-    """Canonical name of a function that can be called without parentheses, or ``None``."""
+    """Return the canonical name of a function that can be called without parentheses, or ``None``."""
     return _SYNONYMS.get(name, name) if name in _BARE | _BARE_UTC else None
 
 

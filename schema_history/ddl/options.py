@@ -42,7 +42,7 @@ def _is_option(c: Cursor, steps: int) -> bool:
 
 
 def table_option(c: Cursor, options: TableOptions) -> TableOptions | None:
-    """Parse one table option; returns ``options`` with it, or ``None`` if none comes next."""
+    """Parse one table option, and return ``options`` with it, or ``None`` if none comes next."""
     given = _charset_or_collation(c, options)
     if given is not None:
         return given
@@ -144,7 +144,7 @@ def database_options(c: Cursor) -> TableOptions:
 
 
 def skip_partitioning(c: Cursor) -> bool:
-    """Skip PARTITION BY with all definitions; returns whether it came next."""
+    """Skip PARTITION BY with all definitions, and return whether it came next."""
     if not (c.word == "PARTITION" and c.ahead() == "BY"):
         return False
     while c.token.kind is not END and c.word not in (",", ";"):
@@ -158,7 +158,7 @@ def skip_partitioning(c: Cursor) -> bool:
 
 
 def is_query(c: Cursor) -> bool:
-    """Return whether a query comes next, with or without AS, IGNORE or REPLACE in front of it."""
+    """Return whether a query comes next, with or without AS, IGNORE or REPLACE before it."""
     at = c.at
     c.accept_one("IGNORE", "REPLACE")
     c.accept("AS")

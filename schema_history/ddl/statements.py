@@ -1,4 +1,4 @@
-"""The syntax trees of statements: what was written, without its effect on a table."""
+"""The syntax trees of statements: their text, without their effect on a table."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -140,7 +140,7 @@ class ReferenceDef(NamedTuple):
 
 
 class ForeignKeyDef(NamedTuple):
-    """A foreign key: name of the constraint, name of the index, columns, and what it references."""
+    """A foreign key: name of the constraint, name of the index, columns, and the reference."""
 
     name: str | None
     index_name: str | None
@@ -400,7 +400,7 @@ class DropTable(NamedTuple):
 
 
 class RenameTable(NamedTuple):
-    """RENAME TABLE: pairs of names, and for each pair a statement of its own as text."""
+    """RENAME TABLE: pairs of names, and for each pair a separate statement as text."""
 
     pairs: tuple[tuple[TableName, TableName], ...]
     texts: tuple[str, ...] = ()

@@ -292,7 +292,7 @@ def strip_quotes(text: str) -> str:
 
 
 def with_table_charset(described: DebeziumColumn, charset: str | None) -> DebeziumColumn:
-    """Return the description with the character set of the table, if the column has none of its own."""
+    """Return the description with the character set of the table, if the column does not have its own."""
     if described.jdbc_type in _WITH_CHARSET and (
         described.charset_name is None or described.charset_name.upper() == "DEFAULT"
     ):

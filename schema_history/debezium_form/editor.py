@@ -104,7 +104,10 @@ class TableEditor:
         return DebeziumTable(self.charset, key, comment, self.attributes)
 
     def onto(self, table: Table) -> Table:
-        """Return the table with this description; columns that Debezium would have lost keep their former one."""
+        """Return the table with this description.
+
+        Columns that Debezium would have lost keep their former description.
+        """
         columns = []
         for column in table.columns:
             described = self.get(column.name)
@@ -117,7 +120,7 @@ class TableEditor:
 
 
 def _unicode(column: DebeziumColumn) -> DebeziumColumn:
-    """Return the column without the bytes of literals that are no characters."""
+    """Return the column without the bytes of literals that are not characters."""
     default, comment = column.default_expression, column.comment
     return replace(
         column,

@@ -1,4 +1,4 @@
-"""Rewrites statements as Debezium's MySQL parser does: strings in single quotes, some words in backquotes."""
+"""Rewrites statements as Debezium's MySQL parser does: strings in single quotes, some words in backticks."""
 
 import re
 
@@ -69,7 +69,7 @@ def _with_backticks(text: str) -> str:
 
 
 def as_single_quoted(raw: str, ctx: Context) -> str:
-    """Return the text of a literal with single instead of double quotes, as Debezium's MySQL parser reads it."""
+    """Return the text of a literal with single instead of double quotes, as read by Debezium's MySQL parser."""
     if ctx.mariadb or '"' not in raw:
         return raw
     return normalized(raw, ctx)

@@ -24,7 +24,7 @@ def source_of(gtid: str) -> str:
 class GtidSet:
     """A set of MySQL GTIDs, tagged ones (8.3 and later) included. It is mutable: ``copy`` it before sharing.
 
-    Adding a transaction at the end takes constant time, and so does ``str``, if the one before was of the same source.
+    Adding a transaction at the end takes constant time, and so does ``str``, if the previous one had the same source.
     """
 
     __slots__ = ("_around", "_growing", "_sets", "_text")
@@ -176,7 +176,7 @@ class GtidSet:
         return frozenset(self._sets)
 
     def filter(self, keep: Callable[[str], bool]) -> "GtidSet":
-        """The transactions of the sources whose uuid ``keep`` accepts (``gtid.source.includes`` and ``excludes``)."""
+        """Return the transactions whose source uuid ``keep`` accepts (``gtid.source.includes`` and ``excludes``)."""
         result = GtidSet()
         for uuid, tag, intervals in self.items():
             if keep(uuid):

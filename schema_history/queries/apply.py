@@ -17,13 +17,13 @@ from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 
 class NotAnEvent(ValueError):
-    """A line of input is not a Query event; the message says why, and what is expected."""
+    """A line of input is not a Query event; the message says why, and describes the expected form."""
 
 
 def apply_lines(lines: Iterable[str], flavor: Flavor) -> Iterator[dict[str, Any]]:
-    """Yield the result of each event: ``error``, ``databases`` and ``changed`` (``None`` for what was dropped).
+    """Yield the result of each event: ``error``, ``databases`` and ``changed`` (``None`` for dropped objects).
 
-    A line that is not an event has a result too, with the reason as its error. An event with an error changes nothing.
+    A line that is not an event also has a result, with the reason as its error. An event with an error changes nothing.
 
     Raises:
         NotAnEvent: after the last answer, if no line was a Query event.
@@ -136,7 +136,7 @@ def _number(value: Any) -> int | None:
 
 
 def apply_entry(tables: Tables, entry: Mapping[str, Any], position: str = "") -> dict[str, Any]:
-    """Apply one event and return what it changed.
+    """Apply one event, and return its changes.
 
     Raises:
         NotAnEvent: the entry is not an event.

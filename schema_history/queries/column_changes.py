@@ -1,4 +1,4 @@
-"""The last change of each column of a table that gives rows another form without a row event. Pure."""
+"""Finds the last change of each column of a table that changes the form of rows without a row event. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class ColumnChange:
     Attributes:
         position: that of the statement.
         ddl: the statement.
-        made: whether the history has the table only from here on: it was created, or a snapshot has described it.
+        made: whether the history has the table only from this position: it was created, or a snapshot has described it.
         described: whether a snapshot has described it.
     """
 
@@ -52,7 +52,7 @@ def column_changes(records: Iterable[HistoryRecord], table: TableId, server: Ser
 
     Args:
         records: the schema history.
-        table: its present name.
+        table: its current name.
         server: determines how statements are parsed.
     """
     known: dict[TableId, tuple[Mapping[str, DebeziumColumn], dict[str, ColumnChange]]] = {}
@@ -109,13 +109,13 @@ def statement_of(record: HistoryRecord, server: Server) -> Body | None:
 
 
 def _keeps_table(record: HistoryRecord, server: Server) -> bool:
-    """Return whether a statement creates a table only if there is none."""
+    """Return whether a statement creates a table only if it does not exist."""
     body = statement_of(record, server)
     return isinstance(body, CreateTable | CreateTableLike) and body.if_not_exists and not body.or_replace
 
 
 def _converted(record: HistoryRecord, table: RecordedTable, server: Server) -> Iterator[str]:
-    """Yield the columns that a statement changes although their description can stay the same."""
+    """Yield the columns that a statement changes although their description may stay the same."""
     columns = {column.name.lower(): column for column in table.columns}
     body = statement_of(record, server)
     if body is None and record.ddl:  # it may change any

@@ -26,8 +26,8 @@ def column_identities(
 ) -> list[tuple[RecordedTable, Identities]]:
     """Return the structures of a table, oldest first, with the identities of their columns.
 
-    A column keeps its number when it is renamed, moved or gets another type. One that is dropped and added again has
-    another number. The list begins where the history knows the table continuously: after it was created, renamed from
+    A column keeps its number when it is renamed, moved or gets another type. A column that is dropped and added again
+    has another number. The list begins where the history has the table continuously: after it was created, renamed from
     another name, or described by a snapshot, and after a statement that is not understood.
 
     Args:
@@ -72,7 +72,7 @@ def ambiguous_names(structures: Iterable[Identities]) -> set[str]:
 
 
 def _kept(record: HistoryRecord, one: RecordedTable, before: Identities, server: Server) -> dict[str, int] | None:
-    """Return the columns that a statement keeps, by their new names in lower case; ``None`` if that is not known."""
+    """Return the columns that a statement keeps, by their new names in lower case; ``None`` if unknown."""
     if one.kind is ChangeKind.DROP or one.previous_id not in (None, one.id) or record.position.get("snapshot"):
         return None
     names = {name.lower(): number for name, number in before.items()}
@@ -87,7 +87,7 @@ def _kept(record: HistoryRecord, one: RecordedTable, before: Identities, server:
 
 
 def _altered(body: AlterTable, before: Mapping[str, int]) -> dict[str, int] | None:
-    """Return the columns that ALTER TABLE keeps. All of its actions name the columns as they are before it."""
+    """Return the columns that ALTER TABLE keeps. All of its actions refer to the column names before it."""
     kept, moved, added = dict(before), dict[str, int](), set[str]()
     for action in body.actions:
         match action:

@@ -1,4 +1,4 @@
-"""Statements as they can be executed in another session, whose settings are not those of the session they are from.
+"""Rewrites statements so that they can be executed in another session, with different settings.
 
 The session needs ``sql_mode`` of :func:`required_mode`, the character set utf8mb4, and ``foreign_key_checks=0``.
 """
@@ -32,14 +32,14 @@ _MODES_OF = {
 
 
 def executable(sql: str, dialect: Dialect) -> str:
-    """Return a statement without what only its own session or the server understands.
+    """Return a statement without the parts that only its own session or the server understands.
 
-    Names in double quotes or brackets get backquotes, backslashes that are no escapes are doubled, and ``START
-    TRANSACTION`` is removed, which MySQL appends to ``CREATE TABLE ... SELECT`` in the binlog: it lets other statements
-    of the session fail (error 3977).
+    Names in double quotes or brackets get backticks, backslashes that are not escapes are doubled, and ``START
+    TRANSACTION`` is removed, which MySQL appends to ``CREATE TABLE ... SELECT`` in the binlog: it makes other
+    statements of the session fail (error 3977).
 
     Args:
-        sql: the statement; one that cannot be split into tokens is returned as it is.
+        sql: the statement; one that cannot be split into tokens is returned unchanged.
         dialect: of its session.
     """
     try:
@@ -61,7 +61,7 @@ def executable(sql: str, dialect: Dialect) -> str:
 
 
 def _text(token: Token, text: str, dialect: Dialect) -> str | None:
-    """Another text for a token; ``None`` for its own."""
+    """Return another text for a token; ``None`` for its own."""
     if token.kind == QUOTED and text[0] != "`":
         return f"`{token.value.replace('`', '``')}`"
     if token.kind in (STRING, NATIONAL) and not dialect.backslash_escapes and "\\" in text:

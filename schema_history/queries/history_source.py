@@ -1,4 +1,4 @@
-"""Questions to a schema history: the tables at a point in time, and the statements that changed them."""
+"""Queries of a schema history: the tables at a point in time, and the statements that changed them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Tables as information_schema shows them, as JSON: the output of ``rowtide schema``."""
+"""Tables in the form of information_schema, as JSON: the output of ``rowtide schema``."""
 
 import re
 from typing import Any
@@ -9,7 +9,7 @@ from rowtide.schema_history.structure.types import BINARY_TYPES, BLOBS, TEXTS, q
 
 
 def database_json(database: Database) -> dict[str, str]:
-    """Character set and collation of a database."""
+    """Return the character set and collation of a database."""
     return {"charset": database.charset, "collation": database.collation}
 
 
@@ -40,7 +40,7 @@ _ENGINES |= {"heap": "MEMORY", "merge": "MRG_MyISAM", "ndb": "ndbcluster"}
 
 
 def engine_name(written: str) -> str:
-    """Return the storage engine as information_schema shows it; InnoDB if none is declared."""
+    """Return the storage engine in the form of information_schema; InnoDB if none is declared."""
     return _ENGINES.get(written.lower(), written) or "InnoDB"
 
 
@@ -49,7 +49,7 @@ def _part(part: KeyPart) -> str:
 
 
 def _escaped(expression: str) -> str:
-    """Return an expression as MySQL's information_schema shows it: escaped, and its UTF-8 read as Latin-1."""
+    """Return an expression in the form of MySQL's information_schema: escaped, and its UTF-8 read as Latin-1."""
     text = expression.replace("\\", "\\\\").replace("'", "\\'")
     if text.isascii():
         return text
@@ -90,7 +90,7 @@ def _generation(column: Column, flavor: Flavor) -> str | None:
 
 
 def default_text(column: Column, flavor: Flavor) -> str | None:
-    """``column_default``: in MariaDB an expression with quotes around strings, in MySQL the bare value."""
+    """Return ``column_default``: in MariaDB an expression with quotes around strings, in MySQL the bare value."""
     if flavor is Flavor.MYSQL:
         return _mysql_default(column)
     if column.default_kind is DefaultKind.NONE:
@@ -113,7 +113,7 @@ _UNQUOTED = frozenset(
 )
 
 
-# MariaDB stores the default of a TEXT or BLOB as an expression, and escapes its strings in another way.
+# MariaDB stores the default of a TEXT or BLOB as an expression, and escapes its strings differently.
 _LARGE = frozenset((*TEXTS, *BLOBS))
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
 

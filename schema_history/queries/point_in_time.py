@@ -1,4 +1,4 @@
-"""A point in a server's history as a user writes it: a binlog position, a GTID set, a time, or ``end``."""
+"""A point in a server's history, in the user's notation: a binlog position, a GTID set, a time, or ``end``."""
 
 import re
 from dataclasses import dataclass

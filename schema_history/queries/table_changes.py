@@ -1,4 +1,4 @@
-"""Which statements changed a table, and which may have changed it."""
+"""Finds the statements that changed a table, or may have changed it."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -31,7 +31,7 @@ class TableChange:
 
 
 def changes_of_table(changes: Iterable[TableChange], table_id: TableId) -> list[TableChange]:
-    """Return the changes of a table, under its former names too, and those of earlier tables of the same name."""
+    """Return the changes of a table, also under its former names, and those of earlier tables with the same name."""
     logs: dict[TableId, list[TableChange]] = {}
     for change in changes:
         for old, new in change.renamed:
@@ -44,7 +44,7 @@ def changes_of_table(changes: Iterable[TableChange], table_id: TableId) -> list[
 def may_change(event: QueryEvent, table: TableId, server: Server) -> bool:
     """Return whether a statement creates, changes, renames or drops a table or its database, or may do so.
 
-    The answer serves to prove that a table did not change, so it is true in case of doubt: for a statement that cannot
+    The result is used to prove that a table did not change, so it is true in case of doubt: for a statement that cannot
     be parsed and has the table's name somewhere, and for one that only copies the table's structure.
     """
     return may_change_any(event, (table,), server)
@@ -67,7 +67,7 @@ def may_change_any(event: QueryEvent, tables: Collection[TableId], server: Serve
 
 
 class Words:
-    """The words of a statement that cannot be parsed: a table that it does not name is not changed by it.
+    """The words of a statement that cannot be parsed: it does not change tables that it does not name.
 
     Args:
         sql: the statement.
@@ -87,7 +87,7 @@ class Words:
         return self._has(table.table) or not self._words.isdisjoint(("database", "schema"))
 
     def candidates(self) -> Iterator[TableId]:
-        """Yield all names of tables that it may have."""
+        """Yield all possible table names in it."""
         return (TableId(database, word) for database in self._databases for word in self._words)
 
     def _has(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Select tables by a pattern, and compare their DDL between two points in time."""
+"""Selects tables by a pattern, and compares their DDL between two points in time."""
 
 import difflib
 from collections.abc import Iterator

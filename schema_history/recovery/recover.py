@@ -1,9 +1,9 @@
 """Recovery of all tables at a position from the records of a schema history.
 
 Records up to the position count, by Debezium's comparison of positions. A record has a statement and Debezium's own
-description of the tables after it. Both are used: the description is what Debezium would answer, the statement also
-determines what the description lacks, such as collations, unsigned columns after a synonym, and unique keys. Where the
-two disagree the description wins, unless ``prefer_ddl`` is set.
+description of the tables after it. Both are used: the description matches Debezium's own result, and the statement also
+determines properties that the description lacks, such as collations, unsigned columns after a synonym, and unique keys.
+Where the two disagree the description wins, unless ``prefer_ddl`` is set.
 
 This module only sorts records by table; ``table_history`` applies the statements on first access to a table.
 """
@@ -69,7 +69,7 @@ def recover(
     """Recover the structure of all tables.
 
     Args:
-        records: the history, from its first record on.
+        records: the history, from its first record.
         server: determines how statements are parsed.
         position: records after it are ignored; ``None`` to use all.
         prefer_ddl: ``schema.history.internal.prefer.ddl``: let the statements decide instead of the recorded
@@ -96,7 +96,7 @@ def garbage_collection_paused() -> Iterator[None]:
 
 
 def _identity(record: HistoryRecord, position: BinlogPosition) -> bytes:
-    """Equal for records of the same statement at the same position.
+    """Return a value that is equal for records of the same statement at the same position.
 
     After a crash between writing a record and storing an offset, the statement is read and recorded a second time.
     """
@@ -114,7 +114,7 @@ class Recovery:
 
     Attributes:
         processed: the identity of each record that was used.
-        databases: the databases, and no tables but temporary ones.
+        databases: the databases, and only temporary tables.
         histories: the entries of each table.
     """
 
@@ -213,7 +213,7 @@ class Recovery:
         if known is not None and known.entries[-1].renamed != (old, new):
             del self.histories[self._key(new)]
 
-    # ------------------------------------------------------------ what only the statement says
+    # ------------------------------------------------------------ information from the statement alone
 
     def _statement(self, record: HistoryRecord, body: Body, event: QueryEvent) -> None:
         if isinstance(body, CreateDatabase | AlterDatabase | DropDatabase | SetVariables | Use):
@@ -264,7 +264,7 @@ class Recovery:
         self.histories[self._key(table_id)] = TableHistory(table_id, (entry,))
 
     def _rename(self, record: HistoryRecord, body: RenameTable) -> None:
-        """Prefer the names in the description: those in the statement may lack the session's default database."""
+        """Return the names in the description: those in the statement may lack the session's default database."""
         pairs = [(recorded.previous_id, recorded.id) for recorded in record.tables if recorded.previous_id is not None]
         for old, new in pairs or [(self._id(old), self._id(new)) for old, new in body.pairs]:
             self._move(old, new, HistoryEntry(None, record.database, renamed=(old, new)))

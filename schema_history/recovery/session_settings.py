@@ -3,10 +3,10 @@
 A record has the text and the database that the statement concerns. But the session's default database can be another
 one, ``ANSI_QUOTES`` turns strings into names, ``explicit_defaults_for_timestamp=OFF`` makes columns NOT NULL, and a new
 database takes the session's character set. A record therefore gets the field ``session`` if, and only if, the statement
-would have another result without it. Debezium ignores unknown fields.
+would have a different result without it. Debezium ignores unknown fields.
 
 A record about temporary tables has the session's ``thread_id``. Without it, a restart would apply ``ALTER TABLE t`` to
-the table that the temporary one hides.
+the table hidden by the temporary one.
 """
 
 import re
@@ -97,8 +97,8 @@ def required_sessions(
     Args:
         tables: the tables after the statement.
         event: the statement.
-        result: what it did.
-        recorded: says whether a table is in the history; ``None`` if all are.
+        result: its result.
+        recorded: returns whether a table is in the history; ``None`` if all are.
     """
     number = len(result.changes)
     if result.temporary:

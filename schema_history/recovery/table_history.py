@@ -1,7 +1,7 @@
-"""What a schema history says about one table, and the table that results from it.
+"""The entries of a schema history for one table, and the resulting table.
 
-A history can hold many more statements than a connector needs: those of tables that were dropped, or that do not change
-any more. Parsing a statement takes as long as reading ten records. So recovery only collects the entries of each table,
+A history can hold many more statements than a connector needs: those of tables that were dropped, or that no longer
+change. Parsing a statement takes as long as reading ten records. So recovery only collects the entries of each table,
 and the table is built from them on first access. Statements about databases are applied immediately, because all later
 tables inherit from them.
 """
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """What one record contributes to a table.
+    """The contribution of one record to a table.
 
     Attributes:
         ddl: the statement; ``None`` if the record only describes the table, or only renames it.
@@ -61,7 +61,7 @@ class TableHistory:
 
 
 def sources_first(histories: Iterable[TableHistory]) -> list[TableHistory]:
-    """Return all histories, each after those of the tables that it was copied from."""
+    """Return all histories, each after those of the tables from which it was copied."""
     ordered: dict[int, TableHistory] = {}
     for history in histories:
         waiting = [history]
@@ -81,13 +81,13 @@ def build_from_history(history: TableHistory, server: Server, *, prefer_ddl: boo
     Args:
         history: the table's entries.
         server: determines how statements are parsed.
-        prefer_ddl: let the statements decide instead of the recorded descriptions.
+        prefer_ddl: let the statements take precedence over the recorded descriptions.
 
     Raises:
         DamagedHistory: a recorded description is not a table.
     """
     built: dict[int, Table | None] = {}
-    # Not by recursion: a table for each day, made LIKE that of the day before, is a chain of any length.
+    # Not by recursion: a table for each day, created LIKE that of the previous day, makes a chain of any length.
     for one in sources_first((history,)):
         built[id(one)] = _build(one, built, server, prefer_ddl=prefer_ddl)
     return built[id(history)]
@@ -96,7 +96,7 @@ def build_from_history(history: TableHistory, server: Server, *, prefer_ddl: boo
 def _build(
     history: TableHistory, sources: Mapping[int, Table | None], server: Server, *, prefer_ddl: bool
 ) -> Table | None:
-    """Build a table; ``sources`` has those that it was copied from, by the identity of their history."""
+    """Build a table; ``sources`` has the tables from which it was copied, by the identity of their history."""
     tables = Tables(server)
     all_applied = True
     for entry in history.entries:
@@ -139,7 +139,7 @@ def _apply(tables: Tables, entry: HistoryEntry, *, warn: bool) -> bool:
 def merge_recorded(built: Table | None, recorded: RecordedTable, *, all_applied: bool) -> Table:
     """Return the table that the statements built, with its recorded Debezium description.
 
-    If the statements built none, or one with other columns, the table consists of the recorded description alone.
+    If the statements built no table, or one with other columns, the table consists of the recorded description alone.
     Debezium sometimes loses a column, as in ``CHANGE a b, CHANGE b a``; then the table that the statements built is
     used, provided that all of them could be applied.
 

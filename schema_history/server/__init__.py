@@ -1,1 +1,1 @@
-"""What determines the meaning of a statement apart from its text: the server, its character sets, the Query event."""
+"""Everything except its text that determines a statement's meaning: server, character sets, Query event."""

@@ -233,7 +233,7 @@ def default_collation(charset: str, flavor: Flavor, version_number: int) -> str:
     """Return the default collation of a character set.
 
     Raises:
-        KeyError: there is no such character set.
+        KeyError: the character set does not exist.
     """
     if charset == "utf8mb4" and (flavor is Flavor.MARIADB or version_number < 80001):
         return "utf8mb4_general_ci"
@@ -246,7 +246,7 @@ def binary_collation(charset: str) -> str:
 
 
 def max_bytes(charset: str) -> int:
-    """Number of bytes of the longest character."""
+    """Return the number of bytes of the longest character."""
     return _WIDTHS[charset]
 
 
@@ -256,15 +256,15 @@ def is_ascii_based(charset: str) -> bool:
 
 
 def codec(charset: str) -> str:
-    """Name of the Python codec of a character set."""
+    """Return the name of the Python codec of a character set."""
     return _CODECS.get(charset, charset)
 
 
 def decoded(data: bytes, charset: str, *, marks_bytes: bool = False) -> str:
     """Decode bytes.
 
-    In a character set of two or four bytes per unit, leading zeros of the first unit may be missing. What is not a
-    character becomes ``?``, with ``marks_bytes`` one for each byte.
+    In a character set of two or four bytes per unit, leading zeros of the first unit may be missing. Invalid bytes
+    become ``?``, with ``marks_bytes`` one for each byte.
     """
     if charset in ("ucs2", "utf16", "utf32"):
         unit = 4 if charset == "utf32" else 2
@@ -274,7 +274,7 @@ def decoded(data: bytes, charset: str, *, marks_bytes: bool = False) -> str:
 
 
 def unicode_text(text: str) -> str:
-    """Return the text with U+FFFD in the place of bytes that are no character, as Java decodes them.
+    """Return the text with U+FFFD for bytes that are not characters, as in Java.
 
     UTF-8 can encode it.
     """
@@ -285,7 +285,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def representable(text: str, charset: str) -> str:
-    """Return the text as a column of the character set stores it: with ``?`` for characters that the set lacks."""
+    """Return the text as stored in a column of the character set: with ``?`` for characters that the set lacks."""
     if text.isascii() or charset in ("utf8mb4", "binary"):
         return text
     if charset in ("utf8mb3", "ucs2"):

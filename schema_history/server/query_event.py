@@ -31,7 +31,7 @@ class Server:
 
     @property
     def version_number(self) -> int:
-        """The version as in executable comments: 80023 for 8.0.23, 110405 for 11.4.5."""
+        """The version in the form of executable comments: 80023 for 8.0.23, 110405 for 11.4.5."""
         parts = [
             int("".join(c for c in part if c.isdigit()) or 0) for part in self.version.split("-")[0].split(".")[:3]
         ]

@@ -1,6 +1,6 @@
-"""Clients of Kafka's admin interface, shared by all that need the same settings at the same time.
+"""Clients of Kafka's admin interface, shared by all users of the same settings.
 
-A new client looks for its broker first, with a pause in between, and each has three or four threads.
+A new client first looks for its broker, with a pause, and each client has three or four threads.
 """
 
 import threading
@@ -17,7 +17,7 @@ _LOCK = threading.Lock()
 
 
 def admin_client(settings: Mapping[str, Any]) -> AdminClient:
-    """Return a client with these settings of librdkafka. It ends when the last of its users has let go of it.
+    """Return a client with these settings of librdkafka. It is closed when its last user releases it.
 
     Raises:
         KafkaException: librdkafka refuses the settings.

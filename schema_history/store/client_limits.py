@@ -1,7 +1,7 @@
 """The time limits of Kafka's clients; pure.
 
-A broker may vanish without a word: its machine loses power, or a firewall forgets the connection. Then nothing but
-these limits says to a client. They are far below ``transaction.timeout.ms``, so that a transaction outlives it.
+A broker may vanish without notice: its machine loses power, or a firewall drops the connection. Only these limits then
+make a client notice. They are far below ``transaction.timeout.ms``, so that a transaction survives this.
 """
 
 CLIENT_LIMITS = {

@@ -1,7 +1,7 @@
 """The schema history as a file with one JSON record per line, like Debezium's FileSchemaHistory.
 
 The property is ``schema.history.internal.file.filename``. Connectors may share a file: a writer holds a file lock, so
-that their lines do not mix.
+that lines are not interleaved.
 
 If the last line has no line end and is not JSON, a crash cut it off. No row that depends on it was sent, and its
 statement is read from the binlog again. So readers ignore the line, and the next writer removes it.
@@ -67,10 +67,10 @@ class FileSchemaHistory(SchemaHistoryStore):
         return HistoryStoreError(f"cannot write schema history file {self._path}: {failure}")
 
     def _require_same_file(self) -> None:
-        """Write nothing into another file of the same name: it would look like a history, and most would be missing.
+        """Refuse to write into another file with the same name, which would look like a history but lack most of it.
 
         Raises:
-            UnusableHistory: the file is not the one that the history was in.
+            UnusableHistory: the file is not the one that contained the history.
         """
         try:
             found = self._path.stat().st_ino

@@ -1,6 +1,6 @@
-"""Records of the schema history in Debezium's format: formatted as Jackson does, and parsed.
+"""Records of the schema history in Debezium's format: formats them like Jackson, and parses them.
 
-A record has a statement, the position from which on it applies, and a description of the tables after it. Debezium and
+A record has a statement, the position from which it applies, and a description of the tables after it. Debezium and
 rowtide read each other's records.
 """
 
@@ -36,7 +36,7 @@ class RecordedTable:
     """The description of one table in a record; it is parsed on access, because later records replace most of them.
 
     Attributes:
-        kind: what happened to the table.
+        kind: the kind of change.
         id: its name.
         previous_id: its former name, if it was renamed.
         packed: Debezium's JSON of the table, marshalled: as objects, it needs five times the memory. ``None`` if the
@@ -146,7 +146,7 @@ def history_record(
     """Format a record.
 
     Args:
-        change: what the statement did.
+        change: the effect of the statement.
         server: ``topic.prefix``.
         position: fields of the offset after the statement.
         ts_ms: time of writing, in milliseconds since the epoch.
@@ -185,13 +185,13 @@ def _table_changes(change: SchemaChange, *, comments: bool) -> list[dict[str, An
 
 
 def id_text(table_id: TableId) -> str:
-    """Return a table's name as Debezium writes it."""
+    """Return a table's name in Debezium's form."""
     database, table = (name.replace('"', '""') for name in (table_id.database, table_id.table))
     return f'"{database}"."{table}"'
 
 
 def table_fields(table: Table, *, comments: bool = False) -> dict[str, Any]:
-    """Debezium's JSON of a table."""
+    """Return Debezium's JSON of a table."""
     columns = [column.debezium for column in table.columns if column.debezium is not None]
     return {
         "defaultCharsetName": table.debezium.default_charset_name,
@@ -227,7 +227,7 @@ def _column_fields(column: DebeziumColumn, position: int, *, comments: bool) -> 
 
 
 def pretty(value: Any, indent: str = "") -> str:
-    """JSON in the layout of Jackson's DefaultPrettyPrinter: objects on several lines, arrays on one."""
+    """Return JSON in the layout of Jackson's DefaultPrettyPrinter: objects on several lines, arrays on one."""
     if isinstance(value, Mapping):
         if not value:
             return "{ }"

@@ -69,7 +69,7 @@ class SchemaHistoryStore(Protocol):
         ...
 
     def texts(self, start: int = 0) -> Iterator[StoredText]:
-        """Yield every record from a location on, damaged ones included.
+        """Yield every record from a location, including damaged ones.
 
         Raises:
             HistoryStoreError: it cannot be read.
@@ -101,7 +101,7 @@ class SchemaHistoryStore(Protocol):
             yield parsed(stored, self, parse)
 
     def exists(self) -> bool:
-        """Return whether there is a history, that is, whether anything was ever written to it.
+        """Return whether a history exists, that is, whether anything was ever written to it.
 
         Raises:
             HistoryStoreError: the store cannot be reached.

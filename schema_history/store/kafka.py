@@ -33,9 +33,9 @@ class KafkaSchemaHistory(SchemaHistoryStore):
 
     Args:
         topic: ``schema.history.internal.kafka.topic``.
-        producer: librdkafka settings for writing, the connection's included.
-        consumer: librdkafka settings for reading, the connection's included.
-        admin: librdkafka settings for looking up the topic, the connection's included.
+        producer: librdkafka settings for writing, including those of the connection.
+        consumer: librdkafka settings for reading, including those of the connection.
+        admin: librdkafka settings for looking up the topic, including those of the connection.
         timeout: seconds to wait for an acknowledgement, if the producer's settings have no limit, and seconds that
             reading may make no progress.
         query_timeout: seconds that one request of Kafka's admin interface may take; it is retried until ``timeout``
@@ -76,13 +76,13 @@ class KafkaSchemaHistory(SchemaHistoryStore):
             self._flush()
 
     def _require_same_topic(self, cannot: str) -> None:
-        """Write nothing into a topic that was created again: it would look like a history, and most would be missing.
+        """Refuse to write into a recreated topic, which would look like a history but lack most of it.
 
         Args:
-            cannot: what is not possible if the topic cannot be looked up.
+            cannot: the operation that is impossible if the topic cannot be looked up.
 
         Raises:
-            UnusableHistory: the topic is not the one that the history was in.
+            UnusableHistory: the topic is not the one that contained the history.
             HistoryStoreError: the topic cannot be looked up.
         """
         try:
@@ -131,7 +131,7 @@ class KafkaSchemaHistory(SchemaHistoryStore):
     def buffered(self) -> Iterator[None]:
         """Wait for acknowledgements every ``batch`` records and at the end of the block.
 
-        Statements are rare, so the clients that wrote the block do not stay: each has three or four threads.
+        Statements are rare, so the clients are closed after the block: each has three or four threads.
         """
         self._buffering = True
         try:
@@ -141,7 +141,7 @@ class KafkaSchemaHistory(SchemaHistoryStore):
             self.close()
 
     def texts(self, start: int = 0) -> Iterator[StoredText]:
-        """Yield every committed record from an offset on."""
+        """Yield every committed record from an offset."""
         extent = self._extent()
         if extent is None:
             return

@@ -33,7 +33,7 @@ _CONSUMER: dict[str, Any] = {
     "auto.offset.reset": "error",
     "allow.auto.create.topics": False,
     "queued.max.messages.kbytes": 16384,
-    # At the end of a partition, the broker waits so long for more before librdkafka reports the end.
+    # At the end of a partition, the broker waits this long for more records before librdkafka reports the end.
     "fetch.wait.max.ms": 10,
 }
 _AT_ONCE = 1000
@@ -120,7 +120,7 @@ class Extent:
 
 
 def new_extents(seen: Mapping[int, Extent], now: Mapping[int, Extent]) -> dict[int, Extent]:
-    """Return the offsets that were added to each partition; a topic that was created again is read from its start."""
+    """Return the offsets that were added to each partition; a recreated topic is read from its start."""
     added = {}
     for partition, extent in now.items():
         end = seen[partition].high if partition in seen else extent.low
@@ -132,8 +132,8 @@ class TopicReader:
     """Reads complete topics.
 
     Args:
-        consumer: librdkafka settings of the consumer, the connection's included.
-        admin: librdkafka settings of the admin client, the connection's included.
+        consumer: librdkafka settings of the consumer, including those of the connection.
+        admin: librdkafka settings of the admin client, including those of the connection.
         timeout: seconds without progress after which reading fails.
         query_timeout: seconds that one admin request may take; it is retried until ``timeout`` has passed.
     """
@@ -226,7 +226,7 @@ class TopicReader:
         return self._retried(topic, query)
 
     def close(self) -> None:
-        """Release the client that looks up ids; the next one that is looked up makes another."""
+        """Release the client that looks up ids; the next look-up creates another."""
         self._describing = None
 
     def gap(self, topic: str, partition: int, begin: int, end: int) -> bool:
@@ -307,7 +307,7 @@ class TopicReader:
         return -1, -1
 
     def _stuck(self, topic: str, partition: int, reached: int, end: int) -> str:
-        """Say why reading makes no progress, as far as a broker shows, and how a transaction that hangs is ended."""
+        """Return the reason why reading makes no progress, as far as known, and how to end a hanging transaction."""
         text = (
             f"cannot read topic {topic!r} to its end: partition {partition} is stuck at offset {reached} of {end} for "
             f"{self._timeout:.0f} s"
@@ -331,7 +331,7 @@ class TopicReader:
 
 
 def _next_messages(consumer: Consumer) -> list[Message]:
-    """Wait for a message and take those after it, too; ``consume`` alone would wait until it has all it may return."""
+    """Wait for a message, and take the following ones, too; ``consume`` alone would wait for the maximum number."""
     first = consumer.poll(_POLL_S)
     return [] if first is None else [first, *consumer.consume(_AT_ONCE, 0)]
 

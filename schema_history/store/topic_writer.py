@@ -11,7 +11,7 @@ _DEFAULTS: dict[str, Any] = {
     **CLIENT_LIMITS,
     "linger.ms": 0,
     "batch.size": 32 * 1024,  # as Debezium's; the topic's limit applies to a whole batch
-    # The broker limits what a record occupies after compression. Statements and structures shrink to a tenth.
+    # The broker limits the size of a record after compression. Statements and structures shrink to a tenth.
     "compression.type": "gzip",
     "message.max.bytes": 64 * 1024 * 1024,  # the topic's limit applies; this is what consumers can read by default
     # With more, records to a new topic can be lost without an error (KAFKA-15591).
@@ -54,7 +54,7 @@ class TopicWriter:
     """An idempotent producer for few records. It connects when the first one is sent.
 
     Args:
-        settings: of librdkafka, the connection's included.
+        settings: librdkafka settings, including those of the connection.
         timeout: seconds to wait for an acknowledgement, unless the settings have ``message.timeout.ms``.
     """
 
@@ -125,7 +125,7 @@ def _failed(error: KafkaError, size: int) -> TopicWriteError:
 
 
 def _rank(failure: TopicWriteError) -> tuple[bool, int]:
-    """Of several failures, the one with the highest rank is raised: a final one, about the largest record."""
+    """Return the rank of a failure: the one with the highest rank is raised, a final one about the largest record."""
     return not failure.retriable, failure.too_large
 
 

@@ -1,1 +1,1 @@
-"""The effect of a statement on a table, as on the server: types, defaults, keys, and what the server adds itself."""
+"""The effect of a statement on a table, as on the server: types, defaults, keys, and the server's own additions."""

@@ -148,7 +148,7 @@ def _collect_key(pending: PendingActions, action: Action) -> None:
 
 
 def _is_only_hashed(pending: PendingActions, name: str) -> bool:
-    """Return whether MariaDB implements the unique key by a hash: then DROP CONSTRAINT IF EXISTS does not find it."""
+    """Return whether MariaDB implements the unique key by a hash: DROP CONSTRAINT IF EXISTS does not find it."""
     if any(constraint.name.lower() == name for constraint in pending.table.constraints):
         return False
     return any(index.name.lower() == name and index.hashed for index in pending.table.indexes)

@@ -104,7 +104,7 @@ def _converted(pending: PendingActions, columns: Sequence[Column], charset: str,
 
 
 def _is_about_timestamps(pending: PendingActions) -> bool:
-    """Return whether the statement defines a TIMESTAMP or its default: only then MariaDB promotes the first one."""
+    """Return whether the statement defines a TIMESTAMP or its default: only then does MariaDB promote the first one."""
     named = [column for column in pending.table.columns if column.name.lower() in pending.defaults]
     return any(c.data_type == "timestamp" for c in (*named, *(column for column, _, _ in pending.added)))
 
@@ -128,7 +128,7 @@ def _options(actions: Sequence[Action]) -> TableOptions:
 def _charset(
     table: Table, actions: Sequence[Action], ctx: Context, database: Database | None
 ) -> tuple[tuple[str, str], tuple[str, str], tuple[str, str] | None]:
-    """The table's character set and collation after the actions, those of new columns, and those of CONVERT TO."""
+    """Return the character set and collation of the table after the actions, of new columns, and of CONVERT TO."""
     own, convert, last, collation = (table.charset, table.collation), None, 0, None
     for number, action in enumerate(actions):
         if isinstance(action, ConvertTo):
@@ -137,7 +137,7 @@ def _charset(
             # In MariaDB an explicit collation of one CONVERT TO also applies to the next one.
             collation = action.collation or (collation if ctx.mariadb else None)
             convert, last = charset_and_collation(TableOptions(written, collation), ctx, *base), number
-    # In MySQL, CONVERT TO overrides the options in front of it.
+    # In MySQL, CONVERT TO overrides the options before it.
     options = _options(actions if ctx.mariadb else actions[last:])
     if convert is not None:
         if options.charset is None and options.collation is None:
@@ -191,7 +191,7 @@ def _index(pending: PendingActions, placed: Sequence[tuple[Column, str]], name: 
 
 
 def _with_row_id_first(pending: PendingActions, placed: list[tuple[Column, str]]) -> list[tuple[Column, str]]:
-    """MySQL keeps a generated invisible primary key in front of all other columns."""
+    """Return the columns in MySQL's order, with a generated invisible primary key before all others."""
     first = pending.table.columns[0] if pending.table.columns else None
     if first is None or pending.ctx.mariadb or first.name.lower() != "my_row_id":
         return placed
@@ -201,7 +201,7 @@ def _with_row_id_first(pending: PendingActions, placed: list[tuple[Column, str]]
 
 
 def _renamed(pending: PendingActions, placed: Sequence[tuple[Column, str]]) -> dict[str, str]:
-    """New names by old ones: for each the first column in the new order that had the old name."""
+    """Return new names by old ones: for each, the first column in the new order that had the old name."""
     names: dict[str, str] = {}
     for column, key in placed:
         names.setdefault(key, column.name)

@@ -57,7 +57,7 @@ def _reinterpreted(label: str, old: str, new: str, mariadb: bool) -> str:
 
     The servers keep its bytes and read them in the new character set.
 
-    What is not a character becomes ``?``. MySQL stops at a truncated character.
+    Invalid bytes become ``?``. MySQL stops at a truncated character.
     """
     if label.isascii() and charsets.is_ascii_based(old) and charsets.is_ascii_based(new):
         return label
@@ -72,7 +72,7 @@ def _reinterpreted(label: str, old: str, new: str, mariadb: bool) -> str:
 
 
 def _decoded(data: bytes, charset: str, *, cut: bool) -> str:
-    """Decode as a server does: each invalid byte becomes ``?``; with ``cut``, stop at a truncated character."""
+    """Decode like a server: each invalid byte becomes ``?``; with ``cut``, stop at a truncated character."""
     pattern = _CHARACTERS.get(charset)
     if pattern is None:
         return "".join(_character(data[at : at + 1], charset) for at in range(len(data)))
@@ -99,7 +99,7 @@ def _character(data: bytes, charset: str) -> str:
 
 
 def _default_among(labels: tuple[str, ...], column: Column) -> str | None:
-    """Return the default of an ENUM or SET after a change of its labels: it keeps the number of its label."""
+    """Return the default of an ENUM or SET after a change of its labels: the number of its label stays."""
     if column.default_kind is not DefaultKind.LITERAL or column.default is None:
         return column.default
     changed = dict(zip(column.labels, labels, strict=True))

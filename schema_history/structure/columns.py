@@ -215,7 +215,7 @@ def _quoted(text: str) -> str:
 
 
 def expression_text(text: str, ctx: Context) -> str:
-    """Return an expression as the server prints it; for MariaDB only the parentheses around operations are added."""
+    """Return an expression in the server's form; for MariaDB only the parentheses around operations are added."""
     if not ctx.mariadb:
         return canonical(text, ctx.dialect, ctx.connection_charset)
     return text if _CALL.fullmatch(text) else f"({text})"
@@ -249,7 +249,7 @@ def _alone(text: str, ctx: Context, accept: Callable[[Cursor], T | None]) -> T |
 
 
 def now_text(fsp: int, ctx: Context) -> str:
-    """CURRENT_TIMESTAMP as the server prints it."""
+    """Return CURRENT_TIMESTAMP in the server's form."""
     if ctx.mariadb:
         return f"current_timestamp({fsp or ''})"
     return f"CURRENT_TIMESTAMP({fsp})" if fsp else "CURRENT_TIMESTAMP"
@@ -258,7 +258,7 @@ def now_text(fsp: int, ctx: Context) -> str:
 def promote_first_timestamp(
     columns: Sequence[Column], ctx: Context, new: Collection[str], primary: Collection[str], periods: Collection[str]
 ) -> list[Column]:
-    """Without explicit_defaults_for_timestamp: NOW for the first TIMESTAMP without a default, zero for the others.
+    """Without explicit_defaults_for_timestamp, set NOW for the first TIMESTAMP without a default, zero for the others.
 
     Args:
         columns: all columns of the table.

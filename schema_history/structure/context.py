@@ -1,4 +1,4 @@
-"""What determines the effect of a statement apart from its text: server, session variables, default database."""
+"""Everything that determines the effect of a statement except its text: server, session variables, default database."""
 
 import re
 from dataclasses import dataclass, field
@@ -60,7 +60,7 @@ class Context:
         return kept.encode(charsets.codec(self.connection_charset), "replace")
 
     def string_text(self, text: str, charset: str | None) -> str:
-        """Return a string of the statement as a column of a character set stores it.
+        """Return a string of the statement as stored in a column of a character set.
 
         If the connection's character set is ``binary``, the column takes over the bytes of the statement. Otherwise the
         conversion can lose characters.

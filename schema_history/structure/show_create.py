@@ -1,7 +1,7 @@
-"""SHOW CREATE TABLE: the statement for a table as the server prints it.
+"""SHOW CREATE TABLE: the statement for a table in the server's form.
 
-A snapshot reads this text, so it determines how Debezium describes a table; and ``rowtide schema`` shows it. It has
-everything that ``Table`` has; storage options are not included.
+A snapshot reads this text, so it determines how Debezium describes a table; and ``rowtide schema`` shows it. It has all
+properties of ``Table``; storage options are not included.
 """
 
 import re
@@ -20,12 +20,12 @@ _CURRENT = re.compile(r"current_timestamp(?:\((\d*)\))?", re.IGNORECASE)
 
 
 def quoted_name(name: str) -> str:
-    """Return a name in backquotes."""
+    """Return a name in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quoted_text(text: str) -> str:
-    """Return a string literal as both servers print it."""
+    """Return a string literal in the form of both servers."""
     for char, escape in (("\\", "\\\\"), ("'", "''"), ("\0", "\\0"), ("\n", "\\n"), ("\r", "\\r")):
         text = text.replace(char, escape)
     return f"'{text}'"
@@ -35,7 +35,7 @@ def show_create(table: Table, server: Server) -> str:
     """Return the CREATE TABLE statement of a table.
 
     Args:
-        table: the table; if it is not ``complete``, the statement lacks what is not known.
+        table: the table; if it is not ``complete``, the statement lacks the unknown parts.
         server: determines the syntax.
     """
     lines = [_column(column, table, server) for column in table.columns]

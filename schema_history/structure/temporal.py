@@ -1,4 +1,4 @@
-"""Parses dates and times in literals of DEFAULT clauses, and prints them, as the servers do."""
+"""Parses dates and times in literals of DEFAULT clauses, and prints them like the servers."""
 
 import re
 import string
@@ -38,11 +38,11 @@ class Moment:
     micro: int = 0
 
     def date_text(self) -> str:
-        """Return its text as a DATE."""
+        """Return the text as a DATE."""
         return f"{self.year:04d}-{self.month:02d}-{self.day:02d}"
 
     def text(self, fsp: int) -> str:
-        """Return its text as a DATETIME with ``fsp`` fractional digits."""
+        """Return the text as a DATETIME with ``fsp`` fractional digits."""
         text = f"{self.date_text()} {self.hour:02d}:{self.minute:02d}:{self.second:02d}"
         return text + (f".{self.micro:06d}"[: fsp + 1] if fsp else "")
 

@@ -1,4 +1,4 @@
-"""Resolves data types as the server does: synonyms, default lengths, and text types that become binary or larger."""
+"""Resolves data types like the server: synonyms, default lengths, and text types that become binary or larger."""
 
 from dataclasses import dataclass, replace
 
@@ -57,7 +57,7 @@ _SYNONYMS = {
 
 @dataclass(frozen=True, slots=True)
 class ResolvedType:
-    """A data type as the server stores it; the fields are those of ``Column``."""
+    """A data type in the server's form; the fields are those of ``Column``."""
 
     data_type: str
     length: int | None = None
@@ -285,7 +285,7 @@ _ESCAPES = str.maketrans({"\0": "\\0", "\n": "\\n", "\r": "\\r", "\\": "\\\\", "
 
 
 def quoted(text: str) -> str:
-    """Return a string literal as the server prints it in definitions."""
+    """Return a string literal in the form of the server's definitions."""
     return "'" + text.translate(_ESCAPES) + "'"
 
 

@@ -34,11 +34,11 @@ class Column:
         wire: the type that ``from_json`` reads.
         template: SQL with ``{value}`` for the value read and ``{snapshot}`` for whether it comes from a snapshot.
         optional: whether null is allowed.
-        default: SQL of the value of rows that are older than the column; ``NULL`` if there is none.
+        default: SQL of the value in rows that are older than the column; ``NULL`` if there is none.
         has_default: whether MySQL has a constant default for the column.
         inexact: whether snapshot and stream may write the same value differently (FLOAT, JSON).
         unavailable: the placeholder of values that the binlog did not have; ``None`` if no value is one.
-        former: its name in the messages, if the column was renamed since; ``None`` if it is :attr:`name`.
+        former: its name in the messages, if the column was renamed later; ``None`` if it is :attr:`name`.
     """
 
     name: str
@@ -174,7 +174,7 @@ def _plain(name: str) -> str:
 
 
 def _unsigned_bigint(kind: Kind, schema: JsonSchema) -> Kind:
-    """Undo the wrap at 2^63 of ``bigint.unsigned.handling.mode=long``, if the source type is propagated."""
+    """Return SQL that undoes the wrap at 2^63 (``bigint.unsigned.handling.mode=long``) of a propagated source type."""
     source = str(schema.get("parameters", {}).get("__debezium.source.column.type", ""))
     if not source.upper().startswith("BIGINT UNSIGNED"):
         return kind
@@ -259,7 +259,7 @@ def _with_point(digits: str, scale: int) -> str:
 
 
 def _bits(schema: JsonSchema, _settings: ConverterSettings) -> Kind:
-    """Reverse the bytes of BIT(n): Debezium sends them little-endian, MySQL shows the most significant one first."""
+    """Return SQL that reverses the bytes of BIT(n): Debezium sends them little-endian, MySQL shows them big-endian."""
     size = (int(schema.get("parameters", {}).get("length", 64)) + 7) // 8
     full = f"rpad(hex({VALUE}), {2 * size}, '0')"
     swapped = ", ".join(f"substring({full}, {2 * i + 1}, 2)" for i in reversed(range(size)))
@@ -289,7 +289,7 @@ _ISO_TIME = Kind("bigint", "STRING", f"unix_micros(CAST(concat('1970-01-01T', {V
 
 
 def _labels(schema: JsonSchema, _settings: ConverterSettings) -> Kind:
-    """Unescape labels of ENUM and SET: Debezium escapes commas and backslashes in the stream, not in a snapshot."""
+    """Return SQL that unescapes ENUM and SET labels: Debezium escapes commas and backslashes only in the stream."""
     allowed = str(schema.get("parameters", {}).get("allowed", ""))
     zero = literal(_first_label(allowed)) if schema.get("name") == "io.debezium.data.Enum" else "''"
     if "\\" not in allowed:

@@ -1,6 +1,6 @@
-"""Metadata columns: fields of a record besides its row, which a table has by choice (``--metadata``).
+"""Metadata columns: fields of a record other than its row, which a table has on request (``--metadata``).
 
-A field has the name that Debezium's ``add.fields`` gives it, and its column the name that Debezium makes of it:
+A field has the name that Debezium's ``add.fields`` gives it, and its column the name that Debezium derives from it:
 ``source.ts_ms`` is ``__source_ts_ms``. Nothing here needs Spark.
 """
 
@@ -103,6 +103,6 @@ def wire_fields(fields: Iterable[MetadataField], others: Sequence[tuple[str, str
 
 
 def taken(fields: Iterable[MetadataField], names: Collection[str]) -> list[MetadataField]:
-    """Return the fields whose column MySQL's table has, too; ``names`` are its columns."""
+    """Return the fields whose column also exists in MySQL's table; ``names`` are its columns."""
     own = {name.lower() for name in names}
     return [field for field in fields if field.column in own]

@@ -1,6 +1,6 @@
 """Spark types as text, and the common type of two types.
 
-A type is the text that Spark prints for it (``simpleString``): ``int``, ``decimal(10,2)``, ``array<float>``,
+A type is Spark's text for it (``simpleString``): ``int``, ``decimal(10,2)``, ``array<float>``,
 ``struct<wkb:binary,srid:int>``. It is valid DDL.
 """
 
@@ -48,7 +48,7 @@ def decimal_parts(spark_type: str) -> tuple[int, int] | None:
 
 
 def is_integer(spark_type: str) -> bool:
-    """Return whether a type is that of integers."""
+    """Return whether a type is an integer type."""
     return spark_type in _INTEGERS
 
 
@@ -88,7 +88,7 @@ def _decimal_holding(small: str, precision: int, scale: int) -> str | None:
 def cast(expression: str, source: str, target: str) -> str:
     """Return SQL that converts a value to another type.
 
-    If it is not a common type of both, as of a column that keeps its type, a value that does not fit ends the query.
+    If it is not a common type of both, as for a column that keeps its type, a value that does not fit ends the query.
     """
     if source == target:
         return expression

@@ -20,7 +20,7 @@ _UNESCAPED = re.compile(r"[A-Za-z0-9_ .,:;?!=+*#@$%(){}\[\]|~^-]+")
 
 
 class UnavailableValue(NamedTuple):
-    """The first unavailable value that a query met: its column, and partition and offset of its record."""
+    """The first unavailable value that a query encountered: its column, and partition and offset of its record."""
 
     column: str
     partition: int

@@ -1,4 +1,4 @@
-"""Table formats. Each is a :class:`TableFormat`; ``FORMATS`` lists them by the name that ``--format`` takes."""
+"""Table formats. Each is a :class:`TableFormat`; ``FORMATS`` lists them by their names for ``--format``."""
 
 from collections.abc import Callable, Mapping
 

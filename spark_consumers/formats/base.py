@@ -37,19 +37,19 @@ class TableFormat(Protocol):
     """
 
     def path(self, name: TableName) -> str:
-        """Return where a table is."""
+        """Return the path of a table."""
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a table."""
+        """Return whether a table exists."""
 
     def has_files(self, path: str) -> bool:
-        """Whether the place of a table that does not exist has files, as after a failed query, or of another format."""
+        """Return whether there are files at the path of a missing table, as after a failed query."""
 
     def size(self, path: str) -> int:
         """Return the size of a table in bytes, 0 if it does not exist."""
 
     def delete(self, path: str) -> None:
-        """Delete a table with its files, and what :meth:`has_files` finds."""
+        """Delete a table with its files, and the files that :meth:`has_files` finds."""
 
     def columns(self, path: str) -> Columns | None:
         """Return the table's columns, ``None`` if there is no table."""
@@ -64,7 +64,7 @@ class TableFormat(Protocol):
         """Return the newest commit of a state in the table; ``None`` if there is none."""
 
     def rename(self, path: str, renames: Renames, commit: Commit) -> str:
-        """Give columns other names and drop columns, in one step; return a note for the user, which may be empty."""
+        """Rename and drop columns in one step, and return a note for the user, which may be empty."""
 
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Create the table, or add columns, widen types and fill existing rows."""
@@ -98,7 +98,7 @@ class TableFormat(Protocol):
             rows: the table's columns, and ``ENDS`` and ``KNOWN`` of :mod:`rowtide.spark_consumers.rows.history`; a key
                 has at most one end.
             keys: the key's columns; none if there are no rows.
-            ends: what the ends of versions do to their rows.
+            ends: the changes that ends of versions make to their rows.
             commit: identity of this step.
         """
 
@@ -121,7 +121,7 @@ class DirectoryFormat:
     settings: Settings
 
     def path(self, name: TableName) -> str:
-        """Return the table's directory, absolute: Delta's SQL takes a relative one for the name of a table."""
+        """Return the table's directory, absolute: Delta's SQL interprets a relative one as the name of a table."""
         return self._files.absolute(join(self.settings.output, name.path))
 
     def has_files(self, path: str) -> bool:
@@ -144,6 +144,6 @@ class DirectoryFormat:
 def no_rows(spark: SparkSession, columns: Columns) -> DataFrame:
     """Return the contents of a table without rows.
 
-    It is made in the JVM: tasks that read a list of Python rows need Python on each executor, even if it is empty.
+    It is created in the JVM: tasks that read a list of Python rows need Python on each executor, even if it is empty.
     """
     return spark.range(0).selectExpr(*(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in columns))

@@ -69,7 +69,7 @@ class DeltaFormat(DirectoryFormat):
     """Tables of Delta Lake by path. The identity of a commit is a setting of the session."""
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a table."""
+        """Return whether a table exists."""
         delta_table = java_class(self.spark, "io.delta.tables.DeltaTable")  # spares the user Delta's Python package
         return bool(delta_table.isDeltaTable(java_session(self.spark), path))
 
@@ -89,14 +89,14 @@ class DeltaFormat(DirectoryFormat):
         return self.spark.read.format("delta").load(path)
 
     def rename(self, path: str, renames: Renames, commit: Commit) -> str:
-        """Give columns other names by column mapping, in one commit of the log.
+        """Rename columns by column mapping, in one commit of the log.
 
-        ``ALTER TABLE`` renames one column in a commit. After a crash between two of them it would not be known which
+        ``ALTER TABLE`` renames one column in a commit. After a crash between two of them, it would be unknown which
         were renamed, because names can be exchanged.
 
         Raises:
             DependentColumnError: an expression of the table may use an old name.
-            UnsupportedRenameError: Spark has another Delta Lake than the open one.
+            UnsupportedRenameError: Spark has a Delta Lake other than the open-source one.
         """
         logs = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog")
         if isinstance(logs, JavaPackage):  # Java lacks the class
@@ -137,7 +137,7 @@ class DeltaFormat(DirectoryFormat):
     def evolve(self, path: str, evolution: Evolution, commit: Commit) -> None:
         """Create or alter the table."""
         if evolution.before is None:
-            # CREATE TABLE refuses a directory with files, which a query that failed may have left.
+            # CREATE TABLE refuses a directory with files, which a failed query may have left.
             self.create(path, evolution.after, no_rows(self.spark, evolution.after), commit)
             return
         if evolution.added or evolution.widened:
@@ -152,7 +152,7 @@ class DeltaFormat(DirectoryFormat):
             self._repeated(path, commit, lambda: self.spark.sql(f"UPDATE {table_sql(path)} SET {new_values}"))
 
     def create(self, path: str, columns: Columns, rows: DataFrame, commit: Commit) -> RowCounts:
-        """Create the table by its first commit, so that Delta has no log to read before it."""
+        """Create the table by its first commit, so that Delta has no earlier log to read."""
         partitions = [one.column for one in self.settings.partition_by]
         written = _without_empty_texts(rows, partitions).write
         writer = written.options(**_features(columns), **self.settings.table_properties)
@@ -192,7 +192,7 @@ class DeltaFormat(DirectoryFormat):
         return self._merge(path, statement, rows, replace, commit)
 
     def _checked(self, path: str, rows: DataFrame) -> DataFrame:
-        """Return rows for an existing table that end their query if a column of its partitions has an empty text."""
+        """Return rows for an existing table that end their query if a partition column has an empty text."""
         logs = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog")
         if isinstance(logs, JavaPackage):  # of a vendor
             return _without_empty_texts(rows, self._detail(path)["partitionColumns"])
@@ -216,7 +216,7 @@ class DeltaFormat(DirectoryFormat):
         return RowCounts(inserted=int(metrics.get("numOutputRows", 0)))
 
     def _set_missing(self, path: str, needed: Mapping[str, str]) -> bool:
-        """Set properties that the table lacks, and return whether there were some."""
+        """Set properties that the table lacks, and return whether any were missing."""
         detail = self._detail(path)
         present = {*(detail["tableFeatures"] or ()), *(detail["properties"] or {})}
         missing = {name: value for name, value in needed.items() if name.removeprefix("delta.feature.") not in present}
@@ -229,7 +229,7 @@ class DeltaFormat(DirectoryFormat):
         return self.spark.sql(f"DESCRIBE DETAIL {table_sql(path)}").collect()[0]
 
     def _cluster(self, path: str) -> None:
-        """Give a table without partitions and clusters those of the settings, which an overwritten table has lost."""
+        """Restore the partitions and clusters of the settings, which a table loses when it is overwritten."""
         if not self.settings.cluster_by:
             return
         detail = self._detail(path)
@@ -255,9 +255,9 @@ class DeltaFormat(DirectoryFormat):
         self._repeated(path, commit, write)
 
     def _repeated(self, path: str, commit: Commit, write: Callable[[], _Result]) -> _Result:
-        """Write with an identity, again if another program has merged the files that the write replaces.
+        """Write with an identity, and repeat this if another program has merged the files that the write replaces.
 
-        If the other program has changed rows, too, the rows to write may have been made from older ones.
+        If the other program has also changed rows, the rows to write may be based on older ones.
 
         Raises:
             ChangedTableError: files were merged during each attempt.
@@ -289,7 +289,7 @@ class DeltaFormat(DirectoryFormat):
             An empty dictionary, which has the metrics of the commit when the context has ended.
 
         Raises:
-            OverlappingRunsError: the table has the commit from another plan, or gets it at the same moment.
+            OverlappingRunsError: the table has the commit from another plan, or receives it at the same time.
         """
         settings = {
             "spark.databricks.delta.write.txnAppId": commit.app_id,
@@ -328,7 +328,7 @@ class LogCommit(NamedTuple):
     """A commit in the log of a table.
 
     Attributes:
-        version: the version of the table that it makes.
+        version: the resulting version of the table.
         actions: its text, a JSON object in each line.
         info: its provenance.
         commit: its identity, if it is of ``rowtide tables``.
@@ -360,7 +360,7 @@ def _commit_info(actions: str) -> Mapping[str, Any]:
 
 
 def _without_empty_texts(rows: DataFrame, partitions: Sequence[str]) -> DataFrame:
-    """Return rows that end their query if a column of partitions has an empty text, of which Delta Lake makes a null.
+    """Return rows that end their query if a partition column has an empty text, which Delta Lake turns into null.
 
     The format of its log has no empty text: https://github.com/delta-io/delta/blob/master/PROTOCOL.md, "Partition Value
     Serialization".

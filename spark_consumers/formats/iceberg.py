@@ -5,13 +5,13 @@ of a writer that excludes the second one. A step therefore has two parts:
 
 1. Spark writes a *staged* snapshot (``spark.wap.id``). It is in the metadata, but in no branch, so no reader sees it.
 2. One commit of the metadata makes it the table's snapshot, changes the columns if need be, and sets the property
-   ``rowtide.commit``. It replaces exactly the metadata that was looked at: there, the property shows that the step is
-   not in the table yet, and snapshot and columns are those that the staged one was made from. If they are not, both
+   ``rowtide.commit``. It replaces exactly the metadata that was examined, in which the property shows that the step is
+   not in the table yet, and snapshot and columns are those from which the staged one was made. If they are not, both
    parts are repeated.
 
 After a crash before the second part, the step is repeated, and ``expire_snapshots`` removes the staged snapshot and
 its files. After a later crash, the property shows that the step is done. Expiring snapshots does not remove the
-property. The snapshot's summary has the same text, to see which snapshot belongs to which batch.
+property. The snapshot's summary has the same text, to show which snapshot belongs to which batch.
 """
 
 import hashlib
@@ -72,7 +72,7 @@ _PROMOTIONS = {("int", "bigint"), ("float", "double")}
 
 @dataclass(frozen=True, slots=True)
 class CurrentRows:
-    """The rows that a table has now. Later commits do not change them.
+    """The current rows of a table. Later commits do not change them.
 
     Attributes:
         commit: the last step of ``rowtide tables`` in the table; ``None`` if there is none.
@@ -96,7 +96,7 @@ class IcebergFormat:
         settings: of the run.
 
     Raises:
-        SettingsError: Spark does not know the catalog.
+        SettingsError: Spark does not have the catalog.
     """
 
     spark: SparkSession
@@ -131,7 +131,7 @@ class IcebergFormat:
         return self.spark.catalog.tableExists(self._sql(path))
 
     def has_files(self, path: str) -> bool:
-        """Return whether the directory has files; in another catalog than that of the output, it does not matter."""
+        """Return whether the directory has files; in a catalog other than that of the output, it does not matter."""
         return self.settings.catalog is None and bool(HadoopFiles(self.spark).names(path))
 
     def size(self, path: str) -> int:
@@ -164,7 +164,7 @@ class IcebergFormat:
         return frame.drop(*_unfinished(frame.columns))
 
     def current_rows(self, path: str) -> CurrentRows:
-        """Return the rows that the table has now.
+        """Return the current rows of the table.
 
         Raises:
             ChangedTableError: its columns change at the same time.
@@ -199,7 +199,7 @@ class IcebergFormat:
         return newest if newest is not None and newest.app_id == app_id else None
 
     def rename(self, path: str, renames: Renames, commit: Commit) -> str:
-        """Give fields other names, in one commit of the metadata."""
+        """Rename fields in one commit of the metadata."""
         for _ in range(_ATTEMPTS):
             table = self._load(path)
             base = table.operations().current()
@@ -362,7 +362,7 @@ class IcebergFormat:
         raise ChangedTableError(path, _ATTEMPTS)
 
     def _set_order(self, path: str) -> None:
-        """Give a table without a sort order the one of the settings. It holds for rows that are written since then."""
+        """Set the sort order of the settings on a table without one. It applies to rows written from then on."""
         table = self._load(path) if self.settings.cluster_by else None
         if table is None or not table.sortOrder().isUnsorted():
             return
@@ -401,7 +401,10 @@ class IcebergFormat:
     def _commit_metadata(
         self, table: Any, base: Any, commit: Commit, schema: Any = None, snapshot: int | None = None
     ) -> bool:
-        """Replace the metadata that was looked at by one with the identity of a step; false if it has been replaced."""
+        """Replace the examined metadata with one that has the identity of a step.
+
+        Return false if it was replaced already.
+        """
         builder = java_class(self.spark, "org.apache.iceberg.TableMetadata").buildFrom(base)
         if snapshot is not None:
             builder.setBranchSnapshot(snapshot, "main")
@@ -435,7 +438,7 @@ class IcebergFormat:
         return ".".join(quote(part) for part in (self._catalog, *parts))
 
     def _load(self, path: str) -> Any:
-        """Return Iceberg's table, as it is now."""
+        """Return Iceberg's table in its current state."""
         table = java_class(self.spark, "org.apache.iceberg.spark.Spark3Util").loadIcebergTable(
             java_session(self.spark), self._sql(path)
         )
@@ -447,7 +450,7 @@ class IcebergFormat:
 
 
 def _is_promoted(old: str, new: str) -> bool:
-    """Return whether Iceberg can read values of one type as another one."""
+    """Return whether Iceberg can read values of one type as another type."""
     small, large = decimal_parts(old), decimal_parts(new)
     if small is not None and large is not None:
         return small[1] == large[1]

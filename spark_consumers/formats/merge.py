@@ -50,7 +50,7 @@ def versions(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[
         rows: of :data:`SOURCE`, with :data:`ENDS` and ``KNOWN``.
         keys: the key's columns; none if there are no rows.
         ranges: from :func:`key_ranges`.
-        ends: what the ends of versions do to their rows.
+        ends: the changes that ends of versions make to their rows.
     """
     names = [quote(name) for name in rows.columns if name not in (ENDS, KNOWN)]
     same_key = [f"t.{quote(name)} <=> s.{quote(name)}" for name in keys]
@@ -76,7 +76,7 @@ def replacement(table: str, removed: DataFrame | None, added: DataFrame) -> tupl
 
 
 def key_ranges(rows: DataFrame, keys: Sequence[str]) -> list[str]:
-    """Return SQL of the range of the rows' keys: of those that are integers, and have no null.
+    """Return SQL of the range of the rows' keys: of key columns that are integers without nulls.
 
     Every match is within the range. Files that end before it or begin after it are not read.
     """

@@ -1,7 +1,7 @@
 """Plain Parquet files: without transactions, a changed table is written next to the old one and then renamed.
 
 The directory contains ``_rowtide.json`` with the identity of the last step; readers skip names that begin with ``_``.
-Between the two renames of :meth:`ParquetFormat._replace` the table is missing for an instant; after a crash there, the
+Between the two renames of :meth:`ParquetFormat._replace` the table is missing for a moment; after a crash there, the
 next run completes the replacement. Object stores cannot rename a directory: use Delta Lake there.
 """
 

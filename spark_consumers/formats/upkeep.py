@@ -1,7 +1,7 @@
 """Upkeep of tables by their format: merges small files, and removes files and versions that are no longer needed.
 
-Every step is safe next to a stream that writes the table. Delta Lake and Iceberg refuse the later of two commits that
-change the same files: the stream repeats its write, and upkeep gives its own up.
+Every step is safe alongside a stream that writes the table. Delta Lake and Iceberg refuse the later of two commits that
+change the same files: the stream repeats its write, and upkeep gives up its own.
 """
 
 import math
@@ -70,10 +70,10 @@ class KeptFormat(Protocol):
     """A format whose tables need upkeep. Each step raises :class:`ConflictError` if it was given up."""
 
     def path(self, name: TableName) -> str:
-        """Return where a table is."""
+        """Return the path of a table."""
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a table."""
+        """Return whether a table exists."""
 
     def optimize(self, path: str) -> Merged:
         """Merge small files, and files with many deleted rows."""
@@ -82,13 +82,13 @@ class KeptFormat(Protocol):
         """Delete files that no version needs and that are older than ``age``."""
 
     def expire(self, path: str, app_id: str, age: timedelta) -> Removed:
-        """Forget versions older than ``age``, but not the one that names the batch of ``app_id`` that the table has."""
+        """Expire versions older than ``age``, except the one that names the table's batch of ``app_id``."""
 
 
 class DeltaUpkeep(DeltaFormat):
     """Upkeep of Delta Lake.
 
-    A table is known by its transaction identifier (``txn``), which checkpoints keep, and by the text of its newest
+    A table is identified by its transaction identifier (``txn``), which checkpoints keep, and by the text of its newest
     commit of ``rowtide tables``. :meth:`expire` keeps the file of that commit.
     """
 
@@ -112,7 +112,7 @@ class DeltaUpkeep(DeltaFormat):
         settings = {
             "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled": "false",  # Delta 4 ignores the age otherwise
             "spark.databricks.delta.vacuum.logging.enabled": "true",
-            # Ten thousand tasks list the directories otherwise.
+            # Otherwise, ten thousand tasks list the directories.
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(self.spark.sparkContext.defaultParallelism),
         }
         try:
@@ -138,7 +138,7 @@ class DeltaUpkeep(DeltaFormat):
     def expire(self, path: str, app_id: str, age: timedelta) -> Removed:
         """Write a checkpoint, and delete older files of the log, as checkpoints do by ``delta.logRetentionDuration``.
 
-        Which versions a table has is in its log alone. The newest commit of ``rowtide tables`` and later ones stay.
+        Only the log shows which versions a table has. The newest commit of ``rowtide tables`` and later ones stay.
         """
         before = self._log(path)
         own = next((c for c in log_commits(self._files, path) if c.commit and c.commit.app_id == app_id), None)
@@ -157,7 +157,7 @@ class DeltaUpkeep(DeltaFormat):
             log.createCheckpointAtVersion(own.version)  # without one, Delta needs the commits before it to read it
         log.checkpoint(snapshot, none)
         if own is not None:
-            # Delta compares the time of the file, or that in it, with its own clock in whole minutes, which moves on.
+            # Delta compares the time of the file, or that in it, with its own clock in whole minutes, which advances.
             times = [before[_COMMIT.format(own.version)][1], own.info.get("timestamp", math.inf)]
             written = datetime.fromtimestamp(min(times) / 1000, UTC)
             age = max(age, datetime.now(UTC) - written + timedelta(minutes=1))
@@ -181,8 +181,8 @@ class DeltaUpkeep(DeltaFormat):
 class IcebergUpkeep(IcebergFormat):
     """Upkeep of Iceberg, by its procedures for Spark.
 
-    A table is known by the property ``rowtide.commit``, which no procedure changes. A staged snapshot that expires
-    while a stream writes, it is repeated.
+    A table is identified by the property ``rowtide.commit``, which no procedure changes. If a staged snapshot expires
+    while a stream writes it, the write is repeated.
     """
 
     def optimize(self, path: str) -> Merged:

@@ -1,4 +1,4 @@
-"""The garbage collector of a Spark that rowtide starts on this machine."""
+"""Selects the garbage collector of Spark processes that rowtide starts on this machine."""
 
 import re
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ def parallel_collector(
 ) -> dict[str, str]:
     """Return the setting with which Java starts with its parallel collector.
 
-    For a batch job it takes less processor time than Java's default, G1, whose shorter pauses are no benefit here. Java
-    does not start with two collectors, so there is no setting if the user has chosen one, or may have.
+    For a batch job it takes less processor time than Java's default, G1, whose shorter pauses have no benefit here.
+    Java does not start with two collectors, so there is no setting if the user has chosen one, or may have.
 
     Args:
         settings: of the session.

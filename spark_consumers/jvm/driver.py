@@ -37,12 +37,12 @@ def java_session(spark: SparkSession) -> Any:
 
 
 def activate(spark: SparkSession) -> None:
-    """Let Java code that this thread calls directly use the session's settings, as queries of the session do."""
+    """Make Java code that this thread calls directly use the session's settings, as the session's queries do."""
     java_class(spark, "org.apache.spark.sql.SparkSession").setActiveSession(java_session(spark))
 
 
 def scala_sequence(spark: SparkSession, items: Iterable[Any]) -> Any:
-    """Return a sequence of Scala."""
+    """Return a Scala sequence."""
     found = java_class(spark, "java.util.ArrayList")()
     for item in items:
         found.add(item)

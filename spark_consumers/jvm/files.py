@@ -29,7 +29,7 @@ class HadoopFiles:
     spark: SparkSession
 
     def absolute(self, path: str) -> str:
-        """Return an absolute path: the same, or one below the working directory of its file system."""
+        """Return an absolute path: the path itself, or one below the working directory of its file system."""
         with _python_errors(path):
             system, found = self._resolve(path)
             return path if found.isAbsolute() else str(system.makeQualified(found))

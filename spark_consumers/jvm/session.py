@@ -52,12 +52,12 @@ def build_session(
 ) -> SparkSession:
     """Start Spark, or return the session of this process or of ``spark-submit``.
 
-    With ``output``, all that a Spark that is started here prints, such as the downloads of packages, goes to this file
+    With ``output``, the output of a Spark that is started here, such as that of package downloads, goes to this file
     instead of standard output and standard error. See :func:`session_settings` for the other arguments, and
     :func:`parallel_collector` for a setting of Java.
 
     Raises:
-        SettingsError: there is no Java that can run Spark.
+        SettingsError: no Java that can run Spark is installed.
     """
     builder = SparkSession.builder.appName("rowtide tables")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the driver
@@ -164,7 +164,7 @@ def fit_session(session: SparkSession, records: int, table_bytes: int) -> None:
 
 
 def partitions(records: int, table_bytes: int, cores: int) -> int:
-    """Return the number of partitions for a large batch, a multiple of that of the cores: none waits at the end."""
+    """Return the number of partitions for a large batch, a multiple of the cores, so that no core is idle."""
     needed = max(records // _RECORDS_OF_A_PARTITION, table_bytes // _BYTES_OF_A_PARTITION, 1)
     return -(-min(_MOST_PARTITIONS, needed) // cores) * cores
 
@@ -216,7 +216,7 @@ def own_session(spark: SparkSession) -> SparkSession:
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.ansi.enabled", "true")
     session.conf.set("spark.sql.caseSensitive", "false")
-    # Kafka's source of the first version, the default for batches, converts each record to a Java row and back.
+    # The first version of Kafka's source, the default for batches, converts each record to a Java row and back.
     sources = (session.conf.get(_FIRST_VERSION_SOURCES) or "").split(",")
     session.conf.set(_FIRST_VERSION_SOURCES, ",".join(name for name in sources if name.strip().lower() != "kafka"))
     # The cached records are read once or twice: compressing them costs more than it saves. Arrays of more than half a

@@ -32,7 +32,7 @@ _TURNS: dict[str, _Turn] = {}
 
 @contextmanager
 def turn(files: HadoopFiles, path: str, wait: float = LONGEST_WAIT) -> Iterator[None]:
-    """Let no other process in while the context is open; wait until it has ended.
+    """Exclude other processes while the context is open; first wait until another one has ended.
 
     Args:
         files: the file system.

@@ -1,4 +1,4 @@
-"""Whether brokers listen at the addresses of Kafka, before Spark is started for nothing."""
+"""Checks that brokers listen at the addresses of Kafka, before Spark is started in vain."""
 
 import socket
 

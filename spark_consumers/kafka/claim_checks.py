@@ -23,7 +23,7 @@ _DAMAGED = "concat('the file of claim check ', sha256, ' is missing, or was chan
 
 @dataclass(frozen=True, slots=True)
 class ClaimCheckSource:
-    """Records of another source, with the values that their claim checks point to.
+    """Records of another source, with the values to which their claim checks point.
 
     Attributes:
         records: the other source.

@@ -1,4 +1,4 @@
-"""Ranges of Kafka offsets: which are new, and whether they can still be read."""
+"""Ranges of Kafka offsets: finds new ones, and checks whether they can still be read."""
 
 import json
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ def new_ranges(topic: str, bounds: Ranges, done: Mapping[int, int], limit: int |
 
 
 def require_topic(topic: str, stored: str | None, found: str | None) -> None:
-    """Check that a topic is still the one whose offsets are stored: they would be valid for another one, too.
+    """Check that a topic is still the one whose offsets are stored: they would also be valid for another one.
 
     Raises:
         OffsetsLostError: the topic was deleted and re-created.
@@ -61,7 +61,9 @@ def require_topic(topic: str, stored: str | None, found: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LastRecord:
-    """The last record that was read of a partition. It shows that a topic was re-created where brokers have no ids.
+    """The last record that was read of a partition.
+
+    Where brokers have no topic ids, it shows that a topic was re-created.
 
     Attributes:
         offset: of the record.

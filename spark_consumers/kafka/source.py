@@ -101,7 +101,7 @@ class KafkaSource:
             return consumer.topic_ids(names)
 
     def last_records(self, topic: str, ranges: Ranges) -> Mapping[int, LastRecord]:
-        """Return the last record of each range. It ends after 20 seconds, however many ranges are left."""
+        """Return the last record of each range. It ends after 20 seconds, even if ranges remain."""
         polls = iter(range(ANSWER_TIMEOUT_MS // _POLL_MS))
         with _Consumer(self) as consumer:
             found = {
@@ -126,7 +126,7 @@ class KafkaSource:
         )
 
     def stream(self, pattern: str, starts: Mapping[str, Mapping[int, int]], most: int) -> DataFrame:
-        """Return the stream of the records of all topics that match, also of those that will be created.
+        """Return the stream of the records of all matching topics, including those created later.
 
         Args:
             pattern: regular expression of whole topic names.
@@ -147,7 +147,7 @@ class KafkaSource:
     def sample(self, topic: str, parts: Iterable[Ranges]) -> list[Message]:
         """Return the messages in Kafka's first answer for each range. A query would take a third of a second.
 
-        It ends after 20 seconds, however many ranges are left.
+        It ends after 20 seconds, even if ranges remain.
         """
         ranges = [(partition, *offsets) for part in parts for partition, offsets in part.items()]
         most = max((end - first for _, first, end in ranges), default=1)
@@ -178,7 +178,7 @@ class _Consumer:
         defaults = {"default.api.timeout.ms": str(ANSWER_TIMEOUT_MS)}
         for name, value in {**defaults, **source.client_properties(), **more}.items():
             properties.put(name, value)
-        # A group.id, which access rights may demand, can be that of another program: its offsets must stay.
+        # A group.id, which access control may require, can be that of another program, whose offsets must stay.
         properties.put("enable.auto.commit", "false")
         self._settings = properties
 
@@ -247,7 +247,7 @@ class _Consumer:
         return None
 
     def _records(self, topic: str, partition: int, first: int, end: int, polls: Iterator[int]) -> Iterator[list[Any]]:
-        """Yield the Java records of a range, as Kafka's answers have them."""
+        """Yield the Java records of a range, in the order of Kafka's answers."""
         place = java_class(self._spark, "org.apache.kafka.common.TopicPartition")(topic, partition)
         places = java_class(self._spark, "java.util.ArrayList")()
         places.add(place)
@@ -295,7 +295,7 @@ class FrameSource:
         return {}
 
     def last_records(self, topic: str, ranges: Ranges) -> Mapping[int, LastRecord]:
-        """Return none: a DataFrame is not a topic that can be made again."""
+        """Return none: a DataFrame is not a topic that can be re-created."""
         return {}
 
     def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:

@@ -1,8 +1,8 @@
 """Records of earlier batches that follow, in the binlog, records of the current one.
 
 A topic with several partitions can be read unevenly: a partition lags in Kafka, or ``--max-records`` ends a batch. The
-rows of a table do not show their position, so what an older record does to them is only known together with the newer
-records of the other partitions. Those are read again.
+rows of a table do not show their position, so the effect of an older record is known only together with the newer
+records of the other partitions. These are read again.
 """
 
 from collections.abc import Callable, Collection
@@ -28,7 +28,7 @@ _PLACE = f"named_struct('at', {POSITION}, 'ts_ms', CAST(get_json_object(value, '
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Offset, position in the binlog and time of a record. A tombstone is nowhere."""
+    """Offset, position in the binlog and time of a record. A tombstone has no position."""
 
     offset: int
     at: Truncation
@@ -95,7 +95,7 @@ class Earlier:
 
 
 def level(read: Callable[[Ranges], DataFrame], ranges: Ranges, cut: Collection[int]) -> Ranges:
-    """Skip partitions that would be read ahead of others: all that they have would be read again with each batch.
+    """Skip partitions that would be read ahead of others: all their records would be read again with each batch.
 
     Args:
         read: reads ranges of offsets.
@@ -119,7 +119,7 @@ def places(
 ) -> dict[int, _Place]:
     """Return the place of the first or last record of each partition, without partitions that have none.
 
-    Offsets may be those of markers, or have no records after compaction.
+    Offsets may belong to markers, or have no records after compaction.
 
     Args:
         read: reads ranges of offsets.

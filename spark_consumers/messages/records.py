@@ -54,7 +54,7 @@ class KnownSchemas:
 
 
 def known_schemas(messages: Iterable[tuple[bytes | None, bytes | None]]) -> KnownSchemas:
-    """Return the schemas of some messages, each a key and a value, if ``JsonConverter`` has written them."""
+    """Return the schemas of some messages, each a key and a value, if ``JsonConverter`` wrote them."""
     keys: dict[str, int] = {}
     values: dict[str, int] = {}
     for message in messages:
@@ -170,7 +170,7 @@ class RecordGroup:
         first: smallest offset.
         last: largest offset.
         count: number of records.
-        lacking: whether some may have a value that the binlog did not have.
+        lacking: whether some records may have a value that the binlog did not have.
     """
 
     partition: int

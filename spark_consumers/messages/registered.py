@@ -1,6 +1,6 @@
 """Messages in Avro and Protobuf, which name their schemas in a registry, as the JSON of ``JsonConverter``.
 
-Everything after this module sees JSON only. Spark itself decodes Avro, whose schemas tell all types. Protobuf's do not:
+All later steps see only JSON. Spark itself decodes Avro, whose schemas show all types. Protobuf's do not:
 it becomes JSON without schemas, so its types come from the schema history, and functions of Python decode it.
 """
 
@@ -46,7 +46,7 @@ class RegisteredSource:
     Args:
         source: the topics, with the headers of records.
         schema_of: the registry. It raises :class:`RegistryError`.
-        schemas: Connect schemas of topics, which tell where NULL is allowed: ``{topic: {"key": ..., "value": ...}}``.
+        schemas: Connect schemas of topics, which show where NULL is allowed: ``{topic: {"key": ..., "value": ...}}``.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class RegisteredSource:
                     decode(F.expr(f"IF({known}, {side}_id, NULL)"), F.col(f"{side}_rest"), F.col(f"{side}_data")),
                 )
                 texts[side] |= dict.fromkeys(plain, f"{side}_decoded")
-        # A column of its own, so that each message is decoded once.
+        # A separate column, so that each message is decoded once.
         decoded = decoded.selectExpr("*", *(f"{_cases(texts[side], side)} AS {side}_text" for side in _SIDES))
         messages = (f"{self._message(side, texts[side])} AS {side}" for side in _SIDES)
         return decoded.selectExpr("partition", "offset", *messages)
@@ -169,7 +169,7 @@ class RegisteredSource:
             )
 
     def _message(self, side: Side, texts: Mapping[bytes, str]) -> str:
-        """SQL of a message in JSON, from its text."""
+        """Return SQL of a message in JSON, from its text."""
         cases = []
         for number in texts:
             one = self._known[number]
@@ -187,7 +187,10 @@ class RegisteredSource:
 
 
 def undecodable(text: str, topic: str) -> UndecodableError | None:
-    """Return the error of a message that does not fit its schema, from the text of Spark's; ``None`` for another."""
+    """Return the error of a message that does not match its schema, from the text of Spark's error.
+
+    ``None`` for other errors.
+    """
     found = _FOUND.search(text)
     if found is None:
         return None
@@ -200,7 +203,7 @@ def undecodable(text: str, topic: str) -> UndecodableError | None:
 
 
 def _parts(side: Side, columns: Collection[str]) -> list[tuple[str, str]]:
-    """Name and SQL of what a message consists of: the id of its schema, what follows a global id, and its bytes."""
+    """Return names and SQL of a message's parts: the id of its schema, the part after a global id, and the bytes."""
     header = "CAST(NULL AS binary)"
     if "headers" in columns:
         name = SCHEMA_ID_HEADERS[side]
@@ -228,9 +231,10 @@ def _schema(one: _Registered) -> str:
 
 
 def _avro(one: _Registered, side: Side) -> str:
-    """SQL of ``{"payload":...}`` of a message in Avro.
+    """Return SQL of ``{"payload":...}`` for a message in Avro.
 
-    A record whose only field is the value has the bytes of the value. It is empty if they do not fit the schema.
+    A record whose only field is the value has the bytes of the value. The result is empty if they do not match the
+    schema.
     """
     wrapped = {"type": "record", "name": "Message", "fields": [{"name": _IN_AVRO, "type": bare_schema(one.text)}]}
     decoded = f"from_avro({side}_data, {literal(json.dumps(wrapped))}, map('mode', 'PERMISSIVE'))"

@@ -40,7 +40,7 @@ class _Time:
 def with_returning_columns(
     versions: Sequence[ValueVersion], groups: Sequence[RecordGroup], records: DataFrame
 ) -> list[ValueVersion]:
-    """Return the versions in their order, with a version as often as its columns came back.
+    """Return the versions in their order, with each version as often as its columns occurred.
 
     Args:
         versions: of a topic with one partition, each once, oldest first.
@@ -125,8 +125,8 @@ def _run(parts: Sequence[Row]) -> _Run:
 def _times(runs: Sequence[_Run], versions: Sequence[ValueVersion]) -> list[_Time]:
     """Join the runs between two ALTER TABLEs.
 
-    After a crash a connector writes its last records again. Their positions are those of an earlier time, to which they
-    belong. Positions are compared on the same server only.
+    After a crash, a connector writes its last records again. Their positions are those of an earlier period, to which
+    they belong. Positions are compared on the same server only.
     """
     times: list[_Time] = []
     for run in runs:

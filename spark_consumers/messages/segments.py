@@ -128,7 +128,7 @@ class Truncations:
         return records.where(later) if alone else after(records, self.newest).where(later)
 
     def records_before(self, records: DataFrame, *, alone: bool) -> DataFrame:
-        """Return the records before the last TRUNCATE, and, of several partitions, the tombstones; see above."""
+        """Return the records before the last TRUNCATE, and, with several partitions, the tombstones; see above."""
         earlier = " OR ".join(f"(partition = {p} AND offset <= {o})" for p, o in self.offsets.items())
         point = f"named_struct('file', {self.newest.file}L, 'pos', {self.newest.pos}L)"
         preceding = earlier if alone else f"{earlier} OR value IS NULL OR {POSITION} <= {point}"
@@ -136,7 +136,10 @@ class Truncations:
 
 
 def after(records: DataFrame, truncation: Truncation) -> DataFrame:
-    """Return the records after a TRUNCATE in the binlog. Tombstones, which have no position, stay: they only delete."""
+    """Return the records after a TRUNCATE in the binlog.
+
+    Tombstones, which have no position, stay, because they only delete.
+    """
     point = f"named_struct('file', {truncation.file}L, 'pos', {truncation.pos}L)"
     return records.where(f"value IS NULL OR {POSITION} > {point}")
 

@@ -26,7 +26,7 @@ def alteration_notes(table: str, structures: Sequence[Structure], unproven: str 
     Args:
         table: its name.
         structures: of the records, oldest first.
-        unproven: why the schema history does not show whether columns were renamed; ``None`` if it does.
+        unproven: the reason why the schema history does not show whether columns were renamed; ``None`` if it does.
     """
     notes = []
     for old, new in pairwise(structures):
@@ -49,7 +49,7 @@ def alteration_notes(table: str, structures: Sequence[Structure], unproven: str 
 def key_without_values(
     keys: Iterable[KeyVersion], values: Sequence[ValueVersion], last_known: Sequence[str] | None
 ) -> tuple[ValueVersion, Column] | None:
-    """Return a column of the key that older rows have no value in, with the first structure that has it.
+    """Return a key column in which older rows have no value, with the first structure that has it.
 
     It was renamed, or MySQL computed its values. A column that was added with a constant default has that default.
 
@@ -72,8 +72,8 @@ def key_without_values(
 def may_convert(old: str, new: str) -> bool:
     """Return whether MySQL in strict mode may change a value when a column gets another type.
 
-    It refuses values that are out of range, and rounds digits. ``boolean`` says nothing: Debezium writes ``BOOL`` with
-    another type in a snapshot than in the stream.
+    It refuses values that are out of range, and rounds digits. ``boolean`` proves nothing: Debezium writes ``BOOL``
+    with another type in a snapshot than in the stream.
     """
     if old == new or "boolean" in (old, new):
         return False

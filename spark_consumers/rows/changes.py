@@ -1,4 +1,4 @@
-"""The records of a batch as typed rows of the table, each read with the schema it was written with."""
+"""The records of a batch as typed rows of the table, each read with the schema with which it was written."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ class BatchSchemas:
         values: schemas of rows, oldest first.
         last_known: the columns of the newest row of earlier batches, with their names in the table.
         newest: the columns of the newest row of this batch, ``None`` if an earlier batch has read a newer one.
-        names: what the schema history proves, ``None`` if columns have their names in messages.
+        names: the names that the schema history proves, ``None`` if columns have their names in messages.
         metadata: the fields of records that the table has as columns.
         soft: whether deleted rows stay, and are marked.
         history: whether all versions of rows stay.
@@ -112,7 +112,7 @@ def keyed_rows(
         records: the changes.
         schemas: of the batch.
         key_names: the columns of the key.
-        groups: of the batch. Records of other kinds are not looked for.
+        groups: of the batch. Records of other kinds are not searched for.
     """
     parts = []
     for key in schemas.keys_of(key_names):
@@ -134,7 +134,7 @@ def keyed_rows(
 def changed_rows(messages: DataFrame, schemas: BatchSchemas, key: KeyVersion, placeholder: bytes) -> DataFrame:
     """Return ``partition``, ``offset``, ``op``, :data:`DELETED` and ``row``, a struct of the table's columns.
 
-    Of a deleted row, only the key has values. An operation that is none of rows ends the query with :data:`UNEXPECTED`,
+    In a deleted row, only the key has values. An operation that is none of rows ends the query with :data:`UNEXPECTED`,
     and so does a value that the binlog did not have.
 
     Args:
@@ -243,7 +243,7 @@ def _written(records: DataFrame, schemas: BatchSchemas, key: KeyVersion, index: 
 
 
 def _deleted(records: DataFrame, schemas: BatchSchemas, key: KeyVersion) -> DataFrame:
-    """Return rows with the key's columns only. Tombstones delete, too: compaction may have left nothing else."""
+    """Return rows with the key's columns only. Tombstones delete, too: compaction may have removed everything else."""
     keys = _key_values(schemas, key)
     values = [
         f"{keys.get(name.lower()) or f'CAST(NULL AS {kind})'} AS {quote(name)}"
@@ -331,7 +331,7 @@ def _key_fields(key: KeyVersion) -> SparkColumn:
     """Return column ``k``, the fields of a key.
 
     The usual key is one integer, ``{"id":7}``. Its digits are cut out, which takes less time than a JSON parser, and
-    are used if they give the same text again. Any other text is parsed.
+    are used if they yield the same text again. Any other text is parsed.
     """
     parsed = f"from_json(key, {literal(wire_struct(key.columns))}, {_STRICT})"
     if len(key.columns) != 1 or key.columns[0].wire not in _INTEGERS:

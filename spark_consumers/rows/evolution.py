@@ -30,7 +30,7 @@ class Evolution:
         after: the columns after the batch.
         fills: SQL of new values of existing rows, by column.
         notes: messages for the user.
-        renames: what is renamed before all other changes.
+        renames: the renames, made before all other changes.
     """
 
     before: Columns | None
@@ -121,7 +121,7 @@ def evolve(
 
 
 def with_fills_where(evolution: Evolution, condition: str) -> Evolution:
-    """Return an evolution whose new values only those existing rows get that meet a condition, as SQL."""
+    """Return an evolution whose new values apply only to existing rows that meet a condition, as SQL."""
     old, new = {name.lower(): (name, kind) for name, kind in evolution.before or ()}, dict(evolution.after)
     fills = {}
     for name, value in evolution.fills.items():
@@ -152,8 +152,8 @@ def _fills(
                 continue
             default, old = _default(column, kind), existing.get(name.lower())
             if old is not None and uneven:
-                # It may be new to the records of one partition only. Null is then in rows from before it, as all rows
-                # have a value in a column that is NOT NULL.
+                # It may be new to the records of one partition only. Null is then in rows from before it, because all
+                # rows have a value in a NOT NULL column.
                 if not column.optional:
                     fills[name] = f"coalesce({cast(quote(name), old, kind)}, {default})"
             elif column.default != "NULL" or old is not None:
@@ -221,7 +221,7 @@ def _column_value(
 
 
 def _default(column: Column, kind: str) -> str:
-    """Return SQL of a column's default in the table's type. A mere NULL would have a type of its own, ``void``."""
+    """Return SQL of a column's default in the table's type. A plain NULL would have its own type, ``void``."""
     return f"CAST(NULL AS {kind})" if column.default == "NULL" else cast(column.default, column.type, kind)
 
 

@@ -5,7 +5,7 @@ that of the offsets: all records of a key are in one partition. A version of an 
 the table; its row there gets the end, and the others are new rows.
 
 These records are no versions: those that a connector writes again after a crash, which have the content and place of an
-earlier one, and those of snapshots that read a row again as it is.
+earlier one, and those of snapshots that read an unchanged row again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ _OF_KEY = "(PARTITION BY key ORDER BY offset)"
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What the ends of versions do to their rows in the table ``t``: SQL by column.
+    """The changes that ends of versions make to their rows in the table ``t``: SQL by column.
 
     Attributes:
         of_keys: of versions with an end in the rows ``s``.
@@ -50,7 +50,7 @@ class Ends:
 
 
 def ends_of(schemas: BatchSchemas, groups: Sequence[RecordGroup], emptied: Sequence["Emptying"]) -> Ends:
-    """Return what ends of versions do.
+    """Return the changes that ends of versions make.
 
     All current versions have got the defaults of columns that the batch adds. Those that ended before that lose them.
     These columns follow from the structures, since a batch that is repeated after a crash finds them in the table.
@@ -77,7 +77,7 @@ def ends_of(schemas: BatchSchemas, groups: Sequence[RecordGroup], emptied: Seque
 
 @dataclass(frozen=True, slots=True)
 class Emptying:
-    """A TRUNCATE, and what else empties a table.
+    """A TRUNCATE, or another event that empties a table.
 
     Attributes:
         offset: of its record.
@@ -132,7 +132,7 @@ def without_expected_tombstones(
     One at the start of the batch follows a deletion that an earlier batch has read.
 
     Returns:
-        The records, and the groups that they are of.
+        The records, and their groups.
     """
     if not any(group.tombstone for group in groups):
         return records, groups
@@ -155,7 +155,7 @@ def without_expected_tombstones(
 
 @dataclass(frozen=True, slots=True)
 class Structures:
-    """At which offsets the structures of a batch are first seen: a column has its default only in versions until then.
+    """The offsets at which the structures of a batch are first seen: a column has its default only in earlier versions.
 
     Attributes:
         first: the first offset of each structure's records by partition, oldest structure first.
@@ -165,7 +165,7 @@ class Structures:
 
     @classmethod
     def of(cls, values: Sequence[ValueVersion], groups: Sequence[RecordGroup]) -> Self:
-        """Find them in the groups of a batch."""
+        """Find the structures in the groups of a batch."""
         found = []
         for version in values:
             first = _first_offsets(
@@ -254,7 +254,7 @@ class Versions:
         self._changes.unpersist()
 
     def unordered(self) -> Unordered:
-        """Return what has no order."""
+        """Return the records without an order."""
         lone = "IF(op IS NULL AND is_open, named_struct('partition', partition, 'offset', offset), NULL)"
         found = self._changes.selectExpr("coalesce(bool_or(is_moved), false) AS moved", f"min({lone}) AS lone")
         moved, tombstone = found.collect()[0]
@@ -291,7 +291,7 @@ class Versions:
 
     @property
     def _is_same(self) -> str:
-        """SQL of whether a record of a snapshot has the row as it is."""
+        """Return SQL of whether a record of a snapshot has the row unchanged."""
         if not self._has_snapshot:
             return "false"
         same = ["op = 'r' AND is_open"]
@@ -306,7 +306,7 @@ class Versions:
         return [name for name, _ in self._schemas.evolution.after]
 
     def _with_predecessors(self, changes: DataFrame) -> DataFrame:
-        """Add what there was before each change.
+        """Add the state before each change.
 
         ``epoch`` is the number of TRUNCATEs before it, ``is_open`` whether the row existed, and ``before`` its content.
         ``was_open`` is whether it existed before the batch, and ``is_moved`` whether its key is in several partitions.

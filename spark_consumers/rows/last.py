@@ -50,7 +50,7 @@ class LastChanges:
         self._found.words.unpersist()
 
     def within(self, records: DataFrame) -> DataFrame:
-        """Return those of the records with a key that are the last of their key."""
+        """Return the records with a key that are the last ones of their key."""
         if self._found.last == self._found.records:
             return records
         words = F.broadcast(self._found.words) if self._found.size <= _MOST_BROADCAST else self._found.words
@@ -110,10 +110,10 @@ def _last_of_keys(changes: DataFrame, last: str) -> DataFrame:
 
 
 def _last_of_moved_keys(changes: DataFrame, last: str) -> DataFrame:
-    """Return the last change of each key, of which any may be in several partitions.
+    """Return the last change of each key, where keys may be in several partitions.
 
-    A tombstone has no position, but that of the record before it in its partition. Null is the smallest position, so a
-    tombstone that is alone in its partition only counts if the key is in no other one.
+    A tombstone has no position except that of the record before it in its partition. Null is the smallest position, so
+    a tombstone that is alone in its partition only counts if the key is in no other one.
     """
     ends = changes.groupBy("key", "partition").agg(
         F.expr(last).alias("offset"),

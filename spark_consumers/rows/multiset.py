@@ -155,7 +155,7 @@ def _match_normalized(counts: DataFrame) -> DataFrame:
 
 
 def normalized_content(columns: Columns, inexact: Collection[str], dropped: Collection[str] = ()) -> str:
-    """Return SQL of a row's content without what may differ between a row and its old image.
+    """Return SQL of a row's content without parts that may differ between a row and its old image.
 
     A snapshot has FLOAT with six digits and JSON as the server prints it; the stream has all digits, and JSON without
     whitespace. An old image lacks a column that was dropped, while rows that are older than that keep its values.

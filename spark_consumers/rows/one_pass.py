@@ -1,8 +1,8 @@
 """The rows after a batch in one pass over its messages.
 
-The schemas must be known before the messages are read; those of a sample are used. The first message that does not fit
-ends the query before anything is written to the table. The batch then takes several passes, which find out first what
-it consists of.
+The schemas must be known before the messages are read; those of a sample are used. The first message that does not
+match ends the query before anything is written to the table. The batch then takes several passes, which first determine
+its contents.
 """
 
 from collections import Counter

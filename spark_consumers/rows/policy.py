@@ -1,4 +1,4 @@
-"""What changes of structure do to a table: the behaviors of Flink CDC, for the kinds that are not excluded."""
+"""The effect of structure changes on a table: the behaviors of Flink CDC, for the kinds that are not excluded."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -14,10 +14,10 @@ def required(table: str, policy: ChangePolicy, changes: Collection[tuple[ChangeK
     Args:
         table: its name.
         policy: of the run.
-        changes: kinds, and what is changed.
+        changes: the kinds, and the changed objects.
 
     Raises:
-        SchemaChangeError: there is a change of a kind that stops the table.
+        SchemaChangeError: a change of a kind that stops the table occurred.
     """
     refused = [(kind, what) for kind, what in changes if policy.refuses(kind)]
     if refused:

@@ -56,7 +56,7 @@ def proven_names(structures: Sequence[Sequence[str]], history: Sequence[Mapping[
 
 
 def _same_columns(way: Sequence[int], history: Sequence[Mapping[str, int]]) -> tuple[tuple[int, ...], ...]:
-    """Return which columns are the same, with numbers that do not depend on the place in the history."""
+    """Return the identities of columns, with numbers that do not depend on the place in the history."""
     numbers: dict[int, int] = {}
     return tuple(tuple(numbers.setdefault(one, len(numbers)) for one in history[place].values()) for place in way)
 
@@ -84,7 +84,7 @@ class Renames:
 
     Attributes:
         names: new names by old names; they may be exchanged.
-        dropped: columns that were dropped in MySQL, and go here, too.
+        dropped: columns that were dropped in MySQL, and are dropped here, too.
     """
 
     names: Mapping[str, str]
@@ -98,7 +98,7 @@ class Renames:
         return None if name in self.dropped else self.names.get(name, name)
 
     def without(self, columns: Collection[str], gone: Collection[str]) -> "Renames":
-        """Return the renames if columns are dropped besides.
+        """Return the renames with additional dropped columns.
 
         Args:
             columns: of the table.

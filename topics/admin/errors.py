@@ -1,4 +1,4 @@
-"""Errors of Kafka's admin client as errors of topics, with the way out. An edge: the client's codes."""
+"""Converts errors of Kafka's admin client to errors of topics that say what to do."""
 
 from collections.abc import Iterable, Sequence
 
@@ -39,7 +39,7 @@ _OPERATIONS = {"look up": "Describe", "describe": "DescribeConfigs", "create": "
 def acl_command(
     servers: str, operations: str | Sequence[str], resource: str, names: Iterable[str], user: str | None = None
 ) -> str:
-    """Return the command of Kafka that grants rights.
+    """Return the Kafka command that grants rights.
 
     Args:
         servers: ``bootstrap.servers``.
@@ -56,7 +56,7 @@ def acl_command(
 
 
 def is_away(error: KafkaError) -> bool:
-    """Return whether the brokers are away, so that the same may succeed later."""
+    """Return whether the brokers are unavailable, so that a later attempt may succeed."""
     return error.code() in _AWAY or "brokers are currently fenced" in error.str()  # they register after a restart
 
 
@@ -75,7 +75,7 @@ def failed(
         topic: the topic.
         error: the client's error.
         servers: ``bootstrap.servers``.
-        settings: those of the topic, if it was to be created.
+        settings: the settings of the topic, if it should be created.
         user: the account, if it is known.
     """
     text = f"cannot {what} topic {topic!r}: {error.str().rstrip('.')}"

@@ -60,7 +60,7 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What there is in a Kafka cluster.
+    """The brokers and topics of a Kafka cluster.
 
     Attributes:
         brokers: the number of brokers.
@@ -76,7 +76,7 @@ class TopicAdmin:
 
     Args:
         client: librdkafka settings of the connection (``bootstrap.servers``, security and so on).
-        timeout: seconds that an operation may take, retries included.
+        timeout: seconds that an operation may take, including retries.
         auto_create: let the broker create a topic that is looked up, if its ``auto.create.topics.enable`` is set.
     """
 
@@ -87,7 +87,7 @@ class TopicAdmin:
         self.timeout = timeout
 
     def limited(self, timeout: float) -> Self:
-        """Return the same admin, by the same client, whose operations may take that many seconds."""
+        """Return an admin with the same client, whose operations may take this many seconds."""
         limited = copy.copy(self)
         limited.timeout = timeout
         return limited
@@ -112,9 +112,9 @@ class TopicAdmin:
         return str(self._list(None).cluster_id or "")
 
     def look_up(self, topics: Sequence[str]) -> None:
-        """Ask for topics, whether they exist or not; see ``auto_create``.
+        """Request the metadata of topics, whether they exist or not; see ``auto_create``.
 
-        Many are looked up by one request. It creates none, so those that it does not find are asked for again.
+        Many are looked up by one request. It creates none, so missing ones are requested again.
 
         Raises:
             KafkaUnreachable: no broker answers.
@@ -235,7 +235,7 @@ class TopicAdmin:
         return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
     def ensure(self, topic: str, settings: TopicSettings) -> bool:
-        """Create a topic if it does not exist, and wait until it can be used; returns whether it was created.
+        """Create a topic if it does not exist, wait until it can be used, and return whether it was created.
 
         Raises:
             TopicError: it cannot be created: access denied, invalid name or settings, too few brokers, or no answer.
@@ -243,7 +243,7 @@ class TopicAdmin:
         return topic in self.ensure_all({topic: settings})
 
     def ensure_all(self, wanted: Mapping[str, TopicSettings]) -> set[str]:
-        """Create the topics that do not exist, and wait until all can be used; returns those that were created.
+        """Create the topics that do not exist, wait until all can be used, and return the created ones.
 
         A request has many topics, and each request may take the time-out. If topics cannot be created, the error names
         one of them, and the others of its request may exist.
@@ -262,7 +262,7 @@ class TopicAdmin:
         return created
 
     def _create(self, wanted: Mapping[str, TopicSettings]) -> set[str]:
-        """Create topics by one request; returns those that did not exist."""
+        """Create topics with one request, and return those that did not exist."""
         created, refused = set[str](), dict[str, KafkaError]()
         new = [_new_topic(topic, settings) for topic, settings in wanted.items()]
         for topic, future in self._admin.create_topics(new, request_timeout=self.timeout).items():
@@ -301,7 +301,7 @@ class TopicAdmin:
             reason (access denied, too few brokers).
 
         Raises:
-            KafkaUnreachable: no answer.
+            KafkaUnreachable: Kafka does not answer.
         """
         futures = self._admin.create_topics(
             [_new_topic(topic, settings)], request_timeout=self.timeout, validate_only=True
@@ -395,7 +395,7 @@ class TopicAdmin:
             raise self._failed(what, topic, failure.args[0]) from failure
 
     def _answer(self, what: str, topic: str, future: Future[Any]) -> Any:
-        """Return the result of a request; the client's own time-out, which says more, comes before this one."""
+        """Return the result of a request; the client's own time-out, whose message says more, is shorter."""
         try:
             return future.result(self.timeout + 5)
         except TimeoutError as failure:

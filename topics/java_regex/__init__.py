@@ -1,6 +1,6 @@
 r"""Java's regular expressions in Python: Debezium's properties hold patterns written for ``java.util.regex``.
 
-Every expression is matched in bounded time, whatever it is: by :mod:`re` if that is proved to need few steps, and by
+Every expression is matched in bounded time: by :mod:`re` if that is proved to need few steps, and by
 :mod:`rowtide.topics.java_regex.linear_matcher` otherwise.
 """
 
@@ -28,7 +28,7 @@ _UNTRUSTED_LENGTH = 1 << 18
 
 
 class Match(Protocol):
-    """Where an expression matches: a :class:`re.Match`, or what the linear matcher has found."""
+    """The match of an expression: a :class:`re.Match`, or the result of the linear matcher."""
 
     def __getitem__(self, group: int, /) -> str | None:
         """Return the text of a group, ``None`` if it did not take part."""
@@ -41,7 +41,7 @@ class Match(Protocol):
 
 
 class _Found:
-    """What the linear matcher has found."""
+    """A result of the linear matcher."""
 
     def __init__(self, text: str, start: int, end: int, bounds: Bounds) -> None:
         self._text = text
@@ -75,7 +75,7 @@ class Pattern:
         groups: the number of groups.
         group_numbers: the numbers of the groups with a name.
         length: of the expression in Python's syntax, in characters.
-        cost: what it takes to match a name: an upper bound, in ways of :mod:`re`.
+        cost: an upper bound of the effort to match a name, in paths of :mod:`re`.
         matched_by_re: whether :mod:`re` matches names.
 
     Raises:
@@ -162,7 +162,7 @@ def compile_untrusted(sources: Iterable[str]) -> tuple[Pattern, ...]:
     """Compile the expressions of a client or a signal, which ignore case: together, they must not take long.
 
     Raises:
-        InvalidPatternError: one of them is invalid, or is one too many.
+        InvalidPatternError: one of them is invalid, or there are too many.
     """
     patterns: list[Pattern] = []
     length = cost = 0

@@ -1,7 +1,7 @@
 """Matches a regular expression in a time that grows with its size times the length of the text.
 
-The expression becomes a graph of steps, each of which says which step is next. A step is tried at a place of the text
-only once: what has failed there would fail again (RE2 calls this bit state). The match is the one that Java and
+The expression becomes a graph of steps, each of which determines the next step. A step is tried at a place of the text
+only once: a step that failed there would fail again (RE2 calls this bit state). The match is the one that Java and
 :mod:`re` find first.
 """
 
@@ -42,7 +42,7 @@ class _Fork(_Step):
 
 
 class _Again(_Step):
-    """Repeat again, but not after a repetition that has matched nothing: then continue with ``after``."""
+    """Repeat, or continue with ``after`` if the last repetition matched nothing."""
 
     __slots__ = ("after",)
 
@@ -52,7 +52,7 @@ class _Again(_Step):
 
 
 class _Bound(_Step):
-    """The begin or the end of a group."""
+    """The beginning or the end of a group."""
 
     __slots__ = ("number",)
 
@@ -77,7 +77,7 @@ class LinearMatcher:
 
     Args:
         part: the expression.
-        flags: those that its pieces are compiled with.
+        flags: the flags with which its pieces are compiled.
     """
 
     def __init__(self, part: Part, flags: re.RegexFlag) -> None:

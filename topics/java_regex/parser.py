@@ -1,7 +1,7 @@
 r"""Parses Java's regular expressions (``java.util.regex``) to parts that have Python's syntax.
 
 Most expressions mean the same in both languages. Other syntax is translated, or is an error if Python has none for it.
-As in Java without further flags, case is ignored for ASCII letters only, and ``\w``, ``\d``, ``\s`` are ASCII.
+As in Java without further flags, case is ignored only for ASCII letters, and ``\w``, ``\d``, ``\s`` are ASCII.
 """
 
 import re
@@ -54,7 +54,7 @@ def parse_java(pattern: str, *, ignore_case: bool = False, dot_all: bool = False
 
     Args:
         pattern: in the syntax of ``java.util.regex.Pattern``.
-        ignore_case: ``Pattern.CASE_INSENSITIVE``; the text of the parts is to be compiled with ``re.IGNORECASE``.
+        ignore_case: ``Pattern.CASE_INSENSITIVE``; the text of the parts must be compiled with ``re.IGNORECASE``.
         dot_all: ``Pattern.DOTALL``.
         longest: the longest text of the parts, in characters.
 
@@ -150,7 +150,7 @@ class _Parser:
         return [self.piece(re.escape(char), literal=char) for char in text]
 
     def atom(self) -> list[Part]:
-        """Parse what a quantifier applies to, with the quantifier. A quotation has several parts, or none."""
+        """Parse the operand of a quantifier, with the quantifier. A quotation has several parts, or none."""
         char = self.take()
         if char == "\\":
             parts = self.escape()
@@ -213,7 +213,7 @@ class _Parser:
         return Look(inside, group.text, behind="<" in look, negated="!" in look, keeps=">" in look)
 
     def escape(self) -> list[Part]:
-        """Parse what follows a backslash outside a character class."""
+        """Parse the text after a backslash outside a character class."""
         char = self.take()
         if char in _ASSERTIONS:
             return [self.piece(_ASSERTIONS[char], width=0)]

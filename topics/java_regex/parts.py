@@ -1,4 +1,4 @@
-r"""The parts of regular expressions: their text in Python's syntax, and bounds of what matching them takes.
+r"""The parts of regular expressions: their text in Python's syntax, and bounds of the effort to match them.
 
 :mod:`re` tries all ways in which the parts of an expression can share a text among them: 2ⁿ for ``(\w+)+!`` and n
 letters, n³ for ``.*.*.*!``. Each part has an upper bound of its ways.
@@ -18,13 +18,13 @@ class Part:
 
     Attributes:
         text: in Python's syntax.
-        ways: in how many ways it can match, at most.
+        ways: the maximum number of ways in which it can match.
         size: how many instructions its program for :mod:`rowtide.topics.java_regex.linear_matcher` has, at most.
-        width: how many characters it matches, if it always matches the same number.
+        width: the number of characters that it matches, if it is always the same.
         literal: the only text that it matches; ``None`` if there are others.
         looks: whether it has parts that look ahead, look behind, or do not give back what they have matched.
         scans: whether they do so at many places of a text.
-        refers: whether it refers to what a group has matched.
+        refers: whether it refers to the text that a group matched.
     """
 
     __slots__ = ("literal", "looks", "refers", "scans", "size", "text", "ways", "width")
@@ -61,7 +61,7 @@ class Piece(Part):
 
 
 class Reference(Part):
-    r"""What a group has matched, again: ``\1``."""
+    r"""The text that a group matched, again: ``\1``."""
 
     __slots__ = ()
 
@@ -134,7 +134,7 @@ class Repetition(Part):
     """A part with a quantifier.
 
     Attributes:
-        part: what is repeated.
+        part: the repeated part.
         low: how often, at least.
         high: how often, at most; ``None`` without a limit.
         lazy: whether it is repeated as seldom as possible, instead of as often as possible.
@@ -157,7 +157,7 @@ class Repetition(Part):
 
 
 class Look(Part):
-    """A part that is matched by itself, in one way: a look-around or an atomic group.
+    """A part that is matched independently, in one way: a look-around or an atomic group.
 
     Attributes:
         part: its content.

@@ -9,5 +9,5 @@
     compression, compression_ratio, crc32c    what these are made with
     python_records, native                    the code for each record, in Python and in C
 
-``native.implementation`` decides which of the two is used. Both give the same bytes and refuse the same messages.
+``native.implementation`` decides which of the two is used. Both produce the same bytes and refuse the same messages.
 """

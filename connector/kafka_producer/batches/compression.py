@@ -26,7 +26,7 @@ Decompress = Callable[[memoryview], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How the records of a batch are compressed.
+    """The compression of the records of a batch.
 
     Attributes:
         name: the value of ``compression.type``.
@@ -52,7 +52,7 @@ def codec(name: str, level: int | None = None) -> Codec:
         level: the level of the compression, ``None`` for the codec's default; ``none`` and ``snappy`` have no levels.
 
     Raises:
-        ValueError: there is no such codec or level, or its library is missing.
+        ValueError: the codec or level does not exist, or its library is missing.
     """
     if name == NONE.name:
         return NONE

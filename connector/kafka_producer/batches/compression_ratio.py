@@ -1,4 +1,4 @@
-"""How far the records of a topic are compressed, estimated as by Java's ``CompressionRatioEstimator``. Pure."""
+"""Estimates the compression ratio of a topic's records like Java's ``CompressionRatioEstimator``. Pure."""
 
 _IMPROVEMENT = 0.005
 _DETERIORATION = 0.05
@@ -18,7 +18,7 @@ class CompressionRatio:
 
     @property
     def factor(self) -> float:
-        """What the bytes of uncompressed records are multiplied with to estimate those of their batch."""
+        """The factor that converts the bytes of uncompressed records to the estimated bytes of their batch."""
         return self.estimate * _MARGIN
 
     def observe(self, ratio: float) -> None:

@@ -18,7 +18,7 @@ _MOST_PARTITIONS = 0x7FFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """MurmurHash2 of 32 bits as in ``org.apache.kafka.common.utils.Utils.murmur2``, as an unsigned number."""
+    """Return MurmurHash2 of 32 bits as in ``org.apache.kafka.common.utils.Utils.murmur2``, as an unsigned number."""
     hash_ = _SEED ^ len(data) & _32_BITS
     whole = len(data) & ~3
     for at in range(0, whole, 4):
@@ -63,7 +63,7 @@ split_by_key = python_split_by_key if native is None else native.split_by_key
 class StickyPartition:
     """The partition for the messages of one topic that have no key: the same for about ``batch.size`` bytes.
 
-    As in Java's ``BuiltInPartitioner``, without its preference for brokers that answer fast.
+    This is Java's ``BuiltInPartitioner``, without its preference for fast brokers.
 
     Args:
         batch_size: ``batch.size``, in bytes.

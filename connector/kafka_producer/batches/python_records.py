@@ -1,4 +1,4 @@
-"""Messages to records of format 2, in Python: what ``native/records.c`` does in C. Pure.
+"""Converts messages to records of format 2, in Python, like ``native/records.c`` in C. Pure.
 
 A record, as `Kafka's documentation <https://kafka.apache.org/documentation/#record>`_ describes it; sizes and numbers
 are variable-length integers, and -1 is the size of ``None``::
@@ -35,7 +35,7 @@ def varint(number: int) -> bytes:
 
 
 def check_items(sequence: object, what: str) -> None:
-    """Refuse everything but lists and tuples.
+    """Refuse everything except lists and tuples.
 
     Raises:
         TypeError: it is something else; the message is ``what``.
@@ -59,7 +59,7 @@ def message_fields(message: Any) -> Record:
 
 
 def encoded_parts(message: Record) -> tuple[bytes, ...]:
-    """Return the key, the value and the headers of a message as they stand in a record.
+    """Return the key, the value and the headers of a message in the form of a record.
 
     Raises:
         TypeError: it is not a message.
@@ -86,7 +86,7 @@ def _field(data: bytes | None) -> tuple[bytes, bytes]:
 
 
 def estimated_size(message: Record) -> int:
-    """The most bytes of a batch of one message without compression, which ``max.request.size`` limits, as in Java."""
+    """Return the maximum size of a batch of one uncompressed message, limited by ``max.request.size`` as in Java."""
     return BATCH_OVERHEAD + MOST_RECORD_OVERHEAD + sum(map(len, encoded_parts(message)))
 
 
@@ -137,7 +137,7 @@ class PythonRecords:
         return memoryview(self._data)
 
     def append(self, messages: Sequence[Record], start: int, timestamp_ms: int, factor: float) -> int:
-        """Add messages while there is room for them.
+        """Add messages while there is space for them.
 
         Args:
             messages: a list or a tuple.

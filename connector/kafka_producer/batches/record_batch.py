@@ -1,4 +1,4 @@
-"""A closed record batch: bytes that are ready to be sent, but for the producer's numbers. Pure.
+"""A closed record batch: bytes that are ready to be sent, except for the producer's numbers. Pure.
 
 The header in front of the records, as `Kafka's documentation
 <https://kafka.apache.org/documentation/#recordbatch>`_ describes it, with the offsets of its fields::
@@ -49,7 +49,7 @@ class RecordBatch:
         first_timestamp: the timestamp of the first one (milliseconds since the epoch).
         max_timestamp: the latest timestamp.
         raw_size: bytes of the records before compression.
-        codec: what they are compressed with; ``NONE`` if compression would have made them larger.
+        codec: the codec that compressed them; ``NONE`` if compression would have made them larger.
     """
 
     __slots__ = ("_data", "codec", "count", "first_timestamp", "max_timestamp", "raw_size")
@@ -164,7 +164,7 @@ def _joined(records: list[tuple[int, Record]]) -> PythonRecords:
 
 
 class _Reader:
-    """Reads the fields of records that this program has written."""
+    """Reads the fields of records written by this program."""
 
     def __init__(self, data: bytes) -> None:
         self.at = 0

@@ -29,7 +29,7 @@ class Connection:
     After any error the connection is closed; a new one must be made.
 
     Args:
-        addresses: where the broker is; of several, as in ``bootstrap.servers``, the first that can be reached.
+        addresses: the addresses of the broker, of which the first reachable one is used, as in ``bootstrap.servers``.
         settings: how to connect.
         context: of TLS; ``None`` for plain text.
         version: rowtide's version, for the broker's metrics.
@@ -67,7 +67,7 @@ class Connection:
         return self._versions
 
     def open(self) -> None:
-        """Connect, begin TLS, find out the broker's versions, and log in.
+        """Connect, begin TLS, determine the broker's versions, and log in.
 
         Raises:
             ConnectionFailed: no broker can be reached, or it does not have the protocol of ``security.protocol``.
@@ -115,10 +115,10 @@ class Connection:
             self._session_end = began + _SESSION_SHARE * lifetime_ms / 1000 if lifetime_ms else float("inf")
 
     def call(self, request: Request[Answer], *, at_most: int = NEVER, timeout: float | None = None) -> Answer:
-        """Send a request and wait for its answer. Logs in again before, when the broker requires it (KIP-368).
+        """Send a request and wait for its answer. If the broker requires it (KIP-368), log in again first.
 
         Args:
-            request: what to send.
+            request: the request.
             at_most: the highest version to use; see :meth:`BrokerVersions.version`.
             timeout: seconds for both; ``None`` for the request timeout of the settings.
 
@@ -126,8 +126,8 @@ class Connection:
             The answer.
 
         Raises:
-            ConnectionFailed: the connection was lost, or no answer came in time. The broker may have done it.
-            MalformedAnswer: what came is not an answer to it. The broker may have done it.
+            ConnectionFailed: the connection was lost, or no answer came in time. The broker may have processed it.
+            MalformedAnswer: the received bytes are not an answer to it. The broker may have processed it.
             AuthenticationFailed: the broker refused the credentials at a new login.
             UnsupportedBroker: the broker has no version of the request that rowtide has.
             NotEncodable: the request does not fit the version.

@@ -32,7 +32,7 @@ class _Failures:
     """Reports errors of the system as :class:`ConnectionFailed`. A class, because it is entered for each request.
 
     Args:
-        what: what has failed.
+        what: the operation that has failed.
     """
 
     def __init__(self, what: str) -> None:
@@ -157,20 +157,20 @@ class InterruptibleSocket:
                     waiting[0] = memoryview(waiting[0])[sent:]
 
     def wait(self, deadline: float) -> None:
-        """Wait until there is something to receive, which spares an attempt that finds nothing.
+        """Wait until there is something to receive, which saves an unsuccessful attempt.
 
         Raises:
-            ConnectionFailed: nothing came in time.
+            ConnectionFailed: nothing arrived in time.
             Interrupted: :meth:`interrupt` was called.
         """
         if not self._is_pending():
             self._wait(select.POLLIN, deadline)
 
     def receive_into(self, room: memoryview, deadline: float) -> int:
-        """Receive bytes, at least one; returns their number.
+        """Receive bytes, at least one, and return their number.
 
         Raises:
-            ConnectionFailed: the connection is lost, or nothing came in time.
+            ConnectionFailed: the connection is lost, or nothing arrived in time.
             Interrupted: :meth:`interrupt` was called.
         """
         sock = self._open()
@@ -183,7 +183,8 @@ class InterruptibleSocket:
     def is_quiet(self) -> bool:
         """Return whether the connection is open and nothing was received, as is expected between two requests.
 
-        It takes one system call. What is received counts as the end of the connection: it answers no request.
+        It takes one system call. Received bytes count as the end of the connection, because they do not answer a
+        request.
         """
         if self._sock is None:
             return False
@@ -220,7 +221,7 @@ class InterruptibleSocket:
         return self._sock
 
     def _is_pending(self) -> bool:
-        """Return whether bytes were received and decrypted that were not taken."""
+        """Return whether there are decrypted bytes that were not taken yet."""
         return isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
 
     def _send_some(self, sock: socket.socket, parts: deque[Bytes]) -> int:
@@ -229,7 +230,7 @@ class InterruptibleSocket:
         return sock.sendmsg(list(itertools.islice(parts, _MOST_PARTS)))
 
     def _done(self, act: Callable[[], _T], ready: int, deadline: float) -> _T:
-        """Do something as soon as the socket is ready for it; TLS may have to wait for the other direction."""
+        """Perform an operation as soon as the socket is ready for it; TLS may have to wait for the other direction."""
         while True:
             if self._interrupted:
                 raise Interrupted

@@ -1,7 +1,7 @@
 """The settings of connections, read from settings with librdkafka's names. Pure.
 
-A setting that changes how librdkafka connects, and that this package does not have, is an error: it must not be
-dropped silently.
+A setting that changes how librdkafka connects, but is not supported here, is an error, because it must not be dropped
+silently.
 """
 
 import math
@@ -57,10 +57,10 @@ class TlsSettings:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """How to connect to brokers.
+    """The settings of connections to brokers.
 
     Attributes:
-        bootstrap: the brokers to look up the cluster with.
+        bootstrap: the brokers for the initial look-up of the cluster.
         client_id: the client's name in the broker's logs, metrics and quotas.
         tls: ``None`` for plain text.
         credentials: ``None`` for no login.
@@ -167,7 +167,7 @@ def _credentials(read: "_Reader") -> Password:
 
 
 class _Reader:
-    """Reads settings, which are texts, numbers or truth values."""
+    """Reads settings, which are texts, numbers or booleans."""
 
     def __init__(self, settings: Mapping[str, object]) -> None:
         self._settings = settings

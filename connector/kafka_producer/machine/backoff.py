@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt."""
+"""The delay before the next attempt."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ _MOST_DOUBLINGS = 32
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Delays that double with every failure in a row.
+    """Delays that double with every consecutive failure.
 
     Attributes:
         first_s: the delay after the first failure, in seconds (``retry.backoff.ms``).
@@ -18,12 +18,12 @@ class Backoff:
     longest_s: float = 1.0
 
     def delay(self, failures: int) -> float:
-        """Return the delay after that many failures in a row, at least one."""
+        """Return the delay after this number of consecutive failures, at least one."""
         return min(self.longest_s, self.first_s * 2.0 ** min(failures - 1, _MOST_DOUBLINGS))
 
 
 class Retry:
-    """The next attempt of something that may fail.
+    """The next attempt of an operation that may fail.
 
     Attributes:
         at: the time of the next attempt; past, if it may be made now.
@@ -37,7 +37,7 @@ class Retry:
         self.at = float("-inf")
 
     def failed(self, now: float) -> None:
-        """Note that an attempt failed: wait longer than the last time."""
+        """Note that an attempt failed: the next wait is longer than the last one."""
         self._failures += 1
         self.at = now + self._backoff.delay(self._failures)
 

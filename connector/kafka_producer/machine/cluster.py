@@ -29,7 +29,7 @@ from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode
 
 @dataclass(slots=True)
 class _Topic:
-    """What is known of a topic.
+    """The known facts about a topic.
 
     Attributes:
         topic_id: its id; ``None`` until an answer has one.
@@ -37,7 +37,7 @@ class _Topic:
         leaderless: partitions whose leader is to be looked up.
         stale: whether to look it up as soon as possible.
         looked_up_at: the last answer that had the topic.
-        missing_since: when the first of several answers in a row lacked the topic or a partition.
+        missing_since: when the first of several consecutive answers lacked the topic or a partition.
     """
 
     topic_id: bytes | None = None
@@ -49,14 +49,14 @@ class _Topic:
 
 
 class Cluster:
-    """The topics that batches are sent to.
+    """The topics to which batches are sent.
 
     Args:
         backoff: between two look-ups.
         max_age_s: how old an answer may become (``metadata.max.age.ms``).
         missing_after_s: a topic or partition that is missing in all answers for this long does not exist. Brokers that
             have just started, or that lag behind the controller, do not list all topics.
-        problem: takes errors that are retried.
+        problem: receives errors that are retried.
     """
 
     def __init__(self, backoff: Backoff, max_age_s: float, missing_after_s: float, problem: Problem) -> None:
@@ -81,7 +81,7 @@ class Cluster:
         return self._topics[topic].topic_id
 
     def leader(self, partition: TopicPartition) -> int | None:
-        """Return the broker that leads a partition; ``None`` if it has to be looked up."""
+        """Return the broker that leads a partition; ``None`` if it must be looked up."""
         known = self._topics.get(partition.topic)
         if known is None or partition.partition in known.leaderless:
             return None
@@ -132,7 +132,7 @@ class Cluster:
     def update(
         self, request: GetMetadata, answer: Metadata, needed: Collection[TopicPartition], now: float
     ) -> list[Failure]:
-        """Take an answer.
+        """Process an answer.
 
         Args:
             request: the look-up.
@@ -141,7 +141,7 @@ class Cluster:
             now: the time.
 
         Returns:
-            Why batches cannot be sent.
+            The reason why batches cannot be sent.
         """
         failures = []
         by_topic: dict[str, set[int]] = {topic: set() for topic in request.topics}

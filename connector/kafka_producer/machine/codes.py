@@ -1,4 +1,4 @@
-"""What the machine does about each error code, in the answer to each kind of request.
+"""The reaction of the machine to each error code in the answer to each kind of request.
 
 A code that is in no table ends the producer: nothing is ever assumed about an unknown answer.
 """
@@ -11,7 +11,7 @@ from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode
 
 
 class Reaction(enum.Enum):
-    """What the machine does about a code."""
+    """The reaction of the machine to a code."""
 
     SUCCESS = enum.auto()
     DUPLICATE = enum.auto()

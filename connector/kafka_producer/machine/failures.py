@@ -21,7 +21,7 @@ from rowtide.connector.kafka_producer.wire.error_codes import code_name, code_te
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why nothing more is sent.
+    """The reason why nothing more is sent.
 
     Attributes:
         error: for the caller.
@@ -54,7 +54,7 @@ def unusable(text: str) -> Failure:
 
 
 def malformed_answer(sent: object, why: str) -> Failure:
-    """Return the answer to a request says something impossible, so it is unknown what was stored."""
+    """Return the failure for an impossible answer to a request, after which it is unknown what was stored."""
     return unusable(f"the answer to {sent} is invalid: {why}")
 
 
@@ -81,7 +81,7 @@ def by_reaction(what: str, code: int, reaction: Reaction, transactional_id: str,
 def batch_rejected(batch: Batch, answer: ProducedBatch) -> Failure:
     """Return the failure for a batch with a record that Kafka will never accept.
 
-    Names the record, or the largest one.
+    The message names the record, or the largest one.
     """
     named = [index for index in answer.rejected if 0 <= index < batch.count]
     key, size = batch.record(named[0] if named else None)
@@ -100,7 +100,7 @@ def records_lost(place: TopicPartition, *, abortable: bool = True) -> Failure:
 
     Args:
         place: the partition.
-        abortable: not while a transaction is aborted, which forgets such failures.
+        abortable: false while a transaction is being aborted, which forgets such failures.
     """
     what = f"has lost acknowledged records of partition {place.partition}"
     return Failure(TopicReplaced(place.topic, what), abortable)
@@ -117,5 +117,5 @@ def expired(batch: Batch, limit_s: float, problem: str | None, transactional_id:
 
 
 def reason(code: int, message: str = "") -> str:
-    """Return what a code says, with the broker's explanation."""
+    """Return the meaning of a code, with the broker's explanation."""
     return f"{code_name(code)} ({message})" if message else code_text(code)

@@ -24,7 +24,7 @@ class Sent(NamedTuple):
     Attributes:
         broker: the broker's id; ``None`` for any broker.
         request: the request.
-        queues: where its batches are from.
+        queues: the sources of its batches.
     """
 
     broker: int | None
@@ -86,18 +86,18 @@ class InFlight:
         return sent
 
     def throttle(self, broker: int | None, until: float) -> None:
-        """Send a broker nothing before this time."""
+        """Send nothing to a broker before this time."""
         self._broker(broker).throttled_until = until
 
     @property
     def next_attempts(self) -> list[float]:
-        """When brokers that are down or throttle the producer may be sent to again; past times among them."""
+        """The next times, including past ones, for requests to brokers that are down or throttle the producer."""
         return [max(broker.retry.at, broker.throttled_until) for broker in self._brokers.values()]
 
     def next_attempt(self, broker: int) -> float:
-        """Return when a broker may be sent to again.
+        """Return the time at which requests may be sent to a broker again.
 
-        Infinite while a request is in flight, whose end is to be waited for.
+        It is infinite while a request is in flight, whose end must be awaited.
         """
         found = self._broker(broker)
         return float("inf") if found.busy else max(found.retry.at, found.throttled_until)

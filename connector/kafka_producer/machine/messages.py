@@ -1,6 +1,7 @@
-"""What the state machine exchanges with its surroundings: batches, requests to brokers, and their answers.
+"""The types that the state machine exchanges with its surroundings: batches, requests to brokers, and answers.
 
-The types hold what the machine needs, in no version of the protocol. Times are seconds of a monotonic clock.
+The types contain the data that the machine needs, independently of protocol versions. Times are seconds of a monotonic
+clock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,18 +45,21 @@ class Batch(Protocol):
     def size(self) -> int: ...
 
     def numbered(self, producer_id: int, epoch: int, base_sequence: int, *, transactional: bool) -> bytes | memoryview:
-        """Return the bytes with these producer fields and their checksum. Called once: retries send the same bytes."""
+        """Return the bytes with these producer fields and their checksum.
+
+        This is called once, because retries send the same bytes.
+        """
         ...
 
     def split(self) -> "Sequence[Batch]":
         """Return two batches or more with the same records in the same order.
 
-        Only called if there are several records.
+        This is only called if there are several records.
         """
         ...
 
     def record(self, index: int | None) -> tuple[bytes | None, int]:
-        """Key and size (bytes of key and value) of a record; ``None`` means the largest one."""
+        """Return key and size (bytes of key and value) of a record; ``None`` means the largest one."""
         ...
 
 
@@ -145,12 +149,12 @@ Request = InitProducerId | FindCoordinator | GetMetadata | AddPartitionsToTxn | 
 class Outgoing(NamedTuple):
     """A request to send.
 
-    Every request is to be reported back once, with its number: as ``answered``, ``lost`` or ``malformed``.
+    Every request must be reported back once, with its number: as ``answered``, ``lost`` or ``malformed``.
 
     Attributes:
         number: unique within the machine.
         broker: the broker's id; ``None`` for any broker.
-        request: what to send.
+        request: the request to send.
     """
 
     number: int
@@ -258,7 +262,7 @@ class ProduceAnswer(NamedTuple):
 
     Attributes:
         batches: one for each batch.
-        throttle_s: how long to send the broker nothing, because a quota is exceeded (KIP-219), in seconds.
+        throttle_s: the seconds during which to send the broker nothing, because a quota is exceeded (KIP-219).
     """
 
     batches: Sequence[ProducedBatch]

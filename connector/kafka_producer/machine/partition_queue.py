@@ -24,7 +24,7 @@ class _Pending:
         sequence: the sequence number of its first record; -1 until it is sent.
         data: its bytes, numbered.
         attempts: how often it was sent.
-        part: whether it is a part of a larger batch that an earlier attempt may have stored.
+        part: whether it is part of a larger batch that an earlier attempt may have stored.
     """
 
     batch: Batch
@@ -97,13 +97,13 @@ class PartitionQueue:
         return head.data
 
     def acknowledge(self, base_offset: int) -> Batch | None:
-        """Remove the first batch; returns it.
+        """Remove and return the first batch.
 
         Args:
-            base_offset: where it is stored; -1 if that is unknown.
+            base_offset: the offset at which it is stored; -1 if unknown.
 
         Returns:
-            ``None`` if it is stored before batches that were acknowledged earlier, which are then gone: the topic was
+            ``None`` if it is stored before batches that were acknowledged earlier, which are then lost: the topic was
             created again, or an unclean election has truncated it.
         """
         self.in_flight = False
@@ -120,7 +120,7 @@ class PartitionQueue:
         self.retry.failed(now)
 
     def split(self) -> bool:
-        """Replace the first batch, which is too large, by smaller ones with the same records and sequence numbers.
+        """Replace the first batch, which is too large, with smaller ones with the same records and sequence numbers.
 
         Returns:
             False if it cannot be split.
@@ -137,7 +137,7 @@ class PartitionQueue:
         return True
 
     def drop(self) -> int:
-        """Remove all batches but the one in flight; returns the number of their records."""
+        """Remove all batches except the one in flight, and return the number of their records."""
         kept = self._pending[0] if self.in_flight else None
         dropped = sum(pending.batch.count for pending in self._pending if pending is not kept)
         self._pending.clear()

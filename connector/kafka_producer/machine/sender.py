@@ -11,8 +11,8 @@ The surroundings send each request and report it back once. The rules:
 * One request to a broker, and one batch of a partition, is in flight.
 * A batch keeps its bytes and sequence numbers until the broker acknowledges it; nothing later of its partition is
   sent before.
-* Errors that pass are retried with a delay, forever unless ``delivery_timeout_s`` is set.
-* A batch that is too large is split. Whatever else happens is a failure: nothing more is sent or acknowledged. The
+* Temporary errors are retried with a delay, forever unless ``delivery_timeout_s`` is set.
+* A batch that is too large is split. Anything else is a failure: nothing more is sent or acknowledged. The
   producer is then replaced, and delivery resumes from the stored offset, or the transaction is aborted.
 """
 
@@ -69,10 +69,10 @@ class Sender:
     """Delivers batches. Times are seconds of a monotonic clock.
 
     Args:
-        settings: how batches are sent.
+        settings: the settings for sending batches.
 
     Attributes:
-        failure: why nothing more is sent.
+        failure: the reason why nothing more is sent.
         problem: the last error that was retried, which the caller may reset.
         waiting: the number of records that are not acknowledged.
     """
@@ -138,7 +138,7 @@ class Sender:
         self.waiting += batch.count
 
     def _due_with(self, partition: TopicPartition, now: float) -> float:
-        """Return when something may have to be done for a partition that gets its first batch."""
+        """Return the time at which a partition with its first batch may need work."""
         leader = self._cluster.leader(partition)
         if leader is None or not self._transactions.may_send(partition) or self._in_flight.is_idle(leader, now):
             return _NOW
@@ -199,7 +199,7 @@ class Sender:
     def requests(self, now: float) -> list[Outgoing]:
         """Return the requests to send now. Call it after every other call, and at ``wake_up``.
 
-        All partitions with batches are looked at only if something has changed that may let one of them be sent: the
+        All partitions with batches are checked only if a change may allow sending one of them: the
         cost of a batch must not grow with the number of partitions that wait for a busy broker.
         """
         if self._closed or self.failure is not None or now < self._due_at:
@@ -288,7 +288,7 @@ class Sender:
         return Produce(transactional_id, self._transactions.implicit, tuple(batches))
 
     def answered(self, number: int, answer: Answer, now: float) -> None:
-        """Take the answer to a request."""
+        """Process the answer to a request."""
         sent = self._in_flight.answered(number)
         self._due_at = _NOW
         if self._halted:
@@ -315,9 +315,11 @@ class Sender:
         self._fail([failure for failure in failures if failure is not None])
 
     def lost(self, number: int, why: str, now: float) -> None:
-        """A request was not answered, or could not be sent: no connection, or a time-out. It may have been carried out.
+        """Note that a request was not answered or could not be sent: no connection, or a time-out.
 
-        The connection must be closed, so that an answer that comes late is not mistaken for that of another request.
+        It may have been carried out.
+
+        The connection must be closed, so that a late answer is not mistaken for that of another request.
         """
         sent = self._in_flight.lost(number, now)
         self._due_at = _NOW

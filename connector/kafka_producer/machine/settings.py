@@ -1,4 +1,4 @@
-"""How batches are sent."""
+"""The settings for sending batches."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from rowtide.connector.kafka_producer.machine.backoff import Backoff
 
 @dataclass(frozen=True, slots=True)
 class SenderSettings:
-    """How batches are sent.
+    """The settings for sending batches.
 
     Attributes:
         transactional_id: ``transactional.id``; ``""`` without transactions.
@@ -16,7 +16,7 @@ class SenderSettings:
         retry: the delays between attempts (``retry.backoff.ms``).
         reconnect: the delays between connections to a broker (``reconnect.backoff.ms``).
         metadata_max_age_s: ``metadata.max.age.ms``.
-        missing_topic_s: a topic that no broker has had for so long does not exist.
+        missing_topic_s: the time after which a topic that no broker has does not exist.
         delivery_timeout_s: ``delivery.timeout.ms``; ``None`` to retry forever.
     """
 

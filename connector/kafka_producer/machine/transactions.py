@@ -1,6 +1,6 @@
-"""The producer's identity and its transactions: which requests go to the coordinator, and when.
+"""The producer's identity and its transactions: decides which requests go to the coordinator, and when.
 
-Without a transactional id, any broker gives an identity, and there is nothing else to do. With one::
+Without a transactional id, any broker provides an identity, and nothing else is needed. With one::
 
     NEW ──id──► READY ──begin──► OPEN ──commit──► COMMITTING ──ended──► READY
                   ▲               └─────abort───► ABORTING ───ended──► READY, or RENEWING
@@ -8,8 +8,8 @@ Without a transactional id, any broker gives an identity, and there is nothing e
 
 Version 1 of transactions: partitions are added to the transaction before their first batch, and one epoch has many
 transactions. A lost request to the coordinator may still arrive after the transaction has ended, and would count for
-the next one; a dropped batch leaves a gap in the sequence numbers. After both, the epoch is therefore raised. Version 2
-(KIP-890) raises the epoch at the end of every transaction, and adds partitions with their batches.
+the next one; a dropped batch leaves a gap in the sequence numbers. In both cases, the epoch is therefore raised.
+Version 2 (KIP-890) raises the epoch at the end of every transaction, and adds partitions with their batches.
 
 The coordinator forgets an identity that is not used for ``transactional.id.expiration.ms``, a week by default. The
 first transaction after that is aborted without it, which gives a new identity.
@@ -48,7 +48,7 @@ _CONCURRENT = Backoff(first_s=0.02, longest_s=1.0)
 
 
 class State(enum.Enum):
-    """Where the producer is."""
+    """The state of the producer."""
 
     NEW = enum.auto()
     READY = enum.auto()
@@ -99,10 +99,10 @@ class Transactions:
         transactional_id: ``""`` without transactions.
         timeout_ms: ``transaction.timeout.ms``.
         backoff: between attempts.
-        problem: takes errors that are retried.
+        problem: receives errors that are retried.
 
     Attributes:
-        state: where the producer is.
+        state: the state of the producer.
         producer: its identity, once there is one.
         implicit: whether brokers add partitions to the transaction themselves (version 2).
     """
@@ -164,12 +164,12 @@ class Transactions:
         return not self._id or self.implicit or partition in self._added
 
     def sent(self) -> None:
-        """Batches are sent, so that version 2 of transactions begins at the broker."""
+        """Note that batches are sent, which begins a transaction of version 2 at the broker."""
         if self.implicit:
             self._started = self._joined = True
 
     def unsettle(self) -> None:
-        """A batch that may be stored was dropped or split, so the next sequence number of its partition is unknown."""
+        """Note that a possibly stored batch was dropped or split, so the next sequence number is unknown."""
         self._unsettled = True
 
     def refused(self, code: int) -> None:
@@ -205,7 +205,7 @@ class Transactions:
 
     @property
     def next_attempts(self) -> list[float]:
-        """The times at which ``next_request`` may have something to do."""
+        """Return the times at which ``next_request`` may have something to do."""
         return [self._retry.at, self._concurrent.at]
 
     def _wanted(self, sendable: Collection[TopicPartition], *, drained: bool) -> Request | None:
@@ -237,7 +237,7 @@ class Transactions:
             self._unsettled = True
 
     def identified(self, request: InitProducerId, answer: InitProducerIdAnswer, now: float) -> Failure | None:
-        """Take the answer to ``InitProducerId``."""
+        """Process the answer to ``InitProducerId``."""
         if answer.error != ErrorCode.NONE:
             return self._refused(request, answer.error, now)
         if answer.producer.producer_id < 0 or answer.producer == request.current:
@@ -250,14 +250,14 @@ class Transactions:
         return None
 
     def found(self, request: FindCoordinator, answer: FindCoordinatorAnswer, now: float) -> Failure | None:
-        """Take the answer to ``FindCoordinator``."""
+        """Process the answer to ``FindCoordinator``."""
         if answer.error != ErrorCode.NONE:
             return self._refused(request, answer.error, now)
         self._coordinator = answer.broker
         return None
 
     def added(self, request: AddPartitionsToTxn, answer: AddPartitionsToTxnAnswer, now: float) -> Failure | None:
-        """Take the answer to ``AddPartitionsToTxn``."""
+        """Process the answer to ``AddPartitionsToTxn``."""
         if answer.errors.keys() != set(request.partitions):
             return unusable("the broker's answer about a transaction has other partitions than the request")
         done = {partition for partition, error in answer.errors.items() if error == ErrorCode.NONE}
@@ -272,7 +272,7 @@ class Transactions:
         return worst(failures) if failures else None
 
     def ended(self, request: EndTxn, answer: EndTxnAnswer, now: float) -> Failure | None:
-        """Take the answer to ``EndTxn``."""
+        """Process the answer to ``EndTxn``."""
         nothing_to_abort = not request.commit and not self._joined and answer.error == ErrorCode.INVALID_TXN_STATE
         if request.commit and answer.error == ErrorCode.INVALID_TXN_STATE:
             return unusable(

@@ -28,7 +28,7 @@ def stream_string(text: str) -> str:
 
 
 def stream_double(value: float) -> str:
-    """Shortest digits between 1e-3 and 1e7, else the exact decimal expansion, as Debezium's binlog client writes it.
+    """Return the shortest digits between 1e-3 and 1e7, otherwise the exact decimal expansion, as in Debezium's client.
 
     Raises:
         ValueError: it is infinite or not a number, which JSON lacks.

@@ -1,8 +1,8 @@
-"""Decides whether compiled code is used: where it was built and can be imported.
+"""Decides whether compiled code is used: if it was built and can be imported.
 
 ``ROWTIDE_PURE_PYTHON=1`` in the environment forces Python. Both give the same results and the same errors. In a
-checkout, compiled code that is older than its source, as after ``git pull``, is not used: Python would call it in a new
-way.
+checkout, compiled code that is older than its source, as after ``git pull``, is not used: Python might call it
+differently.
 """
 
 import importlib
@@ -31,7 +31,7 @@ def is_stale(compiled: Path, sources: Path) -> bool:
 
 
 def compiled_module(name: str, beside_sources: str) -> tuple[ModuleType | None, str]:
-    """Return a compiled module, ``None`` if Python has to be used; and what to do if that is because it is stale.
+    """Return a compiled module (``None`` if Python must be used), and what to do if it is stale.
 
     Args:
         name: its name.
@@ -49,7 +49,7 @@ def compiled_module(name: str, beside_sources: str) -> tuple[ModuleType | None, 
 
 
 def name_of(module: ModuleType | None, stale: str) -> str:
-    """Return what is used, for people: compiled code, or Python and why.
+    """Return a description of the code in use: compiled code, or Python and the reason.
 
     Args:
         module: the compiled module, or ``None``.

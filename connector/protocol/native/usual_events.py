@@ -1,4 +1,4 @@
-"""The compiled reader of the events that most transactions consist of; ``None`` where Python reads all events."""
+"""The compiled reader of the most frequent events; ``None`` where Python reads all events."""
 
 import zlib
 

@@ -1,4 +1,4 @@
-"""What a replica requests from a server, and the statements that prepare a session for it."""
+"""The request of a replica to a server, and the statements that prepare a session for it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ SEMI_SYNC = "SET @rpl_semi_sync_replica=1, @rpl_semi_sync_slave=1"
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """How a client registers.
+    """The registration of a client.
 
     Attributes:
         server_id: its server id.
@@ -33,13 +33,13 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class StreamRequest:
-    """A stream of the binlog, and how it is sent.
+    """A stream of the binlog, and its options.
 
     Attributes:
-        replica: who requests it.
+        replica: the replica that requests it.
         file: the binlog file; not used with ``gtids``.
         position: the position in that file.
-        gtids: the GTIDs that are not to be sent, or MariaDB's position; ``None`` to start at the file and position. If
+        gtids: the GTIDs that must not be sent, or MariaDB's position; ``None`` to start at the file and position. If
             it is empty, the stream starts with the first transaction of the server.
         mariadb: whether the server is MariaDB.
         flags: of the dump command, such as ``NON_BLOCK``; those that the other attributes require are added.

@@ -20,7 +20,7 @@ _DECODED = frozenset({EventType.ROTATE, EventType.FORMAT_DESCRIPTION})
 
 
 class Acknowledgement(NamedTuple):
-    """Everything up to a position is received; it releases all commits up to there.
+    """The acknowledgement that everything up to a position is received, which releases all commits up to it.
 
     Attributes:
         file: a binlog file of the server.
@@ -36,11 +36,11 @@ class Acknowledgement(NamedTuple):
 
 
 class SemiSyncStream:
-    """Takes the headers off the packets of a semi-synchronous stream.
+    """Removes the headers from the packets of a semi-synchronous stream.
 
-    A heartbeat is acknowledged, too, if its position is a new one. A server that starts a stream by GTIDs does not send
-    the transactions of the set. If the acknowledgement of such a transaction was lost with the connection before, its
-    commit would wait until the next one. The heartbeat after the transaction releases it.
+    A heartbeat is acknowledged, too, if its position is new. A server that starts a stream by GTIDs does not send
+    the transactions of the set. If the acknowledgement of such a transaction was lost with the previous connection, its
+    commit would wait for the next acknowledgement. The heartbeat after the transaction releases it.
 
     Attributes:
         requested: the last acknowledgement that the server waits for, until the caller takes it.
@@ -83,7 +83,7 @@ class SemiSyncStream:
         """Advance to the end of an event, which is stored modulo 4 GiB.
 
         A smaller number is either after a multiple of 4 GiB that was passed, or wrong. It is treated as wrong if it is
-        more than 2 GiB ahead: an acknowledgement of too much would release commits that are not received.
+        more than 2 GiB ahead: an acknowledgement too far ahead would release commits that are not received.
         """
         ahead = (log_pos - self._position) % _FOUR_GIB
         if log_pos >= self._position % _FOUR_GIB or ahead < _FOUR_GIB // 2:

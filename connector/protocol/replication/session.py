@@ -30,7 +30,7 @@ _SEMI_SYNC_VARIABLES = {"rpl_semi_sync_source_enabled", "rpl_semi_sync_master_en
 
 
 class State(Enum):
-    """What the session waits for."""
+    """The packet for which the session waits."""
 
     READY = auto()
     """Nothing: the next command can be sent."""
@@ -51,7 +51,7 @@ class State(Enum):
 
 
 class Sent(Enum):
-    """What the client sends."""
+    """The kinds of data that the client sends."""
 
     COMMAND = auto()
     QUERY = auto()
@@ -60,7 +60,7 @@ class Sent(Enum):
 
 
 class Received(Enum):
-    """What the server sends; the first byte of a packet shows which."""
+    """The kinds of packets that the server sends; the first byte shows the kind."""
 
     OK = auto()
     """0x00; in a stream, an event."""
@@ -116,7 +116,7 @@ class StreamEnded(ProtocolError):
 
 
 class ServerIdInUse(ProtocolError):
-    """Another replica has the server id: to register would disconnect it."""
+    """Another replica has the server id: registering would disconnect it."""
 
 
 Row = dict[str, str | None]
@@ -139,7 +139,7 @@ class ReplicationSession:
                 sock.sendall(data)
 
     Args:
-        request: what to stream.
+        request: the requested stream.
 
     Attributes:
         state: the current state.
@@ -164,7 +164,7 @@ class ReplicationSession:
         return self.to_send()
 
     def space(self) -> memoryview:
-        """Return where to receive bytes; use it before the next call of :meth:`received`."""
+        """Return the buffer for received bytes; use it before the next call of :meth:`received`."""
         return self._buffer.space()
 
     def received(self, count: int) -> list[bytes]:
@@ -202,7 +202,7 @@ class ReplicationSession:
         return requested
 
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
-        """Add an acknowledgement to what is to be sent; one after the end of the stream is dropped."""
+        """Add an acknowledgement to the bytes to send; after the end of the stream, it is dropped."""
         if Sent.ACKNOWLEDGEMENT in TRANSITIONS[self.state]:
             self._send((Sent.ACKNOWLEDGEMENT, acknowledgement.payload()))
 
@@ -230,7 +230,7 @@ class ReplicationSession:
         yield Sent.DUMP, self._request.dump()
 
     def _look_up_same_id(self) -> _Script:
-        """Find out whether another replica has the server id; an account that may not look it up does without."""
+        """Check whether another replica has the server id; an account without the right to do so skips this."""
         replica, mariadb = self._request.replica, self._request.mariadb
         found = yield Sent.QUERY, _query("SHOW SLAVE HOSTS" if mariadb else "SHOW REPLICAS")
         if isinstance(found, ServerError) and found.code == _PARSE_ERROR:  # MySQL before 8.0.22
@@ -281,7 +281,7 @@ class ReplicationSession:
             self._send(self._script.send(_error(payload) if kind is Received.ERROR else self._rows))
 
     def _events(self, payloads: list[bytes]) -> list[bytes]:
-        """Return the events, up to the first packet that is none: it is the end of the stream."""
+        """Return the events up to the first other packet, which is the end of the stream."""
         events: list[bytes] = []
         for payload in payloads:
             kind = _kind(payload)

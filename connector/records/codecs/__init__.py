@@ -1,5 +1,5 @@
-"""Codecs: what a table's row images become, compiled once for each structure of the table.
+"""Codecs: convert a table's row images, and are compiled once for each structure of the table.
 
 ``builder`` makes and caches the codecs; ``debezium_messages`` writes messages, ``python_changes`` Python values. A
-codec must not know positions or transactions: an event's context brings them.
+codec must not depend on positions or transactions, which are in an event's context.
 """

@@ -139,7 +139,7 @@ class Codecs:
 def python_columns(
     columns: Sequence[Column], records: TableSchema, *, minimal_images: bool, documents: bool
 ) -> list[Column]:
-    """Return the columns with Python values as their output; what an image omits is unavailable.
+    """Return the columns with Python values as their output; columns that an image omits are unavailable.
 
     Args:
         columns: with Connect values as their output.
@@ -161,13 +161,13 @@ def python_columns(
 
 
 def column_decoding(column: model.Column, record: RecordColumn, mapped: MappedColumn, *, exact: bool) -> ColumnDecoding:
-    """Return how to interpret a column's bytes, from its structure; the sign in the TABLE_MAP takes precedence.
+    """Return the decoding of a column's bytes from its structure; the sign in the TABLE_MAP takes precedence.
 
     Args:
         column: its structure.
         record: its field in the records.
         mapped: its description in the TABLE_MAP.
-        exact: write JSON and BINARY without a length as the server does, and not as Debezium does.
+        exact: write JSON and BINARY without a length like the server, not like Debezium.
     """
     kind = record.type.kind
     decode: charset.Decoder | None = None
@@ -214,7 +214,7 @@ def _utf8(data: bytes) -> str:
 
 
 def column_output(record: RecordColumn, records: TableSchema, settings: PipelineSettings) -> ColumnOutput:
-    """Return the field that a column becomes, as the row compilers need it."""
+    """Return a column's field in the form that the row compilers need."""
     form, in_key = settings.values.json_format, settings.keys.json_format
     failed = conversion_failure(
         settings, record, f"table {records.table.id}, ", key=record.index in records.key_columns
@@ -236,7 +236,7 @@ def conversion_failure(settings: PipelineSettings, record: RecordColumn, table: 
         settings: the settings.
         record: the column.
         table: the start of its messages, which names the table.
-        key: whether the column is part of the key: several rows must not get the same key, whatever the setting says.
+        key: whether the column is part of the key: several rows must not get the same key, whatever the setting.
     """
     mode = "fail" if key else settings.rules.values.event_converting_failure_handling_mode
     subject = f"{table}column {record.column.name} ({record.column.column_type})"
@@ -326,7 +326,7 @@ def table_schema(
     """Derive the schemas of a table's records; see ``build_table_schema``.
 
     Raises:
-        SchemaError: a column converter of the user's failed.
+        SchemaError: a custom column converter failed.
     """
     try:
         return build_table_schema(table, topic, rules, stage, unknown, augment, key)

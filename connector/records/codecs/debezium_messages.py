@@ -118,7 +118,8 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         """Return one ``u`` record for each pair of images; if the key changes, ``d``, tombstone and ``c`` instead.
 
         With ``skip.messages.without.change`` there is no record of an update that changes no published column. A change
-        of the key always has records; Debezium drops one whose changed column is in the key only, which loses it.
+        of the key always has records; Debezium drops it if the changed column is only in the key, which loses the
+        change.
         """
         same_keys = not self._keyed or [key for key, _ in before] == [key for key, _ in after]
         if same_keys and not self._skip_unchanged:
@@ -190,7 +191,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
 
 
 def _marked(column: Column) -> Column:
-    """The column with a mark before the default that is written for null, so that comparing rows sees a difference."""
+    """Return the column with a mark before the default that is written for null, so that rows compare as different."""
     output = column.output
     if output is None or output.fallback_value is not None or output.fallback.text == "null":
         return column

@@ -1,4 +1,4 @@
-"""The codec of Python values: from the row images of one table to :class:`~rowtide.connector.records.change.Change`."""
+"""The codec of Python values: converts a table's row images to :class:`~rowtide.connector.records.change.Change`."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -31,7 +31,7 @@ class ChangeCodec(RowsCodec[Values, Change]):
         minimal_images: whether images may lack columns (``binlog.row.image.minimal.allowed``).
         current: finds the current rows of a system-versioned table.
         json_style: how to write documents that an event changes in part.
-        messages: makes the codec of Debezium's messages for the same table; called when one is asked for.
+        messages: creates the codec of Debezium's messages for the same table; called when a message is requested.
     """
 
     def __init__(
@@ -67,7 +67,10 @@ class ChangeCodec(RowsCodec[Values, Change]):
         context: EventContext,
         offset: Callable[[], SourceOffset],
     ) -> Batch | None:
-        """Return the batch of an event's changes; each can be turned into Debezium's message as long as it exists."""
+        """Return the batch of an event's changes.
+
+        While the change exists, it can be converted to Debezium's message.
+        """
         return super().batch(event, rows, skip, context._replace(debezium=_Messages(self, event, context)), offset)
 
     def packed(self, records: Sequence[Change], event: Rows, offset: SourceOffset, ts_ms: int) -> Batch:
@@ -128,7 +131,10 @@ class ChangeCodec(RowsCodec[Values, Change]):
 
 
 class _Messages:
-    """Makes Debezium's messages of an event's changes; its images are decoded for that when the first one is needed."""
+    """Makes Debezium's messages of an event's changes.
+
+    The images are decoded for this when the first message is needed.
+    """
 
     def __init__(self, codec: ChangeCodec, event: Rows, context: EventContext) -> None:
         self._codec = codec

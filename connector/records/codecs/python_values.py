@@ -1,4 +1,4 @@
-"""Column values as Python's: from the canonical values of binlog and result sets, without Connect between them."""
+"""Converts the canonical values of binlog and result sets directly to Python values, without Connect's."""
 
 import datetime as dt
 from collections.abc import Callable, Mapping
@@ -50,7 +50,7 @@ def python_output(output: ColumnOutput, record: RecordColumn, *, documents: bool
 
 
 def _converted(output: ColumnOutput, custom: ColumnType, fallback: Fallback, *, documents: bool) -> ColumnOutput:
-    """The output of a column converter, whose schema determines the Python value, as for a reader of the records."""
+    """Return the output of a column converter, whose schema determines the Python value, as for readers of records."""
     python = conversion(custom.schema, "connect", documents=documents)
     convert, null = custom.convert, custom.custom_null
     if python is None:
@@ -96,7 +96,7 @@ def python_conversion(kind: Kind, column: Column) -> Callable[[Any], Any]:
         case "time":
             return _time
         case "json":
-            # MariaDB's JSON is another name of LONGTEXT: a snapshot could not tell it from one
+            # MariaDB's JSON is a synonym of LONGTEXT: a snapshot could not distinguish the two
             return _json if column.data_type == "json" else identity
         case "geometry":
             return _geometry
@@ -141,7 +141,7 @@ def _time(value: int) -> dt.timedelta:
 
 
 def _json(text: str | None) -> JsonText | None:
-    """Return the document; none of no bytes, which a row has that is older than its column."""
+    """Return the document; ``None`` for no bytes, as in a row that is older than its column."""
     return None if text is None else JsonText(text)
 
 

@@ -1,4 +1,4 @@
-"""A cache that keeps what was used last, up to a total size."""
+"""A cache that keeps the most recently used entries, up to a total size."""
 
 from collections.abc import Hashable
 from typing import Generic, TypeVar

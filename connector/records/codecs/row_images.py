@@ -1,4 +1,4 @@
-"""Decodes the row images of one table: from the bytes of a row event to rows in the form of a codec.
+"""Decodes the row images of one table: from the bytes of a row event to rows in a codec's form.
 
 It compiles a decoder for each set of columns that images hold, and caches those that were used last.
 """
@@ -31,7 +31,7 @@ class RowImages(ABC, Generic[Row]):
     Args:
         table: the table, for messages.
         columns: all columns of the row images.
-        key_columns: indexes of the columns of the key, which no image may omit.
+        key_columns: indexes of the columns of the key, which images must contain.
         insert_columns: the columns for images of new rows that may lack columns, ``None`` without minimal images.
         json_style: how to write documents that an event changes in part.
     """
@@ -83,7 +83,7 @@ class RowImages(ABC, Generic[Row]):
         return self.decode(event.buffer, event.start, event.end, event.columns)
 
     def _paired(self, rows: list[Row]) -> list[Row]:
-        """Return the images of updates. One without its partner would be a lost change: it is refused."""
+        """Return the images of updates. An image without its partner would be a lost change, and is refused."""
         if len(rows) % 2:
             raise ValueError(
                 f"an update of table {self._table} has {len(rows)} row images instead of pairs: the structure does not "
@@ -101,7 +101,7 @@ class RowImages(ABC, Generic[Row]):
             present: bitmap of the columns in the images; two of them for pairs of images.
 
         Raises:
-            ValueError: the images do not fit the structure.
+            ValueError: the images do not match the structure.
         """
         rows = self._decoders.get(present)
         if rows is None:
@@ -119,7 +119,7 @@ class RowImages(ABC, Generic[Row]):
             ) from error
 
     def decode_partial(self, buffer: bytes, start: int, end: int, before: bytes, after: bytes) -> list[Row]:
-        """As :meth:`decode`, for pairs of images whose second one may hold differences of JSON documents."""
+        """Decode pairs of images, as :meth:`decode` does; the second one may hold differences of JSON documents."""
         present = before, after
         rows = self._partial_decoders.get(present)
         if rows is None:
@@ -130,7 +130,7 @@ class RowImages(ABC, Generic[Row]):
         return rows(whole, 0, len(whole))
 
     def present_columns(self, present: bytes) -> list[bool]:
-        """For each column whether images with that bitmap hold it."""
+        """Return, for each column, whether images with that bitmap hold it."""
         return [bool(present[index >> 3] >> (index & 7) & 1) for index in range(len(self._columns))]
 
     def _compiled(self, present: tuple[bytes, ...], columns: Sequence[Column]) -> Decoder[Row]:

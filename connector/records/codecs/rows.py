@@ -29,7 +29,7 @@ _MAX_QUERY_BYTES = 16 << 20
 
 
 class EventContext(NamedTuple):
-    """What an event adds to the records of its rows: its position, and JSON text that is rendered once.
+    """The parts that an event adds to the records of its rows: its position, and JSON text that is rendered once.
 
     Attributes:
         before_row: ``source`` up to the row number.
@@ -37,7 +37,7 @@ class EventContext(NamedTuple):
         times: ``"ts_ms":…,"ts_us":…,"ts_ns":…`` of the processing.
         headers: of every record.
         transactions: returns the next ``"transaction":…`` fields, if transaction metadata is on.
-        position: where the event stands.
+        position: the position of the event.
         debezium: makes Debezium's message of a change, for codecs of changes.
     """
 
@@ -79,12 +79,12 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
         return self.records.topic
 
     def batch_rows(self, event: Rows, rows: int, position: SourcePosition) -> int:
-        """Return how many rows of an event a batch holds at most.
+        """Return the maximum number of rows of an event in a batch.
 
         Args:
             event: the event.
             rows: the number of its rows.
-            position: where it stands.
+            position: its position.
         """
         query = position.query
         return _MAX_ROWS if query is None else min(_MAX_ROWS, _MAX_QUERY_BYTES // (len(query) + 1) + 1)
@@ -118,7 +118,7 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
         Args:
             event: the event.
             rows: its images, from :meth:`rows`.
-            skip: rows that are published already.
+            skip: the number of rows that are already published.
             context: of the event.
             offset: returns the offset after the event; it is called when the records are made.
         """
@@ -141,7 +141,7 @@ class RowsCodec(RowImages[Row], Generic[Row, Record]):
     def _current_messages(
         self, event: Rows, rows: Sequence[Row], skip: int, context: EventContext, current: Sequence[bool]
     ) -> list[Record]:
-        """Return the records of what an event changes among the current rows of a system-versioned table."""
+        """Return the records of an event's changes to the current rows of a system-versioned table."""
         made: list[Record] = []
         step = 2 if event.kind is RowsKind.UPDATE else 1
 

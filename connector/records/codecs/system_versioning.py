@@ -56,7 +56,7 @@ class CurrentRows:
         self._ends: RecentlyUsed[tuple[bytes, ...], ValueRows] = RecentlyUsed(MAX_DECODERS)
 
     def of(self, event: Rows, layout: Callable[[bytes], Sequence[bool]]) -> list[bool]:
-        """For each image of an event, whether its row is current.
+        """Return, for each image of an event, whether its row is current.
 
         Args:
             event: the event.

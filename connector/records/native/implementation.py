@@ -1,4 +1,4 @@
-"""Which code turns messages into Avro or Protobuf: compiled code where it can be used, otherwise Python."""
+"""Selects the code that converts messages to Avro or Protobuf: compiled code if possible, otherwise Python."""
 
 from rowtide.connector.protocol.native.compiled import compiled_module
 

@@ -1,7 +1,7 @@
-"""The description of a column for the compiled row path: how values are stored, what they become, and their function.
+"""The description of a column for the compiled row path: how values are stored, their output form, and their function.
 
 A column whose values only Python converts is described as such, and compiled code calls its function for every value.
-For the other columns it does so for values that are rare: dates outside the calendar, large exponents, broken UTF-8.
+For the other columns, it does so only for rare values: dates outside the calendar, large exponents, broken UTF-8.
 """
 
 import logging
@@ -25,7 +25,7 @@ class Description(NamedTuple):
 
     Attributes:
         stored: how values are stored.
-        form: what they become.
+        form: their output form.
         size: bytes of a value, or of its length prefix unless `fixed`.
         fixed: whether every value has ``size`` bytes; in packets, whether its length is one byte.
         nullable: whether it has to be looked up in the null bitmap.
@@ -35,13 +35,13 @@ class Description(NamedTuple):
         scale: its scale, or the digits of a fraction of seconds.
         argument: of the form.
         minimum: smaller values are converted in Python.
-        before: the bytes in front of the value in the row: a comma and the field's name.
-        null: what NULL becomes.
+        before: the bytes before the value in the row: a comma and the field's name.
+        null: the output for NULL.
         absent: the same for an image without the column.
-        python: converts what the form does not cover.
+        python: converts values that the form does not cover.
         table: texts by number, for forms that have them.
         key_python: converts for the key, if that differs.
-        key_null: what NULL becomes in the key.
+        key_null: the output for NULL in the key.
     """
 
     stored: str

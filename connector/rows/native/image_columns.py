@@ -70,7 +70,7 @@ def value_descriptions(
         columns: all columns of the table.
         separate_keys: indexes of columns with another value in the key.
         every: rows have the columns that only a key has, too.
-        cached: keep values as texts are kept.
+        cached: cache values as texts are cached.
     """
     return [
         _value_description(column, separate=index in separate_keys, every=every, cached=cached)
@@ -140,21 +140,21 @@ def _value_description(column: Column, *, separate: bool, every: bool, cached: b
 
 
 def _compiled_json_text(in_python: Callable[[bytes], str | None], stored: bytes) -> str | None:
-    """Return the same as a function in Python, which converts what compiled code does not, and reports damages."""
+    """Return the same as a Python function, for values that compiled code does not convert, and damaged ones."""
     assert native is not None
     text: str | None = native.json_text(stored, in_python is server_text)
     return in_python(stored) if text is None else text
 
 
 def _python(column: Column, lines: Callable[[Any], Sequence[str]], *, cached: bool) -> Stored:
-    """Return the function of a column in Python; a cache where the Python path has one."""
+    """Return the Python function of a column; a cache where the Python path has one."""
     if cached and column.layout.fixed and column.layout.type in CACHED_TYPES:
         return compile_text_cache(lines)  # type: ignore[return-value] # compiled code looks values up in it
     return compile_text_function(lines)
 
 
 def _text_form(column: Column, output: ColumnOutput, python: Any) -> tuple[str, Form, tuple[bytes, ...] | None]:
-    """Return how values are stored, the form of their text, and its table."""
+    """Return the storage of values, the form of their text, and its table."""
     layout, decoding, form = column.layout, column.decoding, output.type.form
     otherwise = "otherwise", PYTHON, None
     if (
@@ -199,7 +199,7 @@ def _text_in_charset(column: Column, form: Form) -> tuple[str, Form, tuple[bytes
 
 
 def _object_form(column: Column, output: ColumnOutput) -> tuple[str, str]:
-    """Return how values are stored, and which object they become without a function."""
+    """Return the storage of values, and the form of their objects without a function."""
     layout, decoding, form = column.layout, column.decoding, output.type.object_form
     if form is not None and layout.type in _STORED and output.change is None and output.fallback_value is None:
         return _STORED[layout.type], form.name

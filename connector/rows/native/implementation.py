@@ -1,4 +1,4 @@
-"""Which code decodes rows: compiled code where it can be used, otherwise Python."""
+"""Selects the code that decodes rows: compiled code if possible, otherwise Python."""
 
 from rowtide.connector.protocol.native.compiled import compiled_module, name_of
 

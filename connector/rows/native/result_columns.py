@@ -69,7 +69,7 @@ def _description(column: ResultColumn, *, separate: bool, first: bool, verify: b
 
 
 def _form(column: ResultColumn) -> tuple[str, Form]:
-    """Return how values are stored, and the form of their text."""
+    """Return the storage of values, and the form of their text."""
     output = column.output
     kind, form = output.type.kind, output.type.form
     numeric = output.schema.is_decimal and output.form.decimal_format != "BASE64"
@@ -82,7 +82,7 @@ def _form(column: ResultColumn) -> tuple[str, Form]:
 
 
 def _python(column: ResultColumn, output: ColumnOutput, *, cached: bool, verify: bool) -> Stored:
-    """Return the function of a column in Python; a cache where the Python path has one."""
+    """Return the Python function of a column; a cache where the Python path has one."""
     lines = partial(_lines, column, output, verify=verify)
     if cached and output.type.kind in CACHED_KINDS:
         return compile_text_cache(lines)  # type: ignore[return-value] # compiled code looks values up in it

@@ -62,7 +62,7 @@ class WebSettings:
         )
 
     def access(self) -> Access:
-        """The permissions."""
+        """Return the permissions."""
         return Access(self.token, self.address.host, self.users)
 
 

@@ -69,12 +69,12 @@ _SPARK = {
 
 
 def quoted(name: str) -> str:
-    """A name as a quoted identifier, in the syntax of both MySQL and Spark."""
+    """Return a name as a quoted identifier, in the syntax of both MySQL and Spark."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def mysql_text(column: Column) -> str:
-    """The expression of MySQL for the canonical text of a column; NULL for NULL.
+    """Return the expression of MySQL for the canonical text of a column; NULL for NULL.
 
     Raises:
         KeyError: the type is not supported.
@@ -83,7 +83,7 @@ def mysql_text(column: Column) -> str:
 
 
 def spark_text(column: Column) -> str:
-    """The expression of Spark for the same text, in a session with ANSI mode and the time zone UTC.
+    """Return the expression of Spark for the same text, in a session with ANSI mode and the time zone UTC.
 
     Raises:
         KeyError: the type is not supported.
@@ -92,7 +92,7 @@ def spark_text(column: Column) -> str:
 
 
 def digest_in_mysql(key: list[Column], column: Column) -> str:
-    """The expression of MySQL for a 60-bit hash of a value and the key of its row.
+    """Return the expression of MySQL for a 60-bit hash of a value and the key of its row.
 
     Because the key is included, swapping the values of two rows changes the checksum.
     """
@@ -101,12 +101,12 @@ def digest_in_mysql(key: list[Column], column: Column) -> str:
 
 
 def key_in_spark(key: list[Column]) -> str:
-    """The expression of Spark for the text of a row's key."""
+    """Return the expression of Spark for the text of a row's key."""
     return _joined(map(spark_text, key))
 
 
 def digest_in_spark(row: str, text: str) -> str:
-    """The expression of Spark for the same number as `digest_in_mysql`, from the texts of a key and a value."""
+    """Return the expression of Spark for the same number as `digest_in_mysql`, from the texts of a key and a value."""
     joined = f"concat_ws('{_SEPARATOR}', {row}, {_marked(text)})"
     return f"CAST(conv(left(sha2({joined}, 256), 15), 16, 10) AS DECIMAL(20, 0))"
 
@@ -128,5 +128,5 @@ def _filled(template: str, name: str, column: Column, json_space: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """A string literal in the syntax of both MySQL and Spark, in which a backslash starts an escape."""
+    """Return a string literal in the syntax of both MySQL and Spark, in which a backslash starts an escape."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -40,7 +40,7 @@ class Difference:
 
 
 def compare(mysql: Checksums, spark: Checksums) -> list[Difference]:
-    """All differences between the two sides. An empty list proves that they are equal.
+    """Return all differences between the two sides. An empty list proves that they are equal.
 
     Raises:
         ValueError: MySQL has no rows, so that nothing would be compared.
@@ -79,7 +79,7 @@ def _presence(side: object) -> str:
 
 
 def to_json(checksums: Checksums) -> dict[str, object]:
-    """The checksums in a form that JSON can represent."""
+    """Return the checksums in a form that JSON can represent."""
     return {
         name: {"rows": table.rows, "columns": {c: [s.nulls, str(s.digest)] for c, s in table.columns.items()}}
         for name, table in checksums.items()

@@ -16,7 +16,7 @@ Structure = dict[str, list[Column]]
 
 
 def columns_of(connection: "Connection[Cursor]", database: str) -> Structure:
-    """The columns of all tables of a database, in order."""
+    """Return the columns of all tables of a database, in order."""
     found: Structure = {}
     with connection.cursor() as cursor:
         cursor.execute(
@@ -33,7 +33,7 @@ def columns_of(connection: "Connection[Cursor]", database: str) -> Structure:
 def checksums_in_mysql(
     connection: "Connection[Cursor]", database: str, structure: Structure
 ) -> dict[str, TableChecksum]:
-    """The checksums of each table, computed by the server. The time zone of the session must be UTC."""
+    """Return the checksums of each table, computed by the server. The time zone of the session must be UTC."""
     found = {}
     with connection.cursor() as cursor:
         for table, columns in structure.items():
@@ -48,7 +48,7 @@ def checksums_in_mysql(
 
 
 def statement(database: str, table: str, columns: list[Column]) -> str:
-    """The query for a table: the number of rows, then the number of NULLs and the sum of hashes of each column."""
+    """Return the query for a table: its number of rows, and the number of NULLs and sum of hashes of each column."""
     key = [column for column in columns if column.key] or columns
     parts = ["COUNT(*)"]
     for column in columns:

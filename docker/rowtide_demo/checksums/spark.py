@@ -20,7 +20,7 @@ __all__ = ["checksum_in_spark", "main"]
 
 
 def checksum_in_spark(frame: "DataFrame", columns: list[Column]) -> TableChecksum:
-    """The checksums of a table.
+    """Return the checksums of a table.
 
     The types are those of the columns in MySQL. A column that only MySQL has is missing in the result; one that only
     Spark has gets a checksum that no column in MySQL can have.

@@ -1,1 +1,1 @@
-"""What any such program needs: the screen, child processes, and Ctrl-C."""
+"""General parts of the program: the screen, child processes, and Ctrl-C."""

@@ -92,7 +92,7 @@ class ChildProcess:
         self._process.wait()
 
     def failed(self, what: str) -> DemoError:
-        """An error about the command, with the end of its log."""
+        """Return an error about the command, with the end of its log."""
         lines = self.log.read_text(errors="replace").splitlines()[-12:]
         return DemoError(f"{self.name} {what}. The end of {self.log}:\n" + "\n".join(f"  {line}" for line in lines))
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the first of them interrupts the demo, which then stops what it has started."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first of them interrupts the demo, which then stops everything that it started."""
 
 import contextlib
 import signal
@@ -26,7 +26,7 @@ class Interruption:
         self._held = False
 
     def receive(self, number: int, _frame: FrameType | None) -> None:
-        """The signal handler."""
+        """Return the signal handler."""
         if self.number is None:
             self.number = number
             self.check()

@@ -30,7 +30,7 @@ def load(connection: "Connection[Cursor]", sizes: Sizes, report: Callable[[int],
 
 
 def insert(cursor: "Cursor", table: str, rows: Iterable[Row], database: str = DATABASE) -> int:
-    """Insert all rows with one statement; returns their number."""
+    """Insert all rows with one statement, and return their number."""
     columns = COLUMNS[table].split()
     values = ", ".join(cursor.mogrify(f"({', '.join(['%s'] * len(columns))})", row) for row in rows)
     return cursor.execute(f"INSERT INTO {database}.{table} ({', '.join(columns)}) VALUES {values}")

@@ -29,7 +29,7 @@ _INTERESTS = ("books", "garden", "music", "sport", "travel")
 
 
 def generate_rows(table: str, sizes: Sizes) -> Iterator[Row]:
-    """The initial rows of a table."""
+    """Return the initial rows of a table."""
     rng = random.Random(f"{_SEED} {table}")
     match table:
         case "customers":
@@ -43,12 +43,12 @@ def generate_rows(table: str, sizes: Sizes) -> Iterator[Row]:
 
 
 def sku(number: int) -> str:
-    """The key of the product with this number."""
+    """Return the key of the product with this number."""
     return f"P{number:09d}"
 
 
 def new_customer(rng: random.Random, number: int) -> Row:
-    """A customer whose key is ``number``."""
+    """Return a customer whose key is ``number``."""
     first, last = rng.choice(sample_text.NAMES)[0], rng.choice(sample_text.NAMES)[1]
     return (
         number,
@@ -69,7 +69,7 @@ def new_customer(rng: random.Random, number: int) -> Row:
 
 
 def new_order(rng: random.Random, number: int, sizes: Sizes) -> Row:
-    """An order whose key is ``number``."""
+    """Return an order whose key is ``number``."""
     placed = _moment(rng, 3)
     paid = rng.random() < 0.6
     return (
@@ -87,7 +87,7 @@ def new_order(rng: random.Random, number: int, sizes: Sizes) -> Row:
 
 
 def new_line(rng: random.Random, order: int, line: int, sizes: Sizes) -> Row:
-    """A line of an order."""
+    """Return a line of an order."""
     return (
         order,
         line,
@@ -130,20 +130,20 @@ def _product(rng: random.Random, number: int) -> Row:
 
 
 def _decimal(rng: random.Random, low: int, high: int, scale: int) -> str:
-    """The text of a random decimal; ``low`` and ``high`` are unscaled."""
+    """Return the text of a random decimal; ``low`` and ``high`` are unscaled."""
     unscaled = rng.randint(low, high)
     digits = f"{abs(unscaled):0{scale + 1}d}"
     return f"{'-' * (unscaled < 0)}{digits[:-scale]}.{digits[-scale:]}"
 
 
 def _moment(rng: random.Random, digits: int) -> str:
-    """A date and time between 2018 and 2027, with ``digits`` fractional digits."""
+    """Return a date and time between 2018 and 2027, with ``digits`` fractional digits."""
     second = (_EPOCH + dt.timedelta(seconds=rng.randrange(_TEN_YEARS))).isoformat(" ")
     return f"{second}.{rng.randrange(10**digits):0{digits}d}" if digits else second
 
 
 def _duration(rng: random.Random) -> str:
-    """A TIME(2), which may be negative or longer than a day."""
+    """Return a TIME(2), which may be negative or longer than a day."""
     hundredths = rng.randrange(100 * 3600 * 100)
     seconds, hundredths = divmod(hundredths, 100)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{hundredths:02d}"

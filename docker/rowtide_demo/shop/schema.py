@@ -87,6 +87,6 @@ class Sizes:
 
 
 def create_statements() -> list[str]:
-    """The statements that create the database and its empty tables."""
+    """Return the statements that create the database and its empty tables."""
     tables = [f"CREATE TABLE {DATABASE}.{name} ({columns}\n)" for name, columns in TABLES.items()]
     return [f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4", *tables]

@@ -1,4 +1,4 @@
-"""The steps of ``docker/demo --canal``: ``rowtide canal`` sends Canal's messages to Kafka, of which tables are made."""
+"""The steps of ``docker/demo --canal``: ``rowtide canal`` sends messages to Kafka, from which tables are made."""
 
 import json
 import time
@@ -27,7 +27,7 @@ _QUIET = 1.0  # seconds without messages after which all have come
 
 
 class FlatTables:
-    """Tables made of FlatMessages, as a program of Canal's users makes them.
+    """Tables made from FlatMessages, as in a program of Canal's users.
 
     Attributes:
         tables: the rows of each table by their primary key.
@@ -55,7 +55,7 @@ class FlatTables:
         self._consumer.close()
 
     def read(self) -> int:
-        """Apply the messages that are there; returns the number of rows so far."""
+        """Apply the available messages, and return the number of rows so far."""
         if len(self._topics) < len(TABLES):
             self._find_topics()
         for record in self._consumer.consume(1000, 0.1):
@@ -65,7 +65,7 @@ class FlatTables:
         return self.rows
 
     def _find_topics(self) -> None:
-        """Read the topics that have appeared, each from its begin. Without partitionHash, they have one partition."""
+        """Read new topics, each from its beginning. Without partitionHash, they have one partition."""
         names = {name for name in self._consumer.list_topics(timeout=10).topics if name.startswith(f"{DATABASE}_")}
         for name in names - self._topics:
             self._consumer.incremental_assign([TopicPartition(name, 0, 0)])
@@ -73,7 +73,7 @@ class FlatTables:
 
     @property
     def quiet(self) -> bool:
-        """Whether no message has come for a while."""
+        """Whether no message has arrived for a while."""
         return time.monotonic() - self._last > _QUIET
 
     def _apply(self, message: Mapping[str, Any]) -> None:
@@ -165,7 +165,7 @@ _TEXTS = {"date", "datetime", "timestamp", "time"}
 
 
 def _selected(structure: Structure, table: str) -> str:
-    """The columns in the form in which Canal writes them."""
+    """Return the columns in the form in which Canal writes them."""
     return ", ".join(
         f"`{column.name}` + 0"
         if column.type in _NUMBERS

@@ -1,4 +1,4 @@
-"""What all steps share: the screen, the folder, the started programs, and how to wait for them."""
+"""The state that all steps share: the screen, the folder, the started programs, and functions to wait for them."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ class Context:
         return self.folder / "rowtide.properties"
 
     def log(self, name: str) -> Path:
-        """The log file of a command."""
+        """Return the log file of a command."""
         return self.folder / f"{name}.log"
 
     def start(self, name: str, argv: Sequence[str | Path], environment: dict[str, str] | None = None) -> ChildProcess:

@@ -14,7 +14,7 @@ __all__ = ["instructions", "next_steps", "write_scripts"]
 
 
 def write_scripts(context: Context, mysql: MySQL) -> list[tuple[str, str]]:
-    """Write the scripts; returns the path and a description of each."""
+    """Write the scripts, and return the path and a description of each."""
     folder = context.folder
     spark = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment(folder).items())
     scripts = [("update-tables", f"env {spark} {shlex.join(tables_command(context))}", "update the Delta tables")]

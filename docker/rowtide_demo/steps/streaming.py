@@ -111,7 +111,7 @@ def _progress_text(workload: Workload, watch: TopicWatch) -> str:
 
 
 def differences(required: Counter[tuple[str, str]], seen: Counter[tuple[str, str]]) -> list[str]:
-    """The differences between the required records and those seen, without the records of the snapshot."""
+    """Return the differences between the required records and those seen, without the records of the snapshot."""
     keys = {key for key in {*required, *seen} if key[1] != "r" and required[key] != seen[key]}
     return [
         f"{table} {kind}: {required[table, kind]} expected, {seen[table, kind]} seen" for table, kind in sorted(keys)

@@ -43,18 +43,18 @@ def settings(context: Context) -> dict[str, str]:
 
 
 def jars() -> str:
-    """The Kafka and Delta jars of Spark, from the cache of the stack."""
+    """Return the Kafka and Delta jars of Spark, from the cache of the stack."""
     return ",".join(map(str, spark_jars()))
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The environment of Spark: its Java, and the folders of its temporary files, PySpark's included."""
+    """Return the environment of Spark: its Java, and the folders of its temporary files, PySpark's included."""
     home = str(java().resolve().parents[1])
     return {"JAVA_HOME": home, "SPARK_LOCAL_DIRS": str(folder / "spark"), "TMPDIR": str(folder)}
 
 
 def tables_command(context: Context) -> list[str]:
-    """The command ``rowtide tables`` for the topics of the demo."""
+    """Return the command ``rowtide tables`` for the topics of the demo."""
     options = [("--config", context.config), ("--output", context.folder / "tables"), ("--jars", jars())]
     options.append(("--master", MASTER))
     options += [("--spark-conf", f"{name}={value}") for name, value in settings(context).items()]
@@ -80,7 +80,7 @@ def make_tables(context: Context) -> None:
 
 
 def _outcomes(context: Context) -> list[dict[str, Any]]:
-    """The results that the command has printed so far: a JSON line for each table, among other lines."""
+    """Return the results that the command has printed so far: a JSON line for each table, among other lines."""
     lines = context.log("tables").read_text(errors="replace").splitlines()
     return [json.loads(line) for line in lines if line.startswith('{"table"') and line.endswith("}")]
 

@@ -1,1 +1,1 @@
-"""The programs of the servers: where they come from, and the cache in which they are kept."""
+"""The programs of the servers: their sources, and the cache in which they are stored."""

@@ -17,7 +17,7 @@ __all__ = ["cache_root", "cached", "locked"]
 
 
 def cache_root() -> Path:
-    """The folder of the cache: ``$ROWTIDE_CACHE``, or ``rowtide`` in the user's cache folder (XDG)."""
+    """Return the folder of the cache: ``$ROWTIDE_CACHE``, or ``rowtide`` in the user's cache folder (XDG)."""
     if own := os.environ.get("ROWTIDE_CACHE"):
         return Path(own).absolute()
     # The XDG specification: an empty or relative XDG_CACHE_HOME counts as unset.
@@ -27,7 +27,10 @@ def cache_root() -> Path:
 
 @contextlib.contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Hold the lock ``name`` of this cache; waits until it is free. It is released even if its holder is killed."""
+    """Hold the lock ``name`` of this cache, after waiting until it is free.
+
+    It is released even if its holder is killed.
+    """
     root = cache_root()
     root.mkdir(parents=True, exist_ok=True)
     with (root / f"{name}.lock").open("w") as file:
@@ -36,7 +39,7 @@ def locked(name: str) -> Iterator[None]:
 
 
 def cached(name: str, build: Callable[[Path], None]) -> Path:
-    """The folder of an entry of the cache.
+    """Return the folder of an entry of the cache.
 
     Args:
         name: the name of the entry, which should contain a version.

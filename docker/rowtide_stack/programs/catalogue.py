@@ -46,7 +46,7 @@ SPARK_PACKAGES = (
 
 
 def mysql() -> Path:
-    """The folder with the packages of MySQL's server and client, laid out like a root file system."""
+    """Return the folder with the packages of MySQL's server and client, laid out like a root file system."""
     # Increment the last number when the packages or their layout change, so that older cache entries are not used.
     return _entry(
         f"mysql-{MYSQL_SUITE}-1",
@@ -55,19 +55,19 @@ def mysql() -> Path:
 
 
 def mysql_command(program: str) -> list[str]:
-    """The command that runs a program of `mysql` (``bin/mysql``, ...), with the dynamic loader of its folder."""
+    """Return the command that runs a program of `mysql` (``bin/mysql``, ...), with the dynamic loader of its folder."""
     root = mysql() / "usr"
     loader = next(root.glob("lib/*-linux-gnu*/ld-linux-*.so.*"))
     return [str(loader), "--library-path", f"{loader.parent}:{root / 'lib/mysql/private'}", str(root / program)]
 
 
 def mariadb() -> Path:
-    """The base folder (bin, scripts, share) of MariaDB."""
+    """Return the base folder (bin, scripts, share) of MariaDB."""
     return _entry(f"mariadb-{MARIADB_VERSION}", _unpack_mariadb)
 
 
 def kafka() -> Path:
-    """The folder with the jars of a Kafka broker and its tools."""
+    """Return the folder with the jars of a Kafka broker and its tools."""
     return _entry(
         f"kafka-{KAFKA_VERSION}",
         lambda folder: copy_jars(
@@ -80,7 +80,7 @@ def kafka() -> Path:
 
 
 def zookeeper() -> Path:
-    """The folder with the jars of a ZooKeeper server."""
+    """Return the folder with the jars of a ZooKeeper server."""
     return _entry(
         f"zookeeper-{ZOOKEEPER_VERSION}",
         lambda folder: copy_jars(
@@ -94,7 +94,7 @@ def zookeeper() -> Path:
 
 
 def registry() -> Path:
-    """The jar of Apicurio's schema registry, which has Confluent's interface too."""
+    """Return the jar of Apicurio's schema registry, which has Confluent's interface too."""
     folder = _entry(
         f"apicurio-registry-{REGISTRY_VERSION.lower()}",
         lambda folder: unpack_tar(folder, f"io.apicurio:apicurio-registry-app:{REGISTRY_VERSION}:tar.gz:all"),
@@ -103,7 +103,7 @@ def registry() -> Path:
 
 
 def spark_jars() -> list[Path]:
-    """The jars that Spark needs for Kafka, Avro, Delta and Iceberg in addition to those of pyspark.
+    """Return the jars that Spark needs for Kafka, Avro, Delta and Iceberg in addition to those of pyspark.
 
     Raises:
         ProgramMissingError: pyspark is not installed.
@@ -137,7 +137,10 @@ def axe() -> Path:
 
 
 def java_command(jars: Path, heap: str, *arguments: str | Path) -> list[str]:
-    """The command that runs a Java class with all jars of a folder; ``heap`` is the maximum heap size: ``512m``."""
+    """Return the command that runs a Java class with all jars of a folder.
+
+    ``heap`` is the maximum heap size: ``512m``.
+    """
     # The serial collector and the C1 compiler start faster and need less memory, which suits a small server.
     options = [f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8"]
     return [str(java()), *options, "-cp", f"{jars}/*", *map(str, arguments)]

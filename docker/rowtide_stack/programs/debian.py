@@ -62,7 +62,7 @@ def _private_apt(folder: Path, suite: str) -> list[str]:
 
 
 def _mirror() -> str:
-    """The Debian mirror in the apt configuration of this machine."""
+    """Return the Debian mirror in the apt configuration of this machine."""
     listed = run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"])
     for uri in listed.split():
         # A configuration usually has other archives too: debian-security, debian-ports ...

@@ -45,12 +45,15 @@ def run(
 
 
 def java() -> Path:
-    """The ``java`` of this machine, at least of `JAVA_VERSION`; ``$JAVA_HOME`` is tried first. Root installs it."""
+    """Return the ``java`` of this machine, at least of `JAVA_VERSION`; ``$JAVA_HOME`` is tried first.
+
+    Root installs it.
+    """
     return _find_java() or _install(f"openjdk-{JAVA_VERSION}-jre-headless", f"Java {JAVA_VERSION}", _find_java)
 
 
 def maven() -> Path:
-    """The ``mvn`` of this machine. Root installs it."""
+    """Return the ``mvn`` of this machine. Root installs it."""
     java()  # mvn needs it, and the Debian package of mvn may install another version
     return _find("mvn") or _install("maven", "Maven (mvn)", lambda: _find("mvn"))
 

@@ -60,14 +60,14 @@ class ContainerRunner:
                 self._container.unpause()
 
     def running(self) -> bool:
-        """Whether the container runs or is paused."""
+        """Return whether the container runs or is paused."""
         if self._container is None:
             return False
         self._container.reload()
         return str(self._container.status) in ("running", "paused")
 
     def log(self) -> str:
-        """The output of the container."""
+        """Return the output of the container."""
         return self._container.logs().decode(errors="replace") if self._container else ""
 
     def close(self) -> None:

@@ -56,11 +56,11 @@ class ProcessRunner:
         self._send("resume")
 
     def running(self) -> bool:
-        """Whether the program runs."""
+        """Return whether the program runs."""
         return self._send("state").startswith("running")
 
     def log(self) -> str:
-        """The standard output and standard error of the program."""
+        """Return the standard output and standard error of the program."""
         try:
             return (self.folder / "log").read_text(errors="replace")
         except FileNotFoundError:

@@ -58,10 +58,10 @@ class Runner(Protocol):
         """Continue a suspended program."""
 
     def running(self) -> bool:
-        """Whether the program runs. A suspended program runs."""
+        """Return whether the program runs. A suspended program runs."""
 
     def log(self) -> str:
-        """The log of the program since its first start."""
+        """Return the log of the program since its first start."""
 
     def close(self) -> None:
         """Kill the program and remove its data. It cannot be started again."""
@@ -69,7 +69,7 @@ class Runner(Protocol):
 
 @functools.cache
 def docker_answers() -> bool:
-    """Whether a Docker engine is running; the result is cached."""
+    """Return whether a Docker engine is running; the result is cached."""
     # The library leaves sockets open if nothing listens, so it is used only if something does.
     if not os.environ.get("DOCKER_HOST") and not any(_listens(path) for path in _SOCKETS):
         return False

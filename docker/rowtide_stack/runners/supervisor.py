@@ -1,7 +1,7 @@
 """Runs one server program for another process, and ends it when that process ends for whatever reason.
 
 It is a script (``python supervisor.py FOLDER OWNER -- COMMAND...``) in its own session, so that Ctrl-C on a terminal
-does not reach the server. It reads commands from standard input, one a line, and answers each with one line:
+does not reach the server. It reads commands from standard input, one per line, and answers each with one line:
 
     start          runs COMMAND           ->  running PID
     stop SECONDS   SIGTERM, later SIGKILL ->  ended CODE
@@ -54,7 +54,7 @@ class Supervisor:
         return self.state()
 
     def state(self) -> str:
-        """The state of the program, which is the answer to every command."""
+        """Return the state of the program, which is the answer to every command."""
         if self.process is None:
             return "new"
         code = self.process.poll()

@@ -68,7 +68,7 @@ class Kafka(Server):
         return catalogue.java_command(jars, "768m", "kafka.Kafka", folder / "server.properties")
 
     def _template(self) -> Path:
-        """A formatted storage folder from the cache, because formatting takes as long as a start."""
+        """Return a formatted storage folder from the cache, because formatting takes as long as a start."""
 
         def build(folder: Path) -> None:
             properties = self._properties(self.host, self.port, str(folder / "data"))
@@ -152,5 +152,5 @@ class ZooKeeper(Server):
 
 
 def java_properties(properties: Mapping[str, str]) -> str:
-    """The text of a Java properties file."""
+    """Return the text of a Java properties file."""
     return "".join(f"{key}={value.replace(chr(92), chr(92) * 2)}\n" for key, value in properties.items())

@@ -1,4 +1,4 @@
-"""The options of mysqld and mariadbd: the defaults of the local stack, and how options are combined and written."""
+"""The options of mysqld and mariadbd: the defaults of the local stack, and functions to combine and write options."""
 
 from collections.abc import Iterator, Mapping
 
@@ -45,17 +45,17 @@ MARIADB_DEFAULTS: Options = {
 
 
 def merged(*layers: Options) -> dict[str, str | int | bool | None]:
-    """The options of all layers, in which later layers override earlier ones. All names have ``_``."""
+    """Return the options of all layers, in which later layers override earlier ones. All names have ``_``."""
     return {name.replace("-", "_"): value for layer in layers for name, value in layer.items()}
 
 
 def option_file(options: Options) -> str:
-    """The options as the text of a ``my.cnf``."""
+    """Return the options as the text of a ``my.cnf``."""
     return "".join(f"{line}\n" for line in ("[mysqld]", *_assignments(options)))
 
 
 def arguments(options: Options) -> tuple[str, ...]:
-    """The options as command-line arguments."""
+    """Return the options as command-line arguments."""
     return tuple(f"--{assignment}" for assignment in _assignments(options))
 
 

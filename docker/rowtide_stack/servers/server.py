@@ -79,7 +79,7 @@ class Server(ABC):
             self._runner.resume()
 
     def log(self) -> str:
-        """The complete log of the server."""
+        """Return the complete log of the server."""
         return self._runner.log() if self._runner else ""
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class Server(ABC):
 
     @abstractmethod
     def _ready(self) -> bool:
-        """Whether the server answers. May raise any client error while it does not."""
+        """Return whether the server answers. May raise any client error while it does not."""
 
     @abstractmethod
     def _local(self) -> LocalPlan:

@@ -141,7 +141,7 @@ class SqlServer(Server):
         )
 
     def _template(self) -> Path:
-        """An initialised data folder from the cache, one for each set of the options in `_fixed`."""
+        """Return an initialised data folder from the cache, one for each set of the options in `_fixed`."""
         fixed: Options = {name: self.options[name] for name in self._fixed if self.options.get(name)}
         source = str(self._paths()["basedir"]) + json.dumps([fixed, _TEMPLATE], sort_keys=True)
         digest = hashlib.sha256(source.encode()).hexdigest()[:12]
@@ -152,11 +152,11 @@ class SqlServer(Server):
 
     @abstractmethod
     def _program(self) -> list[str]:
-        """The command of the server program."""
+        """Return the command of the server program."""
 
     @abstractmethod
     def _paths(self) -> dict[str, str]:
-        """The options with the paths of the program's own files."""
+        """Return the options with the paths of the program's own files."""
 
     @abstractmethod
     def _initialise(self, data: Path, options: Options) -> None:

@@ -51,7 +51,7 @@ class TlsFiles:
 def _certificate(
     name: str, issuer: "tuple[EllipticCurvePrivateKey, Certificate] | None"
 ) -> "tuple[EllipticCurvePrivateKey, Certificate]":
-    """A key and its certificate, signed by the issuer, or self-signed as an authority."""
+    """Return a key and its certificate, signed by the issuer, or self-signed as an authority."""
     from cryptography import x509  # noqa: PLC0415 - not needed by users of other servers
     from cryptography.hazmat.primitives import hashes  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415

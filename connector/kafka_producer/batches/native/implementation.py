@@ -1,4 +1,4 @@
-"""Decides whether records are encoded by compiled code: where it was built, and is not older than its source.
+"""Decides whether records are encoded by compiled code: if it was built, and is not older than its source.
 
 ``ROWTIDE_PURE_PYTHON=1`` in the environment forces Python. Both give the same bytes and the same errors.
 """
@@ -14,7 +14,7 @@ _MODULE = "rowtide.connector.kafka_producer.batches._native"
 
 
 def _compiled() -> tuple[ModuleType | None, str]:
-    """Return the compiled module, or ``None`` and the reason if people should know it."""
+    """Return the compiled module, or ``None`` and the reason if users should know it."""
     if os.environ.get("ROWTIDE_PURE_PYTHON") == "1":
         return None, ""
     try:

@@ -161,7 +161,7 @@ def _opening(client_id: str | None, transactional_id: str | None, timeout_ms: in
 
 @lru_cache(maxsize=1024)
 def _destination(topic: str | None, topic_id: bytes | None, partition: int) -> bytes:
-    """Name (``None`` if the id takes its place) or id of a topic, and one partition."""
+    """Return name (``None`` if the id takes its place) or id of a topic, and one partition."""
     writer = Writer()
     if topic is None:
         writer.add(topic_id or NO_TOPIC_ID)
