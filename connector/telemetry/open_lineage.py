@@ -113,14 +113,14 @@ class OpenLineage:
             table = one.table
             name = f"{table.id.database}.{table.id.table}"
             if self._is_new("table", name, table):
-                facets = _facets("TABLE", list(_columns(one)))
-                self._put(RunState.RUNNING, inputs=[InputDataset(self._database, name, facets=facets)])
+                facets = _facets("TABLE", list(_columns(one, comments=self._config.values.include_schema_comments)))
+                self._put(RunState.RUNNING, inputs=[InputDataset(self._database, name, None, facets=facets)])
             if topics and self._is_new("topic", one.topic, one.envelope):
                 self.topic(one.topic, [_field(field) for field in one.envelope.fields])
 
     def topic(self, name: str, fields: Sequence[SchemaDatasetFacetFields] = ()) -> None:
         """Report a topic; without fields, its schema is not known."""
-        self._put(RunState.RUNNING, outputs=[OutputDataset(self._kafka, name, facets=_facets("STREAM", fields))])
+        self._put(RunState.RUNNING, outputs=[OutputDataset(self._kafka, name, None, facets=_facets("STREAM", fields))])
 
     def topics(self, names: Iterable[str]) -> None:
         """Report topics whose schemas are not known, once each."""
@@ -228,11 +228,12 @@ def _facets(kind: str, fields: Sequence[SchemaDatasetFacetFields]) -> dict[str, 
     return found
 
 
-def _columns(one: TableSchema) -> Iterator[SchemaDatasetFacetFields]:
+def _columns(one: TableSchema, *, comments: bool) -> Iterator[SchemaDatasetFacetFields]:
     for column in one.table.columns:
         described = column.debezium
         kind = column.data_type.upper() if described is None else described.type_name
-        yield SchemaDatasetFacetFields(column.name, kind, column.comment or None)
+        comment = column.comment if comments and column.comment else None
+        yield SchemaDatasetFacetFields(column.name, kind, comment, fields=None)
 
 
 def _field(field: Field) -> SchemaDatasetFacetFields:
