@@ -85,6 +85,9 @@ def test_the_wheel_has_every_module_and_nothing_else(wheel: Path) -> None:
     expected = {module.name.replace(".", "/") + ("/__init__" * module.is_package) + ".py" for module in modules()}
     assert {name for name in names if name.endswith(".py")} == expected
     assert {f"rowtide/{part}/py.typed" for part in PARTS} | {"rowtide/py.typed"} <= names
+    page = "connector/worker/web/page/static"
+    files = {f"rowtide/{page}/{file.name}" for file in (ROOT / page).iterdir()}
+    assert f"rowtide/{page}/index.html" in files <= names
     assert [name for name in names if name.endswith((".c", ".h"))] == [], "they belong to the source distribution"
     rest = {name.split("/")[0] for name in names} - {"rowtide"}
     assert len(rest) == 1

@@ -16,6 +16,7 @@ from rowtide.connector.worker.validation import matching_tables
 from rowtide.connector.worker.web.connect_rest import routes, with_slashes
 from rowtide.connector.worker.web.debezium_rest import debezium_routes
 from rowtide.connector.worker.web.page.neighbours import Neighbours
+from rowtide.connector.worker.web.page.proofs import Proofs
 from rowtide.connector.worker.web.page.routes import Page
 from rowtide.connector.worker.web.pages import pages
 from rowtide.connector.worker.web.plugins import plugin_routes
@@ -81,7 +82,10 @@ class App(faust.App):
         matching = partial(matching_tables, build=self.connectors.candidate)
         neighbours = Neighbours(self.connectors.members, tls=self.web_settings.tls is not None)
         editable = self.connectors.store is not None
-        page = Page(services, self.connectors.controlled, access, self.connectors, neighbours, editable=editable)
+        proofs = Proofs(self.web_settings.proofs)
+        page = Page(
+            services, self.connectors.controlled, access, self.connectors, neighbours, editable=editable, proofs=proofs
+        )
         controlled = [
             *routes(self.connectors.controlled, access, self.connectors.store),
             *plugin_routes(access, self.connectors.validate, self.connectors.kafka),

@@ -21,12 +21,14 @@ class WebSettings:
         token: a token that permits all requests; ``None`` if there is none.
         users: the file of its users; ``None`` if there is none.
         tls: the certificate for HTTPS; ``None`` for HTTP.
+        proofs: the directory of the proofs of ``rowtide verify`` that the page shows; ``None`` for none.
     """
 
     address: WebAddress
     token: str | None = None
     users: UsersFile | None = None
     tls: ssl.SSLContext | None = None
+    proofs: Path | None = None
 
     @classmethod
     def choose(
@@ -38,6 +40,7 @@ class WebSettings:
         users: str | None = None,
         certificate: str | None = None,
         key: str | None = None,
+        proofs: str | None = None,
     ) -> "WebSettings":
         """Return the settings from the options, or otherwise from the environment.
 
@@ -48,17 +51,23 @@ class WebSettings:
             users: the path of the file of users.
             certificate: the path of a PEM file with a certificate and those of its issuers.
             key: the path of a PEM file with its key, which may be the same file.
+            proofs: the path of a directory with proofs of ``rowtide verify``.
 
         Raises:
             ConfigurationError: ``WEB_PORT`` is not a port, or a file cannot be used.
         """
         if key and not certificate:
             raise ConfigurationError([("--web-tls-key", "needs --web-tls-certificate")])
+        if proofs is not None and not Path(proofs).is_dir():
+            raise ConfigurationError(
+                [("--web-proofs", f"{proofs} is no directory: create it for rowtide verify first")]
+            )
         return cls(
             WebAddress.choose(bind, port),
             token or os.environ.get("WEB_TOKEN") or None,
             None if users is None else UsersFile(users),
             None if certificate is None else server_context(certificate, key or certificate),
+            None if proofs is None else Path(proofs),
         )
 
     def access(self) -> Access:

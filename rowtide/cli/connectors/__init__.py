@@ -144,6 +144,12 @@ _WEB_OPTIONS = (
     click.option(
         "--web-tls-key", type=click.Path(), help="The PEM file of its key.  [default: that of the certificate]"
     ),
+    click.option(
+        "--web-proofs",
+        type=click.Path(),
+        help="Show the results of rowtide verify --every on the page: the directory of its files, each named by "
+        "--proofs DIRECTORY/FILE.",
+    ),
     click.option("--no-web", is_flag=True, help="Do not start the web server."),
 )
 
@@ -160,6 +166,7 @@ def web_options(function: Callable[..., Any]) -> Callable[..., Any]:
         web_users_file: str | None,
         web_tls_certificate: str | None,
         web_tls_key: str | None,
+        web_proofs: str | None,
         **others: Any,
     ) -> Any:
         try:
@@ -170,6 +177,7 @@ def web_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 users=web_users_file,
                 certificate=web_tls_certificate,
                 key=web_tls_key,
+                proofs=web_proofs,
             )
         except ConfigurationError as error:
             raise click.ClickException(str(error)) from None

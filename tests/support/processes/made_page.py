@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from rowtide.connector.worker.status import Status
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.connect_rest import ConnectorState, Controlled, connect_state, routes
 from rowtide.connector.worker.web.page.neighbours import Neighbours
+from rowtide.connector.worker.web.page.proofs import Proofs
 from rowtide.connector.worker.web.page.routes import Page
 from rowtide.connector.worker.web.pages import pages
 from rowtide.connector.worker.web.plugins import plugin_routes
@@ -35,6 +37,22 @@ __all__ = ["MARKUP", "MadeConnector", "MadeWorker"]
 
 MARKUP = "<img src=x onerror=\"document.title='stolen'\">"
 """What must be shown as it is, wherever it comes from."""
+PROOFS = {
+    "connector": "shop",
+    "version": 1,
+    "begun": 1_795_000_000.5,
+    "ended": None,
+    "error": None,
+    "tables": {
+        "shop.customers": {"topic": {"outcome": "equal", "reason": None, "differences": 0, "proved": 1_795_000_000.5}},
+        "shop.orders": {
+            "topic": {"outcome": "equal", "reason": None, "differences": 0, "proved": 1_795_000_000.5},
+            "table": {"outcome": "different", "reason": None, "differences": 3, "proved": None},
+        },
+        f"shop.{MARKUP}": {"topic": {"outcome": "undecided", "reason": MARKUP, "differences": 0, "proved": None}},
+    },
+}
+"""A file of ``rowtide verify --every --proofs``."""
 MYSQL = "io.debezium.connector.mysql.MySqlConnector"
 
 
@@ -110,12 +128,16 @@ class MadeWorker:
         connectors: by name.
         stored: the configurations that were given to it.
         pages: those that it has served.
+        proofs: a directory with proofs of one of them.
     """
 
     def __init__(self, folder: Path, access: Access | None = None) -> None:
         self.access = access or Access(None, "127.0.0.1")
         self.stored: dict[str, Mapping[str, str]] = {}
         self.pages: list[Page] = []
+        self.proofs = folder / "proofs"
+        self.proofs.mkdir(exist_ok=True)
+        (self.proofs / "shop.json").write_text(json.dumps(PROOFS))
         history = connector_with_history(
             folder,
             f"CREATE TABLE orders (id INT PRIMARY KEY, note VARCHAR(80) COMMENT {MARKUP!r})".replace("\\'", "''"),
@@ -166,7 +188,8 @@ class MadeWorker:
     def page(self) -> Page:
         """The page, with an hour of history."""
         controlled: dict[str, Controlled] = self.connectors  # type: ignore[assignment]
-        made = Page(self.connectors, controlled, self.access, self, Neighbours(None, tls=False), editable=True)
+        neighbours, proofs = Neighbours(None, tls=False), Proofs(self.proofs)
+        made = Page(self.connectors, controlled, self.access, self, neighbours, editable=True, proofs=proofs)
         for number in range(241):
             made._history.add([_earlier(one.now, number) for one in self.connectors.values()])
         self.pages.append(made)

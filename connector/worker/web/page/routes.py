@@ -19,6 +19,7 @@ from rowtide.connector.worker.web.connect_rest import Controlled, error, guarded
 from rowtide.connector.worker.web.page.activity import PERIOD_S, History, activity, point
 from rowtide.connector.worker.web.page.cards import card, tables
 from rowtide.connector.worker.web.page.neighbours import Neighbours
+from rowtide.connector.worker.web.page.proofs import Proofs
 from rowtide.connector.worker.web.page.structures import structure
 
 _EVERY_S = 2.0
@@ -82,6 +83,7 @@ class Page:
         worker: the worker.
         neighbours: the other workers of its fleet.
         editable: whether configurations can be changed by requests.
+        proofs: what ``rowtide verify`` has found.
     """
 
     def __init__(
@@ -93,10 +95,12 @@ class Page:
         neighbours: Neighbours,
         *,
         editable: bool,
+        proofs: Proofs | None = None,
     ) -> None:
         self._services, self._controlled = services, controlled
         self._access, self._worker, self._neighbours = access, worker, neighbours
         self._editable = editable
+        self._proofs = proofs or Proofs(None)
         self._history = History()
         self._former: dict[str, Status] = {}
         self._cards: dict[str, Any] = {}
@@ -161,7 +165,10 @@ class Page:
         return web.json_response(await self._own_view())
 
     async def _own_view(self) -> dict[str, Any]:
-        return {"version": __version__, **self._worker.about(), "connectors": await self._own_cards()}
+        proofs = await asyncio.to_thread(self._proofs.by_connector)
+        return {
+            "version": __version__, **self._worker.about(), "connectors": await self._own_cards(), "proofs": proofs,
+        }  # fmt: skip
 
     async def _view(self, request: web.Request) -> dict[str, Any]:
         """Return what the page shows: the workers that answer, and all connectors."""
@@ -169,13 +176,15 @@ class Page:
             self._own_view(), *(self._of_worker(request, worker) for worker in self._neighbours.workers)
         )
         cards = {name: {**one, "worker": of["worker"]} for of in workers for name, one in of["connectors"].items()}
+        proofs = [of.get("proofs", {}) for of in workers]  # those of an older version have none
         connectors = {}
         for name, controlled in list(self._controlled.items()):
             now = await controlled.connect_state()
             known = cards.get(name)
             if known is None:  # no worker runs it, or the one that does cannot be reached
                 known = {"state": now.state, "error": now.trace or None, "worker": now.worker_id}
-            connectors[name] = {**known, **self._worker.about_connector(name)}
+            proof = max((of[name] for of in proofs if name in of), key=lambda one: one["begun"], default=None)
+            connectors[name] = {**known, **self._worker.about_connector(name), "proof": proof}
         user = self._access.admitted(host_of(request), request.headers, Role.READ)
         return {
             "user": {"name": user.name, "role": user.role.name.lower()},

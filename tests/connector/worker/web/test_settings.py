@@ -82,3 +82,9 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     both = tmp_path / "both.pem"
     both.write_text(Path(certificate).read_text() + Path(key).read_text())
     assert WebSettings.choose(certificate=str(both)).tls is not None
+
+
+def test_proofs_need_a_directory(tmp_path: Path) -> None:
+    assert WebSettings.choose(proofs=str(tmp_path)).proofs == tmp_path
+    with pytest.raises(ConfigurationError, match=r"--web-proofs: .*/none is no directory"):
+        WebSettings.choose(proofs=str(tmp_path / "none"))

@@ -97,11 +97,18 @@ function overview(shared, name, one) {
       fact("Server keeps it for", runway ? (runway.hours === null ? "ever" : seconds(runway.hours * 3600)) : "not known", runway?.reason),
       fact("Running for", seconds(one.uptime_seconds)),
       fact("Restarts", number(one.restarts)),
+      fact("Last proof", one.proof ? proofText(one.proof) : "none", one.proof?.proved ? `all tables are proved since ${moment(one.proof.proved)}` : null),
       shared.view.fleet && fact("Worker", one.worker ?? "none"),
       shared.view.fleet && one.label && fact("Label", one.label),
       shared.view.fleet && one.moved_ms && fact("Moved", moment(one.moved_ms / 1000))),
     pictures(value?.points ?? [], one.sink ?? "Kafka"),
   ];
+}
+
+/** What `rowtide verify` has found, and when. */
+function proofText(proof) {
+  const counts = ["equal", "undecided", "different"].filter((outcome) => proof[outcome]).map((outcome) => `${number(proof[outcome])} ${outcome}`);
+  return `${counts.join(", ") || "no tables"}, ${moment(proof.begun)}`;
 }
 
 function pictures(points, sink) {

@@ -1,7 +1,7 @@
 // All connectors.
 
 import { h } from "./dom.js";
-import { bytes, doing, rate, seconds } from "./format.js";
+import { bytes, count, doing, number, rate, seconds } from "./format.js";
 
 export const linkOf = (name, tab = "") => `#/connector/${encodeURIComponent(name)}${tab && `/${tab}`}`;
 
@@ -19,7 +19,20 @@ export function warnings(connector) {
   if (connector.rejected_configuration) found.push(["warn", `The changed configuration is not used: ${connector.rejected_configuration}`]);
   if (connector.binlog_runway?.warning) found.push(["warn", connector.binlog_runway.warning]);
   if (connector.second_writer) found.push(["warn", "Another program stores positions for this connector: stop one of the two."]);
+  found.push(...doubts(connector.proof));
   for (const problem of connector.snapshot_problems ?? []) found.push(["warn", problem]);
+  return found;
+}
+
+/** What `rowtide verify` has found that is not equal. */
+function doubts(proof) {
+  if (!proof) return [];
+  const named = (outcome) => proof.tables.filter((one) => one.outcome === outcome);
+  const found = [];
+  if (proof.error) found.push(["warn", `The last round of rowtide verify failed: ${proof.error}`]);
+  if (proof.different) found.push(["bad", `rowtide verify found differences in ${count(proof.different, "table")}: ${
+    named("different").map((one) => `${one.table} (${number(one.differences)})`).join(", ")}`]);
+  for (const one of named("undecided")) found.push(["warn", `rowtide verify could not compare ${one.table}: ${one.reason}`]);
   return found;
 }
 

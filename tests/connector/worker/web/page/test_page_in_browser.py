@@ -66,6 +66,8 @@ def test_every_action(tmp_path: Path) -> None:
         ):
             await page.shows(text)
         await page.shows("access denied for user 'cdc' (1045). Check database.user and database.password.")
+        await page.shows("rowtide verify found differences in 1 table: shop.orders (3)")
+        await page.shows(f"rowtide verify could not compare shop.{MARKUP}: {MARKUP}")
         await page.click("shop")
         await page.shows("Where the time goes")
         await page.until("document.querySelectorAll('figure svg path').length >= 7")
