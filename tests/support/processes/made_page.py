@@ -18,6 +18,7 @@ from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.delivery.event_store import StoreUse
 from rowtide.connector.engine.stream_attempts import ReaderStatus
 from rowtide.connector.signals.signalling import Signalling
+from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
 from rowtide.connector.snapshot.status import TableProgress
 from rowtide.connector.source.binlog_runway import Runway
 from rowtide.connector.worker.status import Status
@@ -30,6 +31,7 @@ from rowtide.connector.worker.web.pages import pages
 from rowtide.connector.worker.web.plugins import plugin_routes
 from rowtide.connector.worker.web.server import json_errors, limited
 from rowtide.connector.worker.web.signals import signal_routes
+from rowtide.schema_history.model import TableId
 from tests.support.connector_history import connector_with_history
 from tests.support.processes.made_statuses import OFFSET, status
 
@@ -246,8 +248,10 @@ def _statuses() -> list[Status]:
         "lag_bytes": 81_234,
     }
     idle = replace(reads, idle=True)
+    left = SnapshotState((TableToRead("shop.orders", TableId("shop", "orders"), "s-1"),))
+    reading = replace(OFFSET, carried=left.carried(None))
     return [
-        status(name="shop", reader=reads, delivery=sent, queue=queue, snapshot=tables, **common),
+        status(name="shop", reader=reads, delivery=sent, queue=queue, snapshot=tables, **{**common, "stored": reading}),
         status(name="idle", reader=idle, delivery=DeliveryCounters(), queue=replace(queue, held_events=0), **common),
         status(
             name="blocked",

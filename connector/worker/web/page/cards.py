@@ -41,17 +41,17 @@ def tables(status: Status) -> dict[str, Any]:
     topics = sorted(sent.items(), key=lambda one: (one[0] == OTHER_TOPICS, one[0]))[: _MOST_TOPICS + 1]
     return {
         "tables": tables_of(status),
-        "running": status.takes_snapshot,
-        "paused": _paused(status),
+        "snapshots": _snapshots(status),
         "topics": {topic: {"records": records, "bytes": size} for topic, (records, size) in topics},
     }
 
 
-def _paused(status: Status) -> list[str]:
-    """Return the kinds of snapshots that a signal has paused."""
+def _snapshots(status: Status) -> dict[str, str]:
+    """Return the snapshots that signals have started, by kind: whether they are running or paused."""
     carried = None if status.stored is None else status.stored.carried
-    states: dict[str, SnapshotState | BlockingState] = {
-        "incremental": SnapshotState.from_carried(carried),
-        "blocking": BlockingState.from_carried(carried),
+    incremental, blocking = SnapshotState.from_carried(carried), BlockingState.from_carried(carried)
+    found = {
+        "incremental": (incremental.tables, incremental.paused),
+        "blocking": (blocking.requests, blocking.paused),
     }
-    return [kind for kind, state in states.items() if state.paused]
+    return {kind: "paused" if paused else "running" for kind, (left, paused) in found.items() if left}

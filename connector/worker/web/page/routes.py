@@ -24,6 +24,8 @@ from rowtide.connector.worker.web.page.structures import structure
 
 _EVERY_S = 2.0
 """How often an open page gets news."""
+_SHARED_S = 0.5
+"""For so long all open pages get the same statuses."""
 _STREAM_S = 300.0
 """After so long a page logs in again, so that a user who is removed sees no more."""
 _SENT_S = 30.0
@@ -104,7 +106,7 @@ class Page:
         self._history = History()
         self._former: dict[str, Status] = {}
         self._cards: dict[str, Any] = {}
-        self._made_at = -_EVERY_S
+        self._made_at = -_SHARED_S
         self._making = asyncio.Lock()
         self._reading = asyncio.Lock()
         self._streams = 0
@@ -148,7 +150,7 @@ class Page:
         """Return the connectors of this worker; all open pages share what was made in the last seconds."""
         async with self._making:
             now = asyncio.get_running_loop().time()
-            if now - self._made_at >= _EVERY_S / 2:
+            if now - self._made_at >= _SHARED_S:
                 found = {
                     one.name: one
                     for one in await asyncio.gather(*(service.status() for service in list(self._services.values())))

@@ -31,12 +31,21 @@ export function chart(title, end, series, text, { stacked = false, top = null } 
     const area = h("path", { class: `area ${one.style}`, d: `M${join([...upper, ...lower])}Z` });
     return stacked ? [area] : [area, h("path", { class: `line ${one.style}`, d: `M${join(upper)}` })];
   })).flat();
+  const point = (event) => {
+    const { left, width } = event.currentTarget.getBoundingClientRect();
+    const at = end - HOUR * (1 - (event.clientX - left) / width);
+    const near = series[0].values.reduce((best, [time]) => (Math.abs(time - at) < Math.abs(best - at) ? time : best), Infinity);
+    const known = series.map((one) => [one.name, one.values.find(([time]) => time === near)?.[1] ?? null]);
+    event.currentTarget.querySelector(".under").textContent =
+      `${clock(near)}  ${known.map(([name, value]) => `${name} ${value === null ? "–" : text(value)}`).join("  ")}`;
+  };
+  const clear = (event) => { event.currentTarget.querySelector(".under").textContent = ""; };
   const times = [60, 45, 30, 15].map((minutes) => h("span", {}, `−${minutes} min`));
   return h("figure", { class: "chart", key: title },
     h("figcaption", {}, h("strong", {}, title), h("span", { class: "legend" },
       series.map((one, at) => h("span", {}, h("i", { class: one.style, "aria-hidden": "true" }),
         `${one.name} `, h("b", {}, last[at] === undefined ? "–" : text(last[at])))))),
-    h("div", { class: "plot" },
+    h("div", { class: "plot", onpointermove: point, onpointerleave: clear }, h("span", { class: "under", "data-own": true, "aria-hidden": "true" }),
       h("span", { class: "top", "aria-hidden": "true" }, text(highest)),
       h("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
         "aria-label": `${title}, over the last hour. Now: ${now}` },

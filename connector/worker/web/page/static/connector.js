@@ -46,6 +46,7 @@ function actions(shared, name, one) {
     try {
       await ask(method, path);
       say(done);
+      shared.renew();
     } catch (failure) {
       say(failure.message, true);
     }
@@ -132,7 +133,7 @@ function tablesView(shared, name) {
   if (value === null) return h("p", { class: "note" }, "Loading…");
   const rows = Object.entries(value.tables);
   const topics = Object.entries(value.topics);
-  const kinds = value.paused;
+  const snapshots = Object.entries(value.snapshots);
   const signal = (type, kind) => async () => {
     try {
       await ask("POST", pathOf(name, "signals"), { type, data: { type: kind } });
@@ -141,11 +142,12 @@ function tablesView(shared, name) {
       say(failure.message, true);
     }
   };
-  const control = shared.can("operate") && shared.view.connectors[name].state === "RUNNING" && value.running && (kinds.length
-    ? kinds.map((kind) => h("button", { type: "button", class: "strong", onclick: signal("resume-snapshot", kind) }, `Resume the ${kind} snapshot`))
-    : h("button", { type: "button", onclick: signal("pause-snapshot", "incremental") }, "Pause the snapshot"));
+  const control = shared.can("operate") && shared.view.connectors[name].state === "RUNNING" && snapshots.map(([kind, state]) =>
+    (state === "paused"
+      ? h("button", { type: "button", class: "strong", key: kind, onclick: signal("resume-snapshot", kind) }, `Resume the ${kind} snapshot`)
+      : h("button", { type: "button", key: kind, onclick: signal("pause-snapshot", kind) }, `Pause the ${kind} snapshot`)));
   return [
-    h("div", { class: "heading" }, h("h2", {}, "Snapshot"), kinds.length ? h("span", { class: "badge warn" }, "paused") : null, h("div", { class: "actions" }, control)),
+    h("div", { class: "heading" }, h("h2", {}, "Snapshot"), snapshots.map(([kind, state]) => h("span", { class: `badge ${state === "paused" ? "warn" : "busy"}` }, `${kind}: ${state}`)), h("div", { class: "actions" }, control)),
     rows.length ? h("table", { class: "rows" },
       h("thead", {}, h("tr", {}, ["Table", "State", "Progress", "Rows", "Rows/s"].map((text, at) => h("th", { scope: "col", class: at > 2 ? "number" : null }, text)))),
       h("tbody", {}, rows.map(([table, one]) => h("tr", { key: table },

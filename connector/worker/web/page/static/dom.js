@@ -7,7 +7,7 @@ const SVG_TAGS = new Set(["svg", "path", "line", "polyline", "rect", "g", "text"
  * Make an element.
  * @param {string} tag its name
  * @param {object} attributes its attributes; `onclick` and other functions are handlers, `false` and `null` are omitted,
- *     and `key` tells elements of a list apart
+ *     and `key` tells elements of a list apart. An element with `data-own` keeps what it contains when the view is drawn again
  * @param {...(Node|string|number|null|Array)} children what it contains
  */
 export function h(tag, attributes = {}, ...children) {
@@ -72,7 +72,7 @@ function update(old, next) {
   for (const name of Object.keys(old.handlers ?? {})) if (!(name in next.handlers)) old[name] = null;
   Object.assign(old, next.handlers);
   old.handlers = next.handlers;
-  draw(old, ...next.childNodes);
+  if (!old.hasAttribute("data-own")) draw(old, ...next.childNodes);
 }
 
 /** Mark an element that keeps its own state, such as a form: it is never redrawn, only replaced by another one. */

@@ -31,7 +31,7 @@ export function seconds(value) {
 }
 
 export const clock = (epochSeconds) =>
-  new Date(epochSeconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  new Date(epochSeconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
 export const moment = (epochSeconds) => new Date(epochSeconds * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC";
 

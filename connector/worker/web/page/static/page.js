@@ -25,7 +25,11 @@ const state = {
     return this.forms.get(name);
   },
   redraw,
+  /** Ask for news now, after something was changed. */
+  renew: () => stop?.abort(),
 };
+
+let stop = null;
 
 const VIEWS = {
   "": connectorsView,
@@ -95,23 +99,23 @@ function loginForm() {
 async function follow() {
   for (;;) {
     if (document.hidden) await new Promise((shown) => document.addEventListener("visibilitychange", shown, { once: true }));
-    const stop = new AbortController();
-    const onHidden = () => document.hidden && stop.abort();
+    const current = stop = new AbortController();
+    const onHidden = () => document.hidden && current.abort();
     document.addEventListener("visibilitychange", onHidden);
     try {
       await events("/page/events", (view) => {
         state.problem = null;
         if (view !== null) state.view = view;
         redraw();
-      }, stop.signal);
+      }, current.signal);
     } catch (failure) {
-      if (!stop.signal.aborted) state.problem = failure instanceof Refused ? failure : new Refused(0, "The worker does not answer.");
+      if (!current.signal.aborted) state.problem = failure instanceof Refused ? failure : new Refused(0, "The worker does not answer.");
       redraw();
       if (state.problem?.status === 401) return;
     } finally {
       document.removeEventListener("visibilitychange", onHidden);
     }
-    if (!stop.signal.aborted) await new Promise((later) => setTimeout(later, RETRY_MS));
+    if (!current.signal.aborted) await new Promise((later) => setTimeout(later, RETRY_MS));
   }
 }
 

@@ -48,11 +48,14 @@ function described(table, at, before, found, compare) {
       : h("p", { class: "note" }, `The table is the same at ${before} and at ${at}.`)),
     h("section", {}, h("h2", {}, `${table} at ${at}`), found.ddl === null ? h("p", { class: "note" }, "There is no such table at this position.") : [
       columns(found.columns.columns, found.columns.primary_key), h("details", {}, h("summary", {}, "As a statement"), h("pre", { tabindex: 0 }, found.ddl))]),
-    h("section", {}, h("h2", {}, "Changes"), h("ol", { class: "changes" }, found.changes.map((change, index) => h("li", {},
-      h("p", {}, h("strong", {}, change.position || "snapshot"), change.ts_sec ? ` · ${moment(change.ts_sec)} ` : " ",
-        change.position && h("button", { type: "button", class: "quiet", onclick: () => compare(change.position, found.changes[index - 1]?.position) },
-          index ? "Compare with the one before" : "Show")),
-      h("pre", { tabindex: 0 }, change.ddl))).reverse())),
+    h("section", {}, h("h2", {}, "Changes"), h("ol", { class: "changes" }, found.changes.map((change, index) => {
+      const earlier = found.changes.slice(0, index).findLast((one) => one.position !== change.position); // a snapshot has several at one
+      return h("li", {},
+        h("p", {}, h("strong", {}, change.position || "snapshot"), change.ts_sec ? ` · ${moment(change.ts_sec)} ` : " ",
+          change.position && h("button", { type: "button", class: "quiet", onclick: () => compare(change.position, earlier?.position) },
+            earlier ? "Compare with the one before" : "Show")),
+        h("pre", { tabindex: 0 }, change.ddl));
+    }).reverse())),
   ].filter(Boolean);
 }
 

@@ -71,6 +71,8 @@ def test_every_action(tmp_path: Path) -> None:
         await page.click("shop")
         await page.shows("Where the time goes")
         await page.until("document.querySelectorAll('figure svg path').length >= 7")
+        await page.run("document.querySelector('.plot').dispatchEvent(new PointerEvent('pointermove', {clientX: 300}))")
+        await page.until("document.querySelector('.plot .under').innerText.includes('records')")
         await page.click("Pause")
         await page.shows("paused")
         await page.click("Resume")
@@ -87,7 +89,7 @@ def test_every_action(tmp_path: Path) -> None:
         await page.click("Tables")
         await page.shows("420,000 of about 1M")
         await page.shows("shop.shop.orders")
-        await page.click("Pause the snapshot")
+        await page.click("Pause the incremental snapshot")
         await page.click("Signals")
         await page.shows("pause-snapshot")
         await page.fill("#signal-data-collections", "shop.orders, shop.customers")
@@ -216,7 +218,7 @@ def test_roles_hide_what_is_not_allowed(tmp_path: Path) -> None:
         page.problems[:] = [one for one in page.problems if "401" not in one]  # the browser reports each of them
 
     in_browser(worker, use)
-    operate = {"Pause", "Restart", "Stop", "Resume", "Pause the snapshot", "Send", "Set"}
+    operate = {"Pause", "Restart", "Stop", "Resume", "Pause the incremental snapshot", "Send", "Set"}
     edit = {"New connector", "Delete", "Save", "Create"}
     assert not seen["read"] & (operate | edit)
     assert seen["operate"] >= operate
