@@ -20,13 +20,14 @@ from rowtide.envelope.types.temporal import ZERO_DATE_KINDS, distinct_in_keys
 from rowtide.schema_history.catalog.tables import as_described_by_snapshot
 from rowtide.schema_history.model import Column, DebeziumColumn, Table
 from rowtide.schema_history.server.query_event import Flavor, Server
+from rowtide.schema_history.structure.type_names import BLOBS, TEXTS
 from rowtide.topics.column_rules import ColumnRules, Hash
 from rowtide.topics.filters import ColumnFilter, ColumnSelector, MessageKeys, TypeSelector
 from rowtide.topics.naming import KeyAugment
 
 _Parameters = tuple[tuple[str, str], ...]
 
-OMITTED_TYPES = frozenset({"tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob"})
+OMITTED_TYPES = frozenset((*TEXTS, *BLOBS))
 """Types of columns that row images omit with ``binlog_row_image=NOBLOB``."""
 
 TRANSACTION_BLOCK = struct(

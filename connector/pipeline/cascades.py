@@ -23,6 +23,7 @@ from rowtide.connector.rows.partial_update import expand_images, image_values
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Column, Constraint, Reference, Table, TableId
 from rowtide.schema_history.structure.tables import ENGINES_WITH_FOREIGN_KEYS
+from rowtide.schema_history.structure.type_names import INTEGERS
 from rowtide.topics.filters import CapturedNames
 
 DERIVED_HEADER = "rowtide.derived"
@@ -31,7 +32,6 @@ DERIVED_HEADER = "rowtide.derived"
 _NOT_CHECKED, _LOGGED = 2, 16
 """Flags of row events: ``foreign_key_checks=0``, and foreign keys above the storage engine."""
 _ACTIONS = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _SAME_BYTES = frozenset(
     {"decimal", "date", "time", "datetime", "timestamp", "year", "bit", "binary", "varbinary", "uuid", "inet4", "inet6"}
 )
@@ -259,7 +259,7 @@ def _problem(child: Table, key: Constraint, why: str, event: str = "DELETE") -> 
 
 def _equal_bytes(column: Column, other: Column) -> bool:
     """Return whether equal values of both columns have the same bytes in row images."""
-    if column.data_type in _INTEGERS:
+    if column.data_type in INTEGERS:
         return column.data_type == other.data_type and column.unsigned == other.unsigned
     return column.data_type in _SAME_BYTES and column.column_type == other.column_type
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 from rowtide.connector.records.change import Geometry
 from rowtide.connector.records.unavailable import UNAVAILABLE
 from rowtide.schema_history.model import Column
+from rowtide.schema_history.structure.type_names import BINARY_TYPES
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "year"})
-_BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _GEOMETRIES = frozenset(
     {
         "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
@@ -49,7 +49,7 @@ def arrow_type(column: Column, wide_decimals: WideDecimals = "string") -> pa.Dat
             return pa.duration("us")
         case "vector":
             return pa.list_(pa.float32())
-        case kind if kind in _BINARY:
+        case kind if kind in BINARY_TYPES:
             return pa.binary()
         case kind if kind in _GEOMETRIES:
             return _GEOMETRY

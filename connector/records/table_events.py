@@ -6,12 +6,11 @@ from decimal import Decimal
 from typing import Any, Final, Literal, NamedTuple
 
 from rowtide.schema_history.model import Column, DefaultKind, Table, TableId
+from rowtide.schema_history.structure.type_names import BINARY_TYPES, CHARACTER_TYPES, INTEGERS
 
 Kind = Literal["only", "read", "unread", "known", "create", "alter", "rename", "drop", "refuse"]
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
-_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
-_BINARIES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_INTEGERS = INTEGERS | {"year"}
 
 
 class Unknown:
@@ -93,9 +92,9 @@ def _literal(column: Column, text: str) -> Any:
     if kind == "bit":
         number = int(text or "0", 2)
         return bool(number) if (column.length or 1) == 1 else number
-    if kind in _TEXTS:
+    if kind in CHARACTER_TYPES:
         return text.rstrip(" ") if kind == "char" else text
-    if kind in _BINARIES:
+    if kind in BINARY_TYPES:
         data = text.encode("latin-1")
         return data.ljust(column.length or 1, b"\0") if kind == "binary" else data
     if kind in ("date", "datetime") and text.startswith("0000-00-00"):
@@ -120,7 +119,7 @@ def _implicit(column: Column) -> Any:
         return column.labels[0]
     if kind in ("date", "datetime", "timestamp"):
         return None
-    if kind in _TEXTS or kind in _BINARIES:
+    if kind in CHARACTER_TYPES or kind in BINARY_TYPES:
         return _literal(column, "")
     if kind == "time":
         return dt.timedelta()

@@ -2,8 +2,7 @@
 
 from rowtide.envelope.types.column_type import Kind
 from rowtide.schema_history import model
-
-_BYTE_TYPES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+from rowtide.schema_history.structure.type_names import BINARY_TYPES, INTEGERS
 
 
 def column_kind(column: model.Column) -> Kind:
@@ -12,11 +11,11 @@ def column_kind(column: model.Column) -> Kind:
     kind = _KINDS.get(name)
     if kind is not None:
         return kind
-    return "bytes" if name in _BYTE_TYPES else "text"
+    return "bytes" if name in BINARY_TYPES else "text"
 
 
 _KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), "int"),
+    **dict.fromkeys(INTEGERS, "int"),
     **dict.fromkeys(("float", "double"), "float"),
     **dict.fromkeys(("inet4", "inet6"), "inet"),
     **dict.fromkeys(

@@ -9,7 +9,7 @@ from rowtide.schema_history.debezium_form.normalizer import as_single_quoted
 from rowtide.schema_history.model import Column, DebeziumColumn, DefaultKind
 from rowtide.schema_history.server import charsets
 from rowtide.schema_history.structure.context import Context
-from rowtide.schema_history.structure.types import BINARY_TYPES
+from rowtide.schema_history.structure.type_names import BINARY_TYPES
 
 BIT, TINYINT, SMALLINT, INTEGER, BIGINT = -7, 5, 5, 4, -5
 CHAR, VARCHAR, NCHAR, NVARCHAR = 1, 12, -15, -9

@@ -5,7 +5,8 @@ from typing import Any
 
 from rowtide.schema_history.model import Column, Database, DefaultKind, KeyPart, Table
 from rowtide.schema_history.server.query_event import Flavor
-from rowtide.schema_history.structure.types import BINARY_TYPES, BLOBS, TEXTS, quoted
+from rowtide.schema_history.structure.type_names import BINARY_TYPES, BLOBS, NUMBERS, TEXTS
+from rowtide.schema_history.structure.types import quoted
 
 
 def database_json(database: Database) -> dict[str, str]:
@@ -108,9 +109,7 @@ def default_text(column: Column, flavor: Flavor) -> str | None:
     return f"'{text.translate(_ESCAPES)}'" if column.data_type in _LARGE else quoted(text)
 
 
-_UNQUOTED = frozenset(
-    ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year", "bit")
-)
+_UNQUOTED = NUMBERS | {"year", "bit"}
 
 
 # MariaDB stores the default of a TEXT or BLOB as an expression, and escapes its strings differently.

@@ -36,7 +36,7 @@ from rowtide.schema_history.structure.tables import (
     primary_names,
     row_columns,
 )
-from rowtide.schema_history.structure.types import TEXTS
+from rowtide.schema_history.structure.type_names import TEXTS
 
 
 def alter(table: Table, actions: Sequence[Action], ctx: Context, database: Database | None = None) -> Table:

@@ -7,17 +7,8 @@ from rowtide.schema_history.ddl.statements import DataType
 from rowtide.schema_history.model import Column, DefaultKind
 from rowtide.schema_history.server import charsets
 from rowtide.schema_history.structure.context import Context
-from rowtide.schema_history.structure.types import (
-    BLOBS,
-    CHARACTER_TYPES,
-    SPATIAL,
-    TEXTS,
-    blob_capacity,
-    blob_for,
-    column_type,
-    labels_in,
-    shown_bytes,
-)
+from rowtide.schema_history.structure.type_names import BLOBS, CHARACTER_TYPES, SPATIAL, TEXTS
+from rowtide.schema_history.structure.types import blob_capacity, blob_for, column_type, labels_in, shown_bytes
 
 _VARCHAR_BYTES = 65535
 _SHORT = 26

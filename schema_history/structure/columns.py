@@ -16,7 +16,8 @@ from rowtide.schema_history.model import Column, DefaultKind, Extra, Generation
 from rowtide.schema_history.server import charsets
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.literals import number_text, value_text
-from rowtide.schema_history.structure.types import BLOBS, TEXTS, column_type, resolve
+from rowtide.schema_history.structure.type_names import BLOBS, TEXTS
+from rowtide.schema_history.structure.types import column_type, resolve
 
 T = TypeVar("T")
 

@@ -9,7 +9,8 @@ from rowtide.schema_history.ddl.statements import ForeignKeyDef, IndexDef
 from rowtide.schema_history.model import Column, Index, KeyPart
 from rowtide.schema_history.server import charsets
 from rowtide.schema_history.structure.context import Context
-from rowtide.schema_history.structure.types import BLOBS, CHARACTER_TYPES, SPATIAL, TEXTS, blob_capacity
+from rowtide.schema_history.structure.type_names import BLOBS, CHARACTER_TYPES, INTEGER_BYTES, SPATIAL, TEXTS
+from rowtide.schema_history.structure.types import blob_capacity
 
 _PREFIXABLE = frozenset(("char", "varchar", "binary", "varbinary", *TEXTS, *BLOBS, "geometry", *SPATIAL))
 _NAME = re.compile(r"`((?:[^`]|``)*)`")
@@ -155,7 +156,7 @@ def _fitting(part: KeyPart, old: Column | None, new: Column) -> int | None:
 
 
 _STORED = {
-    "tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "float": 4, "double": 8,
+    **INTEGER_BYTES, "float": 4, "double": 8,
     "year": 1, "date": 3, "time": 3, "datetime": 5, "timestamp": 4,
 }  # fmt: skip
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4)

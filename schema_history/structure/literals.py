@@ -17,7 +17,8 @@ from rowtide.schema_history.structure.temporal import (
     parse_time,
     year_text,
 )
-from rowtide.schema_history.structure.types import BINARY_TYPES, BLOBS, CHARACTER_TYPES, INTEGERS, shown_bytes
+from rowtide.schema_history.structure.type_names import BINARY_TYPES, BLOBS, CHARACTER_TYPES, INTEGER_BYTES, INTEGERS
+from rowtide.schema_history.structure.types import shown_bytes
 
 _NUMBER_PREFIX = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 _NOT_NUMERIC = re.compile(r"[^\d.]")
@@ -173,12 +174,9 @@ def _rounded(number: Decimal, scale: int) -> Decimal:
         return number.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
 
 
-_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-
-
 def _integer(number: Decimal, column: Column) -> str:
     value = int(_rounded(number, 0))
-    bits = _INTEGER_BITS[column.data_type]
+    bits = 8 * INTEGER_BYTES[column.data_type]
     low, high = (0, (1 << bits) - 1) if column.unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
     text = str(min(max(value, low), high))
     return text.rjust(column.length or 0, "0") if column.zerofill else text

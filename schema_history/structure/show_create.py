@@ -9,11 +9,11 @@ import re
 from rowtide.schema_history.model import Column, DefaultKind, Extra, Index, KeyPart, Table
 from rowtide.schema_history.server import charsets
 from rowtide.schema_history.server.query_event import Flavor, Server
+from rowtide.schema_history.structure.type_names import BINARY_TYPES, NUMBERS
 
-_NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal", "year", "bit"})
+_NUMBERS = NUMBERS | {"year", "bit"}
 _NO_LITERAL_DEFAULT = frozenset({"tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob",
                                  "longblob", "json", "geometry"})  # fmt: skip
-_BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _SUPPLEMENTARY = re.compile("[\U00010000-\U0010ffff]")
 """Characters that MySQL cannot print, because it uses three-byte UTF-8."""
 _CURRENT = re.compile(r"current_timestamp(?:\((\d*)\))?", re.IGNORECASE)
@@ -116,7 +116,7 @@ def _literal(column: Column, text: str, server: Server) -> str:
         return f"b'{text}'"
     if server.flavor is Flavor.MARIADB and column.data_type in _NUMBERS:
         return text
-    stored = text.encode("latin-1", "replace") if column.data_type in _BINARY else None
+    stored = text.encode("latin-1", "replace") if column.data_type in BINARY_TYPES else None
     if server.flavor is Flavor.MARIADB:
         return quoted_text(text) if stored is None else _shown_bytes(stored, "X'", "'")
     if stored is not None:

@@ -44,7 +44,7 @@ from rowtide.schema_history.structure.keys import (
     normalized_parts,
     without_covered,
 )
-from rowtide.schema_history.structure.types import BLOBS, SPATIAL, TEXTS
+from rowtide.schema_history.structure.type_names import BLOBS, SPATIAL, TEXTS
 
 _MAX_KEY_BYTES = 3072
 SYSTEM_VERSIONED = "SYSTEM VERSIONED"

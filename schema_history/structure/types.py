@@ -7,27 +7,10 @@ from rowtide.schema_history.model import Column
 from rowtide.schema_history.server import charsets
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.structure.context import Context
+from rowtide.schema_history.structure.type_names import BINARY_TYPES, BLOBS, CHARACTER_TYPES, INTEGERS, TEMPORAL, TEXTS
 
 REAL_AS_FLOAT = 1
-INTEGERS = {"tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10), "bigint": (20, 20)}
-TEXTS = ("tinytext", "text", "mediumtext", "longtext")
-BLOBS = ("tinyblob", "blob", "mediumblob", "longblob")
-CHARACTER_TYPES = frozenset(("char", "varchar", "enum", "set", *TEXTS))
-BINARY_TYPES = frozenset(("binary", "varbinary", *BLOBS))
-TEMPORAL = frozenset(("time", "datetime", "timestamp"))
-SPATIAL = frozenset(
-    (
-        "geometry",
-        "point",
-        "linestring",
-        "polygon",
-        "multipoint",
-        "multilinestring",
-        "multipolygon",
-        "geomcollection",
-        "geometrycollection",
-    )
-)
+_INTEGER_WIDTHS = {"tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10), "bigint": (20, 20)}
 _BLOB_LIMITS = (255, 65535, 16777215, 4294967295)
 _MAX_VARCHAR_BYTES = {Flavor.MYSQL: 65535, Flavor.MARIADB: 65532}
 _MAX_CHAR = 255
@@ -154,7 +137,7 @@ def _number(name: str, declared: DataType, ctx: Context) -> ResolvedType:
     if name == "serial":
         return ResolvedType("bigint", length=20, unsigned=True)
     if name in INTEGERS:
-        width = INTEGERS[name][unsigned]
+        width = _INTEGER_WIDTHS[name][unsigned]
         if arguments and arguments[0]:
             width = arguments[0]
         return ResolvedType(name, length=width, unsigned=unsigned, zerofill=zerofill)

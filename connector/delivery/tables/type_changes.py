@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from rowtide.schema_history.model import Column
+from rowtide.schema_history.structure.type_names import INTEGER_BYTES
 
-_INTEGERS = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
 _TEXTS = {"tinytext": 255, "text": 2**16 - 1, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}
 _BLOBS = {"tinyblob": 255, "blob": 2**16 - 1, "mediumblob": 2**24 - 1, "longblob": 2**32 - 1}
 _TIMES = frozenset({"time", "datetime", "timestamp"})
@@ -17,7 +17,7 @@ def keeps_values(old: Column, new: Column) -> bool:
     if old.column_type == new.column_type and old.charset == new.charset:
         return True
     kinds = old.data_type, new.data_type
-    if kinds[0] in _INTEGERS:
+    if kinds[0] in INTEGER_BYTES:
         return _keeps_integers(old, new)
     if kinds == ("decimal", "decimal"):
         digits, scale = (old.length or 10) - (old.scale or 0), old.scale or 0
@@ -79,7 +79,7 @@ def fitting_values(old: Column, new: Column) -> Fitting | None:
     In strict mode, the server changes a type only if all values are in it.
     """
     kinds = old.data_type, new.data_type
-    if kinds[0] in _INTEGERS and kinds[1] in _INTEGERS:
+    if kinds[0] in INTEGER_BYTES and kinds[1] in INTEGER_BYTES:
         return Range("values", *_range(new))
     if kinds == ("decimal", "decimal") and (new.scale or 0) >= (old.scale or 0):
         return Decimals((new.length or 10) - (new.scale or 0), not new.unsigned)
@@ -118,7 +118,7 @@ def _names(expression: str, column: str) -> bool:
 
 def _keeps_integers(old: Column, new: Column) -> bool:
     low, high = _range(old)
-    if new.data_type in _INTEGERS:
+    if new.data_type in INTEGER_BYTES:
         new_low, new_high = _range(new)
         return new_low <= low and high <= new_high
     if new.data_type == "decimal":
@@ -128,7 +128,7 @@ def _keeps_integers(old: Column, new: Column) -> bool:
 
 
 def _range(column: Column) -> tuple[int, int]:
-    bits = 8 * _INTEGERS[column.data_type]
+    bits = 8 * INTEGER_BYTES[column.data_type]
     return (0, 2**bits - 1) if column.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 

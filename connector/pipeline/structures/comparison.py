@@ -13,6 +13,7 @@ from rowtide.connector.protocol import charset
 from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
 from rowtide.schema_history.model import Column, Extra, Table
 from rowtide.schema_history.server.charsets import charset_name, max_bytes
+from rowtide.schema_history.structure.type_names import BINARY_TYPES, SPATIAL, TEXTS
 
 Layout = tuple[int, int]
 """A binlog type and its metadata, as in ``MappedColumn``."""
@@ -44,13 +45,8 @@ _TEMPORAL = {
 """The current type, and that of tables from before MySQL 5.6.4 (or ``mysql56_temporal_format=OFF``)."""
 _LENGTH_BYTES = {"tiny": 1, "": 2, "medium": 3, "long": 4}
 _BLOB = re.compile(r"(tiny|medium|long|)(?:blob|text)")
-_SHAPES = frozenset(
-    {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection",
-     "geometrycollection"}
-)  # fmt: skip
 _NUMBERS = re.compile(r"\((\d+)(?:,(\d+))?\)")
-_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_LENGTHS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", *_BYTES} - {"binary"})
+_LENGTHS = frozenset({"char", "varchar", *TEXTS, *BINARY_TYPES} - {"binary"})
 """Types whose values do not depend on their maximum length. (BINARY values are padded to it.)"""
 _EXACT_FORMS = frozenset({*_INTEGERS, "date", "time", "datetime", "timestamp", "year"})
 """Types whose layout follows from Debezium's form alone, which keeps types such as ``TEXT(70000)`` as written."""
@@ -126,7 +122,7 @@ def _mapped_charset(event: MappedColumn) -> str | None:
 def _known_charset(column: Column) -> str | None:
     if column.charset is not None:
         return charset_name(column.charset)
-    return "binary" if column.data_type in _BYTES else None
+    return "binary" if column.data_type in BINARY_TYPES else None
 
 
 def _label_differences(event: MappedColumn, values: tuple[bytes, ...], column: Column) -> Iterator[str]:
@@ -173,7 +169,7 @@ def expected_layouts(column: Column) -> frozenset[Layout] | None:
     if name in _TEMPORAL:
         now, before = _TEMPORAL[name]
         return frozenset({(now, column.fsp), (before, 0)})
-    if name in _SHAPES:
+    if name in SPATIAL:
         return frozenset({(ColumnType.GEOMETRY, 4)})
     if blob := _BLOB.fullmatch(name):
         code = ColumnType.MARIADB_BLOB_COMPRESSED if column.compressed else ColumnType.BLOB

@@ -20,6 +20,7 @@ from rowtide.schema_history.model import Column, Table
 from rowtide.schema_history.server.charsets import collation_name, max_bytes
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.structure.show_create import quoted_name, quoted_text, show_create
+from rowtide.schema_history.structure.type_names import NUMBERS
 
 _BINARY = 63
 _HASH = "DB_ROW_HASH_"
@@ -40,7 +41,6 @@ _FRACTIONAL = {ColumnType.TIME2: "time", ColumnType.DATETIME2: "datetime", Colum
 _SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 _SHAPES = ("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
            "geometrycollection")  # fmt: skip
-_NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _statement(structure: TableStructure, server: Server, hidden: Container[str]
 
 def _definition(column: MappedColumn, server: Server) -> str:
     words = [quoted_name(column.name or ""), _type(column)]
-    if column.unsigned and words[1].split("(")[0] in _NUMBERS:
+    if column.unsigned and words[1].split("(")[0] in NUMBERS:
         words.append("unsigned")
     collation = column.collation
     if collation == _BINARY and column.values is not None:

@@ -9,10 +9,10 @@ from rowtide.connector.protocol.charset import ambiguous_characters
 from rowtide.connector.source.server_queries import quoted
 from rowtide.envelope.settings import ValueSettings
 from rowtide.schema_history.model import Column
+from rowtide.schema_history.structure.type_names import BINARY_TYPES, CHARACTER_TYPES, INTEGERS
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
-_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
-_BYTES = frozenset({"varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_INTEGERS = INTEGERS | {"year", "bit"}
+_BYTES = BINARY_TYPES - {"binary"}
 _FIRST_ADJUSTED, _CENTURY, _LAST_ADJUSTED, _YEARS = 1970, 2000, 2069, 100
 _DIGITS = re.compile(r"-?[0-9.]+")
 _LENGTH = re.compile(r"\((\d+)\)")
@@ -77,7 +77,7 @@ def _literal(column: Column, text: str) -> str | None:
             return value
         case "i" | "d" | "s" if kind in ("decimal", "bigint"):  # also with the modes precise and string
             return _number(value)
-        case "s" if kind in _TEXTS and column.charset not in (None, "binary"):
+        case "s" if kind in CHARACTER_TYPES and column.charset not in (None, "binary"):
             if not ambiguous_characters(column.charset).isdisjoint(value):
                 return None
             try:

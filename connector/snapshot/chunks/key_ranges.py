@@ -16,6 +16,7 @@ from typing import Any
 
 from rowtide.connector.source.server_queries import quoted, quoted_table
 from rowtide.schema_history.model import Column, Index, KeyPart, Table, TableId
+from rowtide.schema_history.structure.type_names import BINARY_TYPES, CHARACTER_TYPES, INTEGERS
 
 Bound = tuple[str, ...]
 """A key as texts that are exact: digits, hexadecimal bytes, or what the server prints. They suit JSON."""
@@ -45,13 +46,13 @@ _INDEX = _Form("CAST({} AS UNSIGNED)", "{}", _NUMBER)  # an ENUM and a SET are o
 _QUOTED = _Form("CAST({} AS CHAR)", "'{}'", _PRINTED)
 _BYTES = _Form("HEX({})", "x'{}'", _HEX)
 _FORMS = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "decimal"), _EXACT),
+    **dict.fromkeys((*INTEGERS, "decimal"), _EXACT),
     **dict.fromkeys(("float", "double"), _FLOATING),
     **dict.fromkeys(("bit", "enum", "set"), _INDEX),
     **dict.fromkeys(("date", "datetime", "timestamp", "time", "year", "uuid", "inet4", "inet6"), _QUOTED),
-    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), _BYTES),
+    **dict.fromkeys(BINARY_TYPES, _BYTES),
 }
-_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_TEXTS = CHARACTER_TYPES - {"enum", "set"}
 
 
 class KeyRanges:

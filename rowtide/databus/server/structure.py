@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from rowtide.databus.tables import Column, ColumnType, Index, Table
 from rowtide.schema_history import model
+from rowtide.schema_history.structure.type_names import INTEGERS
 
 _TYPES = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year"), ColumnType.NUMBER),
+    **dict.fromkeys((*INTEGERS, "year"), ColumnType.NUMBER),
     **dict.fromkeys(("float", "double", "decimal"), ColumnType.FLOAT),
     "enum": ColumnType.ENUM,
     "set": ColumnType.SET,

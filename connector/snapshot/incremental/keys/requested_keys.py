@@ -19,6 +19,7 @@ from rowtide.connector.snapshot.incremental.keys.deletions import key_row, misdi
 from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
 from rowtide.connector.snapshot.records import SnapshotTable
 from rowtide.schema_history.model import Column, Table
+from rowtide.schema_history.structure.type_names import BINARY_TYPES, INTEGERS
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +27,7 @@ KeyTexts = tuple[str, ...]
 
 _INTEGER, _HEX = re.compile(r"-?\d{1,20}"), re.compile(r"(?:[0-9a-f]{2})*")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(?:\+00:00)?)?")
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
-_BYTES = frozenset({"varbinary", "tinyblob", "blob", "mediumblob", "longblob", "binary"})
+_INTEGERS = INTEGERS | {"year", "bit"}
 _TIMES = frozenset({"date", "datetime", "timestamp"})
 _VARIANTS = 8
 """So many values of the other columns tell whether a record of deletion depends on them."""
@@ -150,7 +150,7 @@ def _server_text(column: Column, text: str) -> bytes:
             return number.to_bytes(((column.length or 1) + 7) // 8, "big") if kind == "bit" else str(number).encode()
         if kind == "decimal":
             return f"{Decimal(text):.{column.scale or 0}f}".encode()
-        if kind in _BYTES and _HEX.fullmatch(text):
+        if kind in BINARY_TYPES and _HEX.fullmatch(text):
             return bytes.fromhex(text).ljust((column.length or 1) if kind == "binary" else 0, b"\0")
         if kind in _TIMES and (match := _TIME.fullmatch(text)):
             date, clock, digits = match.groups()
@@ -161,7 +161,7 @@ def _server_text(column: Column, text: str) -> bytes:
         if kind == "time" and _INTEGER.fullmatch(text):
             clock, _, digits = clock_text(int(text)).partition(".")
             return (clock + _fraction(digits, column)).encode()
-        if column.charset not in (None, "binary") and kind not in _BYTES:
+        if column.charset not in (None, "binary") and kind not in BINARY_TYPES:
             return text.encode()
     except (ValueError, OverflowError, InvalidOperation) as error:
         raise ValueError(f"{text!r:.100} is not a value of {column.name} ({column.column_type})") from error
