@@ -4,7 +4,7 @@ import click
 
 from rowtide.topics.addresses import server_problems, url_problem
 
-__all__ = ["SERVERS", "URL"]
+__all__ = ["HOST", "SERVERS", "URL"]
 
 
 class _Servers(click.ParamType):
@@ -34,4 +34,16 @@ class _Url(click.ParamType):
         return value
 
 
-SERVERS, URL = _Servers(), _Url()
+class _Host(click.ParamType):
+    """A host name or an address. The empty one, as of a variable that is not set, would be all interfaces."""
+
+    name = "host"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text as it is."""
+        if not value.strip():
+            self.fail("is empty: name an address of this machine, or 0.0.0.0 for all interfaces", param, ctx)
+        return value
+
+
+HOST, SERVERS, URL = _Host(), _Servers(), _Url()

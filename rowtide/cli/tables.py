@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 import click
 from rich.console import Console
 
-from rowtide.cli.addresses import SERVERS, URL
+from rowtide.cli.addresses import HOST, SERVERS, URL
 from rowtide.cli.tables_job import Check, JobFile, TableOptions, json_schema, read_job
 from rowtide.cli.tables_upkeep import duration, is_only_upkeep, keep, upkeep_of
 from rowtide.connector.config import ConfigurationError, load, read_properties
@@ -239,7 +239,12 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
     "--web-port", type=click.IntRange(0, 65535), help="With --follow: serve /metrics and /health; 0 chooses a port."
 )
 @click.option(
-    "--web-bind", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address of --web-port."
+    "--web-bind",
+    type=HOST,
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address of --web-port.",
 )
 @click.option(
     "--optimize",

@@ -28,7 +28,7 @@ def is_only_upkeep(options: Mapping[str, Any], restart: Collection[str]) -> bool
     Raises:
         SettingsError: options contradict each other.
     """
-    wanted = any(options[step] for step in _STEPS)
+    wanted = any(options[step] not in (None, False) for step in _STEPS)
     if options["upkeep_every"] is not None and not (wanted and options["follow"]):
         raise SettingsError("--upkeep-every needs --follow, and --optimize, --vacuum or --expire")
     only = wanted and not (options["follow"] or options["available_now"])
@@ -49,7 +49,11 @@ def upkeep_of(options: Mapping[str, Any]) -> "tuple[Upkeep, Schedule]":
     """
     from rowtide.spark_consumers.upkeep import Schedule, Upkeep  # noqa: PLC0415 - imports PySpark
 
-    ages = {step: duration(f"--{step}", options[step], "7d or 168h") for step in ("vacuum", "expire") if options[step]}
+    ages = {
+        step: duration(f"--{step}", options[step], "7d or 168h")
+        for step in ("vacuum", "expire")
+        if options[step] is not None
+    }
     upkeep = Upkeep(optimize=options["optimize"], **ages)
     upkeep.require_safe(options["table_format"])
     text = options["upkeep_every"]

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -77,6 +78,32 @@ def test_every_command_and_option_has_a_help_text(name: str) -> None:
     parts = command.commands if isinstance(command, click.Group) else {}
     for shown in (text, *(run(name, part, "--help")[1] for part in parts)):
         assert "\\b" not in shown, "Click's mark of a paragraph is a backspace, not two characters"
+
+
+def options(name: str, group: click.Group = main) -> Iterator[click.Parameter]:
+    """An option of all commands that have it."""
+    context = click.Context(group)
+    for command in (group.get_command(context, one) for one in group.list_commands(context)):
+        assert command is not None
+        yield from (param for param in command.params if name in param.opts)
+        if isinstance(command, click.Group):
+            yield from options(name, command)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("--web-bind", " ", "0.0.0.0 for all interfaces"),
+        ("--registry", "nosuch", "http://host:port"),
+        ("--registry", "ftp://host:1", "http://host:port"),
+    ],
+)
+def test_wrong_addresses_are_refused_by_every_command(name: str, value: str, text: str) -> None:
+    found = list(options(name))
+    assert len(found) > 2
+    for option in found:
+        with pytest.raises(click.BadParameter, match=text):
+            option.type_cast_value(click.Context(main), value)
 
 
 def test_a_misspelt_command_suggests_the_nearest() -> None:

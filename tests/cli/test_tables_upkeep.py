@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from rowtide.cli.tables_upkeep import keep, upkeep_of
+from rowtide.cli.tables_upkeep import is_only_upkeep, keep, upkeep_of
 from rowtide.spark_consumers.errors import SettingsError
 
 pytest.importorskip("pyspark")
@@ -32,6 +32,13 @@ def test_an_age_that_no_date_has_is_refused(age: str) -> None:
     with pytest.raises(SettingsError, match=f"--expire {age}: the duration is longer than a hundred years"):
         upkeep_of({**NONE, "expire": age})
     assert upkeep_of({**NONE, "expire": "36500d"})[0].expire == timedelta(days=36_500)
+
+
+def test_an_empty_age_is_not_ignored() -> None:
+    options = {**NONE, "vacuum": "", "follow": False, "available_now": False}
+    assert is_only_upkeep(options, ())
+    with pytest.raises(SettingsError, match="--vacuum : expected a duration"):
+        upkeep_of(options)
 
 
 @pytest.mark.parametrize(

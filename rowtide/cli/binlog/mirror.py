@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from rowtide.cli.addresses import HOST
 from rowtide.cli.binlog.runway import UNNEEDED, runway_of
 from rowtide.cli.connectors import config_argument, log_options, read_configuration
 from rowtide.cli.numbers import FiniteRange
@@ -91,7 +92,14 @@ class SizeText(click.ParamType):
 @click.option(
     "--web-port", type=click.IntRange(1, 65535), help="Serve /health and /metrics at this port.  [default: none]"
 )
-@click.option("--web-bind", default="127.0.0.1", show_default=True, help="Address of the web server.")
+@click.option(
+    "--web-bind",
+    type=HOST,
+    metavar="TEXT",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address of the web server.",
+)
 @log_options
 def mirror(
     config: tuple[str, ...],

@@ -7,6 +7,7 @@ from typing import Any, TextIO, TypeVar
 
 import click
 
+from rowtide.cli.addresses import HOST
 from rowtide.connector.config import Configuration, ConfigurationError, Problem, load
 from rowtide.connector.config.conflicts import conflicts
 from rowtide.connector.config.files.files import SUFFIXES
@@ -122,7 +123,12 @@ _WEB_OPTIONS = (
         type=click.IntRange(1, 65535),
         help="Port of the web server.  [default: 6066, or a free port if it is in use]",
     ),
-    click.option("--web-bind", help="Address of the web server; 0.0.0.0 for all interfaces.  [default: 127.0.0.1]"),
+    click.option(
+        "--web-bind",
+        type=HOST,
+        metavar="TEXT",
+        help="Address of the web server; 0.0.0.0 for all interfaces.  [default: 127.0.0.1]",
+    ),
     click.option(
         "--web-token-file",
         type=click.File(encoding="utf-8"),

@@ -6,6 +6,7 @@ from functools import partial
 
 import click
 
+from rowtide.cli.addresses import HOST
 from rowtide.cli.connectors import (
     config_argument,
     connector_files,
@@ -40,7 +41,9 @@ _NO_NAME = "without a name"
 @click.option(
     "--web-port", type=click.IntRange(1, 65535), help="Port of the web server, as for rowtide run.  [default: 6066]"
 )
-@click.option("--web-bind", help="Address of the web server, as for rowtide run.  [default: 127.0.0.1]")
+@click.option(
+    "--web-bind", type=HOST, metavar="TEXT", help="Address of the web server, as for rowtide run.  [default: 127.0.0.1]"
+)
 @click.option(
     "--ddl",
     metavar="STATEMENT",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
+from rowtide.cli.addresses import HOST, URL
 from rowtide.cli.connectors import (
     CONFIG,
     from_options,
@@ -146,15 +147,25 @@ class _Interval(click.ParamType):
     "previous one was killed.",
 )
 @click.option("--every", metavar="TIME", type=_Interval(), help="Verify repeatedly, at this interval, such as 6h.")
-@click.option("--proofs", metavar="FILE", help="With --every: the file that keeps the last proof of each table.")
+@click.option(
+    "--proofs",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="With --every: the file that keeps the last proof of each table.",
+)
 @click.option(
     "--web-port", type=click.IntRange(0, 65535), help="With --every: serve /metrics and /health; 0 chooses a port."
 )
 @click.option(
-    "--web-bind", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address of --web-port."
+    "--web-bind",
+    type=HOST,
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address of --web-port.",
 )
 @click.option("--limit", "-n", type=click.IntRange(0), default=20, show_default=True, help="Differences to show.")
-@click.option("--registry", metavar="URL", help="The schema registry; by default that of the configuration.")
+@click.option("--registry", type=URL, metavar="URL", help="The schema registry; by default that of the configuration.")
 @click.option(
     "--temp",
     metavar="DIR",

@@ -131,6 +131,8 @@ def only_user(path: Path | None) -> Iterator[None]:
     if path is None:
         yield
         return
+    if not path.name:
+        raise click.ClickException("--proofs names no file")
     lock = path.with_name(path.name + ".lock")
     try:
         stream = lock.open("a")

@@ -250,3 +250,8 @@ def test_the_next_round_is_not_later_because_the_clock_goes_back(
     monkeypatch.setattr(verify_every.time, "time", lambda: 1000.0)
     _status, health = Schedule(proofs, 3600, shown).health()
     assert json.loads(health)["next_round"] == "1970-01-01 01:16:40 UTC"
+
+
+def test_an_empty_name_of_a_file_is_refused() -> None:
+    with pytest.raises(click.ClickException, match="--proofs names no file"), only_user(Path()):
+        pass
