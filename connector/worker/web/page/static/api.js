@@ -31,7 +31,14 @@ async function send(method, path, body, signal) {
   let answer;
   try {
     // Without credentials, the browser does not ask for a log-in itself, and uses none that it knows.
-    answer = await fetch(path, { method, headers, body: JSON.stringify(body), signal, credentials: "omit", redirect: "error" });
+    answer = await fetch(path, {
+      method,
+      headers,
+      body: JSON.stringify(body),
+      signal,
+      credentials: "omit",
+      redirect: "error",
+    });
   } catch (failure) {
     if (signal?.aborted) throw failure;
     throw new Refused(0, "The worker does not answer.");
@@ -41,7 +48,9 @@ async function send(method, path, body, signal) {
   let message = text;
   try {
     message = JSON.parse(text).message ?? text;
-  } catch { /* of a proxy, which has its own form */ }
+  } catch {
+    /* of a proxy, which has its own form */
+  }
   throw new Refused(answer.status, message || `status ${answer.status}`);
 }
 
@@ -52,7 +61,7 @@ export const pathOf = (name, ...rest) => ["/connectors", encodeURIComponent(name
 export async function events(path, onEvent, signal) {
   const answer = await send("GET", path, undefined, signal);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let rest = ""; ; ) {
+  for (let rest = ""; ;) {
     const { value, done } = await reader.read();
     if (done) return;
     const parts = (rest + value).split("\n\n");

@@ -5,8 +5,16 @@ import { confirmed, h, say } from "./dom.js";
 import { count } from "./format.js";
 
 const CLASSES = ["io.debezium.connector.mysql.MySqlConnector", "io.debezium.connector.mariadb.MariaDbConnector"];
-const FIRST = ["database.hostname", "database.port", "database.user", "database.password", "database.server.id", "topic.prefix",
-  "database.include.list", "schema.history.internal.kafka.topic"];
+const FIRST = [
+  "database.hostname",
+  "database.port",
+  "database.user",
+  "database.password",
+  "database.server.id",
+  "topic.prefix",
+  "database.include.list",
+  "schema.history.internal.kafka.topic",
+];
 const CLASS = "connector.class";
 const CHECK_MS = 700;
 const OWN = "Other properties";
@@ -43,15 +51,33 @@ function editor(shared, name, stored) {
   const list = h("div", { class: "properties" });
   const summary = h("p", { class: "summary", role: "status" });
   const names = h("datalist", { id: "known" });
-  const added = h("input", { id: "added", list: "known", autocomplete: "off", spellcheck: "false", placeholder: "snapshot.mode" });
-  const title = h("input", { id: "connector-name", required: true, autocomplete: "off", pattern: "[^\\/]+", oninput: () => checkSoon() });
-  const first = h("select", { id: "first" }, ["RUNNING", "PAUSED", "STOPPED"].map((state) => h("option", { value: state }, state.toLowerCase())));
+  const added = h("input", {
+    id: "added",
+    list: "known",
+    autocomplete: "off",
+    spellcheck: "false",
+    placeholder: "snapshot.mode",
+  });
+  const title = h("input", {
+    id: "connector-name",
+    required: true,
+    autocomplete: "off",
+    pattern: "[^\\/]+",
+    oninput: () => checkSoon(),
+  });
+  const first = h(
+    "select",
+    { id: "first" },
+    ["RUNNING", "PAUSED", "STOPPED"].map((state) => h("option", { value: state }, state.toLowerCase())),
+  );
   const save = h("button", { class: "strong" }, name === null ? "Create" : "Save");
 
   const given = () => Object.fromEntries([...values].filter(([, text]) => text !== ""));
   const connector = () => name ?? title.value.trim();
-  const changed = () => [...new Set([...values.keys(), ...stored.keys()])]
-    .filter((one) => one !== "name" && (values.get(one) ?? "") !== (stored.get(one) ?? "")).sort();
+  const changed = () =>
+    [...new Set([...values.keys(), ...stored.keys()])]
+      .filter((one) => one !== "name" && (values.get(one) ?? "") !== (stored.get(one) ?? ""))
+      .sort();
 
   async function load() {
     const kind = values.get(CLASS) || (shared.view.connectors[name]?.flavor === "mariadb" ? CLASSES[1] : CLASSES[0]);
@@ -73,8 +99,12 @@ function editor(shared, name, stored) {
       const group = known.get(one)?.group ?? OWN;
       groups.set(group, [...(groups.get(group) ?? []), one]);
     }
-    const order = [...new Set([...[...known.values()].map((one) => one.group), OWN])].filter((group) => groups.has(group));
-    list.replaceChildren(...order.map((group) => h("fieldset", {}, h("legend", {}, group), groups.get(group).map(row))));
+    const order = [...new Set([...[...known.values()].map((one) => one.group), OWN])].filter((group) =>
+      groups.has(group),
+    );
+    list.replaceChildren(
+      ...order.map((group) => h("fieldset", {}, h("legend", {}, group), groups.get(group).map(row))),
+    );
     if (problems.length) mark(problems, count(problems.length, "problem"));
   }
 
@@ -82,7 +112,12 @@ function editor(shared, name, stored) {
     const about = known.get(one);
     const id = `property-${++drawn}`;
     const errors = h("p", { class: "bad", id: `${id}-errors` });
-    const help = h("small", { id: `${id}-help` }, withCode(about?.documentation ?? ""), about?.default_value ? ` Default: ${about.default_value}` : "");
+    const help = h(
+      "small",
+      { id: `${id}-help` },
+      withCode(about?.documentation ?? ""),
+      about?.default_value ? ` Default: ${about.default_value}` : "",
+    );
     const attributes = { id, "aria-describedby": `${id}-help ${id}-errors`, spellcheck: "false", autocomplete: "off" };
     const input = control(one, about, attributes);
     const set = () => {
@@ -91,25 +126,55 @@ function editor(shared, name, stored) {
       checkSoon();
     };
     input.oninput = set;
-    const remove = editable && h("button", { type: "button", class: "quiet", "aria-label": `Remove ${one}`, onclick: () => {
-      values.delete(one);
-      show();
-      checkSoon();
-      added.focus();
-    } }, "×");
+    const remove =
+      editable &&
+      h(
+        "button",
+        {
+          type: "button",
+          class: "quiet",
+          "aria-label": `Remove ${one}`,
+          onclick: () => {
+            values.delete(one);
+            show();
+            checkSoon();
+            added.focus();
+          },
+        },
+        "×",
+      );
     rows.set(one, { input, errors });
-    return h("div", { class: "property" }, h("label", { for: id }, one, about?.required && h("small", {}, "required")),
-      h("div", { class: "entry" }, input, remove), help, errors);
+    return h(
+      "div",
+      { class: "property" },
+      h("label", { for: id }, one, about?.required && h("small", {}, "required")),
+      h("div", { class: "entry" }, input, remove),
+      help,
+      errors,
+    );
   }
 
   function control(one, about, attributes) {
     const text = values.get(one) ?? "";
     if (!editable) return h("input", { ...attributes, value: text, readonly: true });
-    const choices = about?.recommended ?? (about?.type === "BOOLEAN" ? ["true", "false"] : one === CLASS ? CLASSES : null);
-    if (choices) return h("select", attributes, [...new Set([text, ...choices])].map((choice) => h("option", { value: choice, selected: choice === text }, choice || "default")));
+    const choices =
+      about?.recommended ?? (about?.type === "BOOLEAN" ? ["true", "false"] : one === CLASS ? CLASSES : null);
+    if (choices)
+      return h(
+        "select",
+        attributes,
+        [...new Set([text, ...choices])].map((choice) =>
+          h("option", { value: choice, selected: choice === text }, choice || "default"),
+        ),
+      );
     const isNumber = about?.type === "INT" || about?.type === "LONG";
-    return h("input", { ...attributes, value: text, inputmode: isNumber ? "numeric" : null, type: about?.type === "PASSWORD" ? "password" : "text",
-      placeholder: about?.default_value ?? "" });
+    return h("input", {
+      ...attributes,
+      value: text,
+      inputmode: isNumber ? "numeric" : null,
+      type: about?.type === "PASSWORD" ? "password" : "text",
+      placeholder: about?.default_value ?? "",
+    });
   }
 
   function checkSoon() {
@@ -123,7 +188,11 @@ function editor(shared, name, stored) {
     const kind = values.get(CLASS) || CLASSES[0];
     summary.textContent = "Checking…";
     try {
-      const found = await ask("PUT", `/connector-plugins/${encodeURIComponent(kind)}/config/validate`, { ...given(), [CLASS]: kind, name: connector() });
+      const found = await ask("PUT", `/connector-plugins/${encodeURIComponent(kind)}/config/validate`, {
+        ...given(),
+        [CLASS]: kind,
+        name: connector(),
+      });
       if (own !== latest) return;
       for (const { definition, value } of found.configs) {
         const about = known.get(definition.name);
@@ -133,7 +202,12 @@ function editor(shared, name, stored) {
         }
       }
       const wrong = found.configs.flatMap(({ value }) => value.errors.map((text) => [value.name, text]));
-      mark(wrong, wrong.length ? count(wrong.length, "problem") : "The worker finds nothing wrong, and can log in to the database.");
+      mark(
+        wrong,
+        wrong.length
+          ? count(wrong.length, "problem")
+          : "The worker finds nothing wrong, and can log in to the database.",
+      );
     } catch (failure) {
       if (own === latest) summary.textContent = failure.message;
     }
@@ -170,7 +244,15 @@ function editor(shared, name, stored) {
     latest++;
     const differing = changed();
     if (name !== null && !differing.length) return void (summary.textContent = "Nothing is changed.");
-    if (name !== null && !(await confirmed(`Change ${name}?`, `Changed: ${differing.join(", ")}. The connector starts again at its position.`, "Change"))) return;
+    if (
+      name !== null &&
+      !(await confirmed(
+        `Change ${name}?`,
+        `Changed: ${differing.join(", ")}. The connector starts again at its position.`,
+        "Change",
+      ))
+    )
+      return;
     try {
       if (name === null) {
         await ask("POST", "/connectors", { name: connector(), config: given(), initial_state: first.value });
@@ -183,7 +265,10 @@ function editor(shared, name, stored) {
       mark([], "The configuration is stored.");
     } catch (failure) {
       const [head, ...lines] = failure.message.split("\n");
-      mark(lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]), head);
+      mark(
+        lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]),
+        head,
+      );
       summary.classList.add("bad");
     }
   }
@@ -205,12 +290,34 @@ function editor(shared, name, stored) {
     add();
   };
   load();
-  return h("form", { onsubmit: store, autocomplete: "off" },
-    !editable && h("p", { class: "note" }, shared.view.editable
-      ? "Users with the role edit can change it."
-      : "The configuration is in a file of the worker. Change the file, and restart the connector: a restart reads it again."),
-    name === null && h("div", { class: "card inline" }, h("div", {}, h("label", { for: "connector-name" }, "Name"), title), h("div", {}, h("label", { for: "first" }, "First state"), first)),
+  return h(
+    "form",
+    { onsubmit: store, autocomplete: "off" },
+    !editable &&
+      h(
+        "p",
+        { class: "note" },
+        shared.view.editable
+          ? "Users with the role edit can change it."
+          : "The configuration is in a file of the worker. Change the file, and restart the connector: a restart reads it again.",
+      ),
+    name === null &&
+      h(
+        "div",
+        { class: "card inline" },
+        h("div", {}, h("label", { for: "connector-name" }, "Name"), title),
+        h("div", {}, h("label", { for: "first" }, "First state"), first),
+      ),
     list,
-    editable && h("div", { class: "property add" }, h("label", { for: "added" }, "Add a property"), added, names, h("small", {}, "Begin to type its name, and choose it with Enter.")),
-    editable && h("div", { class: "save" }, summary, save));
+    editable &&
+      h(
+        "div",
+        { class: "property add" },
+        h("label", { for: "added" }, "Add a property"),
+        added,
+        names,
+        h("small", {}, "Begin to type its name, and choose it with Enter."),
+      ),
+    editable && h("div", { class: "save" }, summary, save),
+  );
 }

@@ -7,7 +7,7 @@ const SVG_TAGS = new Set(["svg", "path", "line", "polyline", "rect", "g", "text"
  * Make an element.
  * @param {string} tag its name
  * @param {object} attributes its attributes; `onclick` and other functions are handlers, `false` and `null` are omitted,
- *     and `key` tells elements of a list apart. An element with `data-own` keeps what it contains when the view is drawn again
+ *     and `key` tells elements of a list apart. An element with `data-own` keeps what it contains when it is redrawn
  * @param {...(Node|string|number|null|Array)} children what it contains
  */
 export function h(tag, attributes = {}, ...children) {
@@ -24,7 +24,8 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-const present = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+const present = (children) =>
+  children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 
 /** What stands for a kept element in a new view, so that the element stays where it is until the view is drawn. */
 function placeOf(kept) {
@@ -96,11 +97,23 @@ export function confirmed(title, text, action) {
     const cancel = h("button", { type: "button" }, "Cancel");
     const act = h("button", { type: "button", class: "strong" }, action);
     const heading = h("h2", { id: "asked" }, title);
-    const dialog = h("dialog", { "aria-labelledby": "asked" }, heading, h("p", {}, text), h("p", { class: "actions" }, cancel, act));
+    const dialog = h(
+      "dialog",
+      { "aria-labelledby": "asked" },
+      heading,
+      h("p", {}, text),
+      h("p", { class: "actions" }, cancel, act),
+    );
     let answer = false;
     cancel.onclick = () => dialog.close();
-    act.onclick = () => { answer = true; dialog.close(); };
-    dialog.onclose = () => { dialog.remove(); resolve(answer); };
+    act.onclick = () => {
+      answer = true;
+      dialog.close();
+    };
+    dialog.onclose = () => {
+      dialog.remove();
+      resolve(answer);
+    };
     document.body.append(dialog);
     dialog.showModal();
   });

@@ -31,20 +31,38 @@ export function seconds(value) {
 }
 
 export const clock = (epochSeconds) =>
-  new Date(epochSeconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+  new Date(epochSeconds * 1000).toLocaleTimeString([], {
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hourCycle: "h23",
+  });
 
-export const moment = (epochSeconds) => new Date(epochSeconds * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC";
+export const moment = (epochSeconds) =>
+  new Date(epochSeconds * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC";
 
 export const count = (value, word) => `${number(value)} ${word}${value === 1 ? "" : "s"}`;
 
 /** A position of a binlog on one line. */
 export function position(at) {
   if (!at) return NONE;
-  return at.file ? `${at.file}:${at.pos}` : at.gtids ?? NONE;
+  return at.file ? `${at.file}:${at.pos}` : (at.gtids ?? NONE);
 }
 
-const KINDS = { FAILED: "bad", RECONNECTING: "bad", RESTARTING: "warn", PAUSED: "off", STOPPED: "off", STOPPING: "off",
-  UNASSIGNED: "warn", STANDBY: "off", SNAPSHOT: "busy", RECOVERING: "busy", STARTING: "busy", RUNNING: "good" };
+const KINDS = {
+  FAILED: "bad",
+  RECONNECTING: "bad",
+  RESTARTING: "warn",
+  PAUSED: "off",
+  STOPPED: "off",
+  STOPPING: "off",
+  UNASSIGNED: "warn",
+  STANDBY: "off",
+  SNAPSHOT: "busy",
+  RECOVERING: "busy",
+  STARTING: "busy",
+  RUNNING: "good",
+};
 
 /** What a connector is doing, in a word, and its kind for the colour. */
 export function doing(connector) {

@@ -20,24 +20,79 @@ export function levelsView(shared) {
     shared.details.levels.at = -Infinity;
     shared.redraw();
   };
-  return h("section", { key: "levels" },
-    h("div", { class: "heading" }, h("h1", {}, "Log levels"),
-      h("p", { class: "summary" }, fleet ? "A change applies to all workers of the fleet, until they restart." : "A change lasts until the worker restarts.")),
+  return h(
+    "section",
+    { key: "levels" },
+    h(
+      "div",
+      { class: "heading" },
+      h("h1", {}, "Log levels"),
+      h(
+        "p",
+        { class: "summary" },
+        fleet
+          ? "A change applies to all workers of the fleet, until they restart."
+          : "A change lasts until the worker restarts.",
+      ),
+    ),
     problem && h("p", { class: "note bad" }, problem),
-    value && h("table", { class: "rows" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Logger"), h("th", { scope: "col" }, "Level"))),
-      h("tbody", {}, Object.entries(value).map(([name, { level }]) => h("tr", { key: `${name} ${level}` },
-        h("th", { scope: "row" }, name),
-        h("td", { "data-label": "Level" }, shared.can("operate") && name !== FIXED
-          ? h("select", { "aria-label": `Level of ${name}`, onchange: (event) => set(name, event.target.value) },
-            [...new Set([level, ...LEVELS])].map((one) => h("option", { value: one, selected: one === level }, one)))
-          : level))))),
-    shared.can("operate") && shared.form("level", () => levelForm(set)));
+    value &&
+      h(
+        "table",
+        { class: "rows" },
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Logger"), h("th", { scope: "col" }, "Level"))),
+        h(
+          "tbody",
+          {},
+          Object.entries(value).map(([name, { level }]) =>
+            h(
+              "tr",
+              { key: `${name} ${level}` },
+              h("th", { scope: "row" }, name),
+              h(
+                "td",
+                { "data-label": "Level" },
+                shared.can("operate") && name !== FIXED
+                  ? h(
+                      "select",
+                      { "aria-label": `Level of ${name}`, onchange: (event) => set(name, event.target.value) },
+                      [...new Set([level, ...LEVELS])].map((one) =>
+                        h("option", { value: one, selected: one === level }, one),
+                      ),
+                    )
+                  : level,
+              ),
+            ),
+          ),
+        ),
+      ),
+    shared.can("operate") && shared.form("level", () => levelForm(set)),
+  );
 }
 
 function levelForm(set) {
-  const name = h("input", { id: "logger", required: true, placeholder: "rowtide.connector.source", autocomplete: "off" });
-  const level = h("select", { id: "level" }, LEVELS.map((one) => h("option", { value: one }, one)));
-  return h("form", { class: "card inline", onsubmit: (event) => { event.preventDefault(); set(name.value.trim(), level.value); } },
-    h("div", {}, h("label", { for: "logger" }, "Another logger"), name), h("div", {}, h("label", { for: "level" }, "Level"), level), h("button", {}, "Set"));
+  const name = h("input", {
+    id: "logger",
+    required: true,
+    placeholder: "rowtide.connector.source",
+    autocomplete: "off",
+  });
+  const level = h(
+    "select",
+    { id: "level" },
+    LEVELS.map((one) => h("option", { value: one }, one)),
+  );
+  return h(
+    "form",
+    {
+      class: "card inline",
+      onsubmit: (event) => {
+        event.preventDefault();
+        set(name.value.trim(), level.value);
+      },
+    },
+    h("div", {}, h("label", { for: "logger" }, "Another logger"), name),
+    h("div", {}, h("label", { for: "level" }, "Level"), level),
+    h("button", {}, "Set"),
+  );
 }

@@ -45,7 +45,8 @@ function redraw() {
   const [kind = ""] = state.route;
   draw(document.getElementById("top"), header(kind));
   if (state.problem?.status === 401) draw(main, state.form("login", loginForm));
-  else if (state.view === null) draw(main, state.problem ? notice(state.problem) : h("p", { class: "note" }, "Connecting…"));
+  else if (state.view === null)
+    draw(main, state.problem ? notice(state.problem) : h("p", { class: "note" }, "Connecting…"));
   else draw(main, state.problem && notice(state.problem), (VIEWS[kind] ?? unknown)(state));
 }
 
@@ -53,15 +54,38 @@ const notice = (problem) => h("p", { class: "note bad", role: "alert", key: "pro
 const unknown = () => h("p", { class: "note" }, "There is no such page. ", h("a", { href: "#/" }, "All connectors"));
 
 function header(kind) {
-  const link = (name, text) => h("a", { href: `#/${name}`, "aria-current": kind === name || (kind.startsWith("connector") && !name) ? "page" : null }, text);
+  const link = (name, text) =>
+    h(
+      "a",
+      { href: `#/${name}`, "aria-current": kind === name || (kind.startsWith("connector") && !name) ? "page" : null },
+      text,
+    );
   const { view } = state;
   return [
-    h("a", { class: "brand", href: "#/", "aria-label": "rowtide, all connectors" }, h("img", { src: "/page/icon.svg", alt: "", width: 26, height: 26 }), "rowtide"),
-    h("nav", { "aria-label": "Views" }, link("", "Connectors"), link("fleet", view?.fleet ? "Fleet" : "Worker"), link("levels", "Log levels")),
-    h("p", { class: "who" },
-      h("span", { class: state.problem || !view ? "live off" : "live", title: "Whether the page is up to date" }, state.problem || !view ? "not live" : "live"),
+    h(
+      "a",
+      { class: "brand", href: "#/", "aria-label": "rowtide, all connectors" },
+      h("img", { src: "/page/icon.svg", alt: "", width: 26, height: 26 }),
+      "rowtide",
+    ),
+    h(
+      "nav",
+      { "aria-label": "Views" },
+      link("", "Connectors"),
+      link("fleet", view?.fleet ? "Fleet" : "Worker"),
+      link("levels", "Log levels"),
+    ),
+    h(
+      "p",
+      { class: "who" },
+      h(
+        "span",
+        { class: state.problem || !view ? "live off" : "live", title: "Whether the page is up to date" },
+        state.problem || !view ? "not live" : "live",
+      ),
       view && h("span", {}, `${view.user.name} · may ${view.user.role}`),
-      isLoggedIn() && h("button", { class: "quiet", type: "button", onclick: leave }, "Log out")),
+      isLoggedIn() && h("button", { class: "quiet", type: "button", onclick: leave }, "Log out"),
+    ),
   ];
 }
 
@@ -75,41 +99,56 @@ function loginForm() {
   const user = h("input", { id: "user", autocomplete: "username", "aria-describedby": "user-help" });
   const secret = h("input", { id: "secret", type: "password", autocomplete: "current-password", required: true });
   const enter = h("button", { class: "strong" }, "Log in");
-  return h("form", {
-    class: "card login",
-    onsubmit: async (event) => {
-      event.preventDefault();
-      enter.disabled = true;
-      logIn(user.value.trim(), secret.value);
-      try {
-        await ask("GET", "/page/worker");
-        location.reload();
-      } catch (failure) {
-        logOut();
-        problem.textContent = failure.message;
-        enter.disabled = false;
-      }
+  return h(
+    "form",
+    {
+      class: "card login",
+      onsubmit: async (event) => {
+        event.preventDefault();
+        enter.disabled = true;
+        logIn(user.value.trim(), secret.value);
+        try {
+          await ask("GET", "/page/worker");
+          location.reload();
+        } catch (failure) {
+          logOut();
+          problem.textContent = failure.message;
+          enter.disabled = false;
+        }
+      },
     },
-  }, h("h1", {}, "Log in"),
-  h("label", { for: "user" }, "User"), user, h("small", { id: "user-help" }, "Leave it empty to log in with a token."),
-  h("label", { for: "secret" }, "Password or token"), secret, problem, enter);
+    h("h1", {}, "Log in"),
+    h("label", { for: "user" }, "User"),
+    user,
+    h("small", { id: "user-help" }, "Leave it empty to log in with a token."),
+    h("label", { for: "secret" }, "Password or token"),
+    secret,
+    problem,
+    enter,
+  );
 }
 
 /** Keep the view up to date, for as long as the page is visible. */
 async function follow() {
   for (;;) {
-    if (document.hidden) await new Promise((shown) => document.addEventListener("visibilitychange", shown, { once: true }));
-    const current = stop = new AbortController();
+    if (document.hidden)
+      await new Promise((shown) => document.addEventListener("visibilitychange", shown, { once: true }));
+    const current = (stop = new AbortController());
     const onHidden = () => document.hidden && current.abort();
     document.addEventListener("visibilitychange", onHidden);
     try {
-      await events("/page/events", (view) => {
-        state.problem = null;
-        if (view !== null) state.view = view;
-        redraw();
-      }, current.signal);
+      await events(
+        "/page/events",
+        (view) => {
+          state.problem = null;
+          if (view !== null) state.view = view;
+          redraw();
+        },
+        current.signal,
+      );
     } catch (failure) {
-      if (!current.signal.aborted) state.problem = failure instanceof Refused ? failure : new Refused(0, "The worker does not answer.");
+      if (!current.signal.aborted)
+        state.problem = failure instanceof Refused ? failure : new Refused(0, "The worker does not answer.");
       redraw();
       if (state.problem?.status === 401) return;
     } finally {

@@ -192,6 +192,7 @@ def test_every_action(tmp_path: Path) -> None:
     assert "second" in worker.stored
 
 
+@pytest.mark.nightly
 def test_roles_hide_what_is_not_allowed(tmp_path: Path) -> None:
     users = [User(role.name.lower(), role, password=f"{role.name}:ä") for role in Role]
     worker = MadeWorker(tmp_path, Access("a-token", "0.0.0.0", lambda: users))
