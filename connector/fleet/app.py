@@ -12,6 +12,7 @@ import socket
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
+from urllib.parse import quote
 
 import faust
 from faust.app.base import BootStrategy as FaustBootStrategy
@@ -64,8 +65,8 @@ class FleetApp(App):
 
     def _name_worker(self) -> None:
         """Put the address of the web server into the assignor's key of this worker, so that all workers know it."""
-        # Two may have one address, such as a worker that was killed and its successor.
-        self.conf.canonical_url = URL(f"http://{self.connectors.worker_id()}/{uuid.uuid4()}")
+        # The host is an id: two may have one address, such as a worker that was killed and its successor.
+        self.conf.canonical_url = URL(f"http://{uuid.uuid4()}/{quote(self.connectors.worker_id(), safe='')}")
 
 
 def create_app(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from mode import Service
 
@@ -347,8 +347,8 @@ class Fleet(Service):
 
     def workers(self) -> Collection[str]:
         """Return the other workers that have joined the fleet, as host and port of their web servers."""
-        addresses = (urlsplit(url).netloc for url in self._workers)  # one without a web server has no port
-        return sorted({address for address in addresses if ":" in address} - {self.worker_id()})
+        addresses = {unquote(urlsplit(url).path.removeprefix("/")) for url in self._workers}
+        return sorted(addresses - {"", self.worker_id()})  # one without a web server has no address
 
     def worker_of(self, name: str) -> str | None:
         """Return the other worker that has reported a connector; ``None`` if there is none."""

@@ -16,6 +16,7 @@ import pytest
 from rowtide.connector.config import ConfigurationError
 from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
 from rowtide.connector.errors import ConnectorError, SignalError
+from rowtide.connector.fleet.app import create_app
 from rowtide.connector.fleet.configurations import (
     Place,
     Target,
@@ -29,6 +30,7 @@ from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_r
 from rowtide.connector.fleet.topic_log import TopicLog
 from rowtide.connector.source.binlog_stream import ReplicaReplaced
 from rowtide.connector.worker.web.connect_rest import BadRequest, StoreUnavailable
+from rowtide.connector.worker.web.settings import WebSettings
 from tests.connector.fleet.test_settings import CONNECTOR, settings
 from tests.connector.worker.test_standby import until
 from tests.support.processes.made_tasks import Connector, Task
@@ -380,3 +382,20 @@ def test_records_of_a_key_are_where_kafka_connect_puts_them(tmp_path: Path) -> N
     """A status of a cluster that was taken over would be newer than all later ones otherwise."""
     fleet = Fleet(settings(tmp_path), lambda: "w:1")
     assert fleet._log._writer._settings["partitioner"] == "murmur2_random"
+
+
+@pytest.mark.parametrize("worker", ["WORKER-1:6066", "worker_2.example:6066", "[::1]:6066", "::1:6066", "wörker:1"])
+def test_workers_know_the_addresses_of_each_other(tmp_path: Path, worker: str) -> None:
+    other = create_app(settings(tmp_path), {"crew-fleet": 32}, WebSettings.choose(port=6066))
+    other.connectors.worker_id = lambda: worker
+    other._name_worker()
+    fleet = Fleet(settings(tmp_path), lambda: "w:1")
+    without_address, own = "http://7ee4b7f2", "http://7ee4b7f3/w%3A1"
+    urls = (str(other.conf.canonical_url), without_address, own)
+    fleet.assigned({}, {url: {"crew-fleet": [number]} for number, url in enumerate(urls)})
+    assert fleet.workers() == [worker]
+    for record in status_records("shop", ConnectorStatus("RUNNING", worker, 1)):
+        fleet._apply("crew-status", *record, 1)
+    for record in status_records("crm", ConnectorStatus("RUNNING", "left:1", 1)):
+        fleet._apply("crew-status", *record, 2)
+    assert [fleet.worker_of(name) for name in ("shop", "crm", "unknown")] == [worker, None, None]
