@@ -299,7 +299,7 @@ class TableVerification:
         read = fold.some_rows(_KEYS)
         if not read or keys_condition(self._table, [*read]) is None:
             return []
-        known, (rows, _) = {tuple(one.key.values()) for one in self.result.differences}, self._reread([*read])
+        known, rows = {tuple(one.key.values()) for one in self.result.differences}, self._rows_of([*read])
         changed = [key for key, row in read.items() if key not in known and rows.get(key) != row]
         unlike = [key for key in changed if not is_same(rows.get(key), fold.state(key).row)]
         return self._confirmed(fold, topic, unlike, forms) if unlike else []
@@ -543,13 +543,16 @@ class TableVerification:
         time.sleep(_POLL_S)
 
     def _reread(self, keys: Sequence[Key]) -> tuple[dict[Key, Row], TableView]:
-        """Read the rows of some keys again in a view whose position is known, ignoring --where: a key has one row."""
-        condition = keys_condition(self._table, keys)
-        source, wanted = self.source, {*keys}
-        with source.view(self._table) as view:
-            rows = source.rows(self._table, condition or "TRUE")
-            found = {key: row for key, row in self._rows(rows) if key in wanted}
-        return found, source.after_reading(self._table, view)
+        """Read the rows of some keys again in a view whose position is known."""
+        with self.source.view(self._table) as view:
+            found = self._rows_of(keys)
+        return found, self.source.after_reading(self._table, view)
+
+    def _rows_of(self, keys: Sequence[Key]) -> dict[Key, Row]:
+        """Read the rows of some keys, ignoring --where: a key has one row."""
+        condition, wanted = keys_condition(self._table, keys), {*keys}
+        rows = self.source.rows(self._table, condition or "TRUE")
+        return {key: row for key, row in self._rows(rows) if key in wanted}
 
     def _consume(self, topic: Topic, fold: KeyedFold) -> None:
         """Add the new records of the topic."""
