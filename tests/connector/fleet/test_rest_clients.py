@@ -1,4 +1,4 @@
-"""Unchanged clients of Kafka Connect's REST interface against a worker: programs from PyPI, and what others send."""
+"""Unchanged clients of Kafka Connect's REST interface against a worker: from PyPI, from Maven, and what others send."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from rowtide_stack.programs.cache import cached
+from rowtide_stack.programs.catalogue import java_command
 from rowtide_stack.programs.host import run
+from rowtide_stack.programs.maven import copy_jars
 
 from tests.connector.fleet.test_fleet_live import Cluster
 from tests.support.processes.worker_process import SOON, Worker, WorkerConfig, eventually
@@ -83,6 +85,7 @@ def test_clients_of_kafka_connect(tmp_path: Path, kafka: Kafka, mysql_db: Databa
         worker.wait_for_log("the fleet has 0 connectors")
         kafka_connect_py(worker, cluster)
         kafkaconnect(worker, cluster)
+        sourcelab(worker, cluster.prepared())
         others(worker, cluster.prepared())
         worker.stop()
 
@@ -154,6 +157,25 @@ def kafkaconnect(worker: Worker, cluster: Cluster) -> None:
     wait_for(worker, name, "RUNNING")
     kc("delete", name)
     wait_for(worker, name, None)
+
+
+def sourcelab(worker: Worker, config: WorkerConfig) -> None:
+    """The client in Java that AKHQ uses."""
+    jars = cached(
+        "sourcelab-client-4.0.5", lambda folder: copy_jars(folder, "org.sourcelab:kafka-connect-client:4.0.5")
+    )
+    program = java_command(jars, "256m", Path(__file__).with_name("RestClient.java"))
+    url = f"http://127.0.0.1:{worker.port}"
+    lines = "".join(f"{name}={text}\n" for name, text in config.properties.items())
+    command = [*program, url, USER, PASSWORD, config.name]
+    done = subprocess.run(command, check=False, input=lines, capture_output=True, text=True, timeout=SOON)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert (said["created"], said["config"], said["tasks"]) == (config.name, config.properties["topic.prefix"], "1")
+    assert config.name in said["connectors"]
+    assert config.name in said["expanded"]
+    assert {said[word] for word in ("paused", "resumed", "restarted", "deleted")} == {"true"}
+    wait_for(worker, config.name, None)
 
 
 def others(worker: Worker, config: WorkerConfig) -> None:
