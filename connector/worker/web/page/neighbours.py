@@ -11,7 +11,10 @@ from aiohttp.typedefs import Handler
 
 from rowtide.connector.worker.web.connect_rest import error
 
-_ANSWER_S = 10.0
+_ANSWER_S = 120.0
+"""How long a worker may take for a request that is forwarded to it, such as to read a long schema history."""
+_SHOWN_S = 2.0
+"""How long it may take to say what it runs: a machine that hangs must not delay the page for long."""
 _FORWARDED = "X-Rowtide-Forwarded"
 _KEPT = ("Authorization", "Content-Type", "Accept")
 
@@ -58,21 +61,25 @@ class Neighbours:
             worker = None if name in own or self._members is None else self._members.worker_of(name)
             if worker is None or _FORWARDED in request.headers:  # two workers could each believe it of the other
                 return await handler(request)
-            status, body, kind = await self._ask(request, worker, request.rel_url.raw_path_qs, request.method)
+            status, body, kind = await self._ask(
+                request, worker, request.rel_url.raw_path_qs, request.method, _ANSWER_S
+            )
             return web.Response(body=body, status=status, content_type=kind)
 
         return serve
 
     async def get(self, request: web.Request, worker: str, path: str) -> tuple[int, bytes]:
-        """Ask a worker for a resource, for the user who has sent a request; returns the status and the body."""
-        status, body, _ = await self._ask(request, worker, path, "GET")
+        """Ask a worker what it shows, for the user who has sent a request; returns the status and the body."""
+        status, body, _ = await self._ask(request, worker, path, "GET", _SHOWN_S)
         return status, body
 
-    async def _ask(self, request: web.Request, worker: str, path: str, method: str) -> tuple[int, bytes, str]:
+    async def _ask(
+        self, request: web.Request, worker: str, path: str, method: str, seconds: float
+    ) -> tuple[int, bytes, str]:
         body = await request.read() if method != "GET" else None
         try:
             async with (
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_ANSWER_S), auto_decompress=True) as client,
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(seconds)) as client,
                 client.request(
                     method,
                     yarl.URL(f"{self._scheme}://{worker}{path}", encoded=True),

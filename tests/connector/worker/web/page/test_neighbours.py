@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Collection
 from typing import Any
 
+import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
+from rowtide.connector.worker.web.page import neighbours
 from rowtide.connector.worker.web.page.neighbours import Neighbours
 
 
@@ -43,9 +45,9 @@ async def asked(path: str, method: str = "GET", *, worker: str | None = None, **
     other = web.Application()
     other.router.add_route("*", "/{tail:.*}", said)
     async with TestServer(other) as running:
-        neighbours = Neighbours(Members(worker or f"127.0.0.1:{running.port}"), tls=False)
+        others = Neighbours(Members(worker or f"127.0.0.1:{running.port}"), tls=False)
         app = web.Application()
-        app.router.add_route("*", "/connectors/{name}/signals", neighbours.forwarding(here, ["own"]))
+        app.router.add_route("*", "/connectors/{name}/signals", others.forwarding(here, ["own"]))
         async with TestClient(TestServer(app)) as client, client.request(method, path, **more) as answer:
             return answer.status, await answer.json()
 
@@ -61,6 +63,25 @@ def test_what_this_worker_runs_or_was_sent_to_it_is_answered_here() -> None:
     assert asyncio.run(asked("/connectors/own/signals")) == (200, "here")
     assert asyncio.run(asked("/connectors/nobodys/signals")) == (200, "here")
     assert asyncio.run(asked("/connectors/x/signals", headers={"X-Rowtide-Forwarded": "1"})) == (200, "here")
+
+
+def test_a_worker_that_hangs_does_not_delay_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "_SHOWN_S", 0.05)
+
+    async def never(_request: web.Request) -> web.Response:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async def work() -> tuple[int, bytes]:
+        other = web.Application()
+        other.router.add_get("/page/worker", never)
+        async with TestServer(other) as running:
+            found = Neighbours(None, tls=False)
+            return await found.get(make_mocked_request("GET", "/"), f"127.0.0.1:{running.port}", "/page/worker")
+
+    code, body = asyncio.run(work())
+    assert code == 502
+    assert b"it does not answer" in body
 
 
 def test_a_worker_that_does_not_answer_is_named() -> None:
