@@ -21,6 +21,7 @@ from rowtide.spark_consumers.errors import (
     LayoutError,
     NotAnEnvelopeError,
     PlacingColumnError,
+    RowFilterError,
     SettingsError,
     UnorderedError,
 )
@@ -79,6 +80,15 @@ from rowtide.spark_consumers.rows.multiset import (
 from rowtide.spark_consumers.rows.one_pass import OnePass
 from rowtide.spark_consumers.rows.policy import changes_of, dropped, required, without_ignored
 from rowtide.spark_consumers.rows.renames import NO_RENAMES, Renames, proven_names, renamed, table_renames
+from rowtide.spark_consumers.rows.row_filter import (
+    MATCHES,
+    after_renames,
+    matching_changes,
+    matching_images,
+    of_former_names,
+    require_filter,
+    with_match,
+)
 from rowtide.spark_consumers.settings import (
     CHANGE_COLUMNS,
     CURRENT,
@@ -90,7 +100,7 @@ from rowtide.spark_consumers.settings import (
     SchemaChange,
     Settings,
 )
-from rowtide.spark_consumers.state import RENAMES, STRUCTURE, Batch, Commit, TableNames, Truncation
+from rowtide.spark_consumers.state import RENAMES, STRUCTURE, Batch, Commit, RowFilter, TableNames, Truncation
 
 _OPERATIONS = {"r", "c", "u", "d", "t"}
 
@@ -223,7 +233,7 @@ class TableBatch:
         names = [name for key in schemas.keys.values() for name in key.names]
         if not names or changes_table or (batch.truncation is not None and self.partitions > 1):
             return None
-        batch = self._with_layout(Layout.ROWS, evolution, batch)
+        batch = self._with_layout(Layout.ROWS, schemas, batch)
         step = _Step(self, Segment(tuple(names)), schemas, batch.commit(1), creates=creates, replaces=False)
         one_pass = OnePass(raw, known, schemas, self.partitions, self.settings.unavailable_placeholder)
         try:
@@ -314,7 +324,7 @@ class TableBatch:
         seen: Mapping[int, tuple[int, ...]] = {}
         structured = records if preceding is None else preceding.unionAll(records)
         schemas = self._schemas(structured, groups, batch, is_log=is_log)
-        batch = self._with_layout(Layout.APPEND if is_log else self.settings.layout, schemas.evolution, batch)
+        batch = self._with_layout(Layout.APPEND if is_log else self.settings.layout, schemas, batch)
         streamed = {"c", "u", "d", "t"} if keeps_all else {"c", "u", "d"}
         if any((keeps_all or group.key_id == (None, None)) and group.op in streamed for group in groups):
             seen = record_hashes(records, batch.offsets, log=keeps_all)
@@ -369,7 +379,7 @@ class TableBatch:
         counts = self.table.replace_rows(self.path, None, marked.select(*columns), replace=True, commit=commit)
         return RowCounts(deleted=counts.inserted)
 
-    def _with_layout(self, wanted: Layout, evolution: Evolution, batch: Batch) -> Batch:
+    def _with_layout(self, wanted: Layout, schemas: BatchSchemas, batch: Batch) -> Batch:
         """Require that the rows of an existing table have the layout that this run would write.
 
         Returns:
@@ -379,9 +389,10 @@ class TableBatch:
         Raises:
             LayoutError: they have another layout.
         """
+        evolution = schemas.evolution
         if evolution.before is None:
             if evolution.after:
-                batch = replace(batch, layout=wanted)
+                batch = replace(batch, layout=wanted, where=schemas.where)
                 self.amend(batch)
             return batch
         is_log = batch.layout is None and set(CHANGE_COLUMNS) <= set(evolution.before)
@@ -564,7 +575,34 @@ class TableBatch:
             require_columns(name, layout, [column for column, _ in evolution.after])
         if is_history:  # what has ended is not changed any more
             evolution = with_fills_where(evolution, CURRENT)
-        return BatchSchemas(evolution, keys, values, last, newest, names, metadata, soft=is_soft, history=is_history)
+        found = BatchSchemas(evolution, keys, values, last, newest, names, metadata, soft=is_soft, history=is_history)
+        return replace(found, where=self._row_filter(found, batch))
+
+    def _row_filter(self, schemas: BatchSchemas, batch: Batch) -> RowFilter | None:
+        """Return which rows the table has, with the names of its columns after the batch.
+
+        Raises:
+            RowFilterError: its rows are those of another filter.
+            SettingsError: the filter cannot be used.
+        """
+        name, evolution, wanted = str(self.outcome.name), schemas.evolution, self.settings.where
+        found, stored = batch.where, None if batch.where is None else batch.where.sql
+        if evolution.before is not None and stored != wanted:
+            raise RowFilterError(name, stored, wanted)
+        if wanted is None or not evolution.after:
+            return found
+        own = {*schemas.row_columns}
+        columns = tuple(column for column in evolution.after if column[0] in own)
+        if evolution.before is None or found is None:
+            found = of_former_names(wanted, columns, schemas.values)
+        if schemas.names is not None and batch.columns is not None:
+            now = schemas.names.of[0]
+            found = after_renames(found, {c.lower(): now[c.lower()] for c in batch.columns if c.lower() in now})
+        structures = [version.names for version in schemas.values if version.columns]
+        if schemas.last_known is not None:
+            structures.insert(0, frozenset(column.lower() for column in schemas.last_known))
+        require_filter(self.spark, name, found, columns, structures, is_new=schemas.last_known is None)
+        return found
 
     def _without_placing(self, going: Collection[str], renames: Renames) -> set[str]:
         """Return the columns to drop, in lower case, without those by which the table is partitioned or clustered.
@@ -639,7 +677,8 @@ class TableBatch:
                 f"are written without it"
             )
         metadata = tuple(dict.fromkeys((*batch.metadata, *(field.column for field in schemas.metadata))))
-        batch = replace(batch, metadata=metadata, layout=Layout.APPEND if is_log else self.settings.layout)
+        layout = Layout.APPEND if is_log else self.settings.layout
+        batch = replace(batch, metadata=metadata, layout=layout, where=schemas.where)
         if not (columns := schemas.newest):
             return batch
         return replace(batch, columns=tuple(c.name for c in columns), types=tuple(c.type for c in columns))
@@ -730,6 +769,9 @@ class _Step:
 
     def write(self, rows: DataFrame) -> RowCounts:
         """Write the rows after the changes: the table's columns and :data:`DELETED`."""
+        if (where := self.schemas.where) is not None:
+            matched = with_match(rows, where, self.schemas.row_columns)
+            rows = matched.withColumn(DELETED, F.expr(f"{DELETED} OR NOT {MATCHES}")).drop(MATCHES)
         if self.creates:
             return self._create(rows.where(f"NOT {DELETED}").drop(DELETED))
         names = self.segment.key_names
@@ -772,10 +814,14 @@ class _Step:
 
     def _append(self, records: DataFrame) -> RowCounts:
         changes = without_repetitions(keyless_changes(records, self.schemas, log=True))
+        if (where := self.schemas.where) is not None:
+            changes = matching_changes(changes, where, self.schemas.row_columns)
         return self._replace_rows(None, changes.selectExpr(*with_metadata(self.schemas, "coalesce(after, before)")))
 
     def _apply_to_multiset(self, records: DataFrame, *, removes: bool) -> RowCounts:
         changes = without_repetitions(keyless_changes(records, self.schemas))
+        if (where := self.schemas.where) is not None:
+            changes = matching_images(changes, where, self.schemas.row_columns)
         if self.schemas.metadata:
             row = f"IF(after IS NULL, NULL, struct({', '.join(with_metadata(self.schemas, 'after'))}))"
             changes = changes.withColumn("after", F.expr(row))

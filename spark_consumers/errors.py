@@ -124,6 +124,17 @@ class LayoutError(StateError):
         )
 
 
+class RowFilterError(StateError):
+    """The rows of a table are those of another filter than that of this run."""
+
+    def __init__(self, table: str, stored: str | None, wanted: str | None) -> None:
+        was, is_now = (f"with --where {sql}" if sql else "without --where" for sql in (stored, wanted))
+        super().__init__(
+            f"table {table} was built {was}, and this run is {is_now}. The table is as it was: run the command as "
+            f"before, choose another --output, or build the table again with --restart {table}"
+        )
+
+
 _LAYOUTS = {
     "rows": "without --append, --soft-delete and --history",
     "append": "with --append, or --keyless append for a table without a key",

@@ -51,7 +51,7 @@ from rowtide.spark_consumers.messages.records import connector_prefix
 from rowtide.spark_consumers.messages.registered import RegisteredSource, undecodable
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.partitioning import empty_text_column, require_supported
-from rowtide.spark_consumers.settings import Settings
+from rowtide.spark_consumers.settings import Settings, require_filtered
 from rowtide.spark_consumers.state import Batch, StateStore, StoredState
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
 
@@ -150,6 +150,7 @@ class Selection:
             raise SettingsError("--table-property: Parquet tables have no properties")
         for one in (settings, *(replace(settings, **rule.fields) for rule in settings.rules)):
             require_supported(one.format, one.partition_by, one.cluster_by)
+            require_filtered(one.layout, one.where)
         self.pattern = topics if topics is not None else table_topics(settings.prefix or "")
         try:
             compile_java(self.pattern)

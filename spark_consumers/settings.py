@@ -7,6 +7,7 @@ from typing import Any
 
 from rowtide.spark_consumers.columns.metadata import CHANGE_FIELDS, MetadataField, metadata_fields
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
+from rowtide.spark_consumers.errors import SettingsError
 from rowtide.spark_consumers.kafka.naming import TableName, table_name
 from rowtide.spark_consumers.partitioning import Expression
 from rowtide.topics.java_regex import Replacement, compile_java
@@ -158,6 +159,18 @@ class TableRule:
         return name if self.into is None or match is None else name.into(Replacement(self.into, pattern).expand(match))
 
 
+def require_filtered(layout: Layout, where: str | None) -> None:
+    """Require that tables of a layout can have only some of the rows.
+
+    Raises:
+        SettingsError: they cannot.
+    """
+    if where is not None and layout in (Layout.SOFT_DELETE, Layout.HISTORY):
+        raise SettingsError(
+            f"--where and --{layout}: a row that no longer matches is neither deleted nor ended; choose one of them"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a run.
@@ -184,6 +197,7 @@ class Settings:
         metadata: fields of a row's last record that tables have as columns, in addition to those of MySQL.
         partition_by: the expressions by which new tables are partitioned.
         cluster_by: the expressions by which new tables are clustered (Delta Lake) or sorted (Iceberg).
+        where: SQL of the rows that tables have; ``None`` for all rows.
         rules: settings of single tables; the first one that matches applies.
     """
 
@@ -207,6 +221,7 @@ class Settings:
     metadata: Sequence[MetadataField] = ()
     partition_by: Sequence[Expression] = ()
     cluster_by: Sequence[Expression] = ()
+    where: str | None = None
     rules: Sequence[TableRule] = ()
 
     def of(self, table: str) -> "Settings":

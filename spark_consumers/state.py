@@ -170,6 +170,20 @@ class TableNames:
 
 
 @dataclass(frozen=True, slots=True)
+class RowFilter:
+    """The condition of the rows that a table has.
+
+    Attributes:
+        sql: the condition in Spark SQL.
+        names: the names that columns have in the table, by those in lower case that the condition has for them, if
+            they differ.
+    """
+
+    sql: str
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """A batch of records of one topic, and the state of the topic after it.
 
@@ -192,6 +206,7 @@ class Batch:
         layout: the layout of the table's rows, :class:`rowtide.spark_consumers.settings.Layout`; ``None`` before the
             first row, and in the state of older releases.
         table: path of the table in the output; ``None`` if it is that of the topic's name.
+        where: which rows the table has; ``None`` for all.
     """
 
     app_id: str
@@ -209,6 +224,7 @@ class Batch:
     metadata: tuple[str, ...] = ()
     layout: str | None = None
     table: str | None = None
+    where: RowFilter | None = None
 
     def next(self, ranges: Ranges) -> "Batch":
         """Return the batch that follows and reads these ranges."""
@@ -231,7 +247,7 @@ class Batch:
         """Return the text of the batch's file."""
         content: dict[str, Any] = {
             # Older releases would mix other rows into the table, or create another one.
-            "version": 1 if self.layout in (None, "rows") and self.table is None else 2,
+            "version": 3 if self.where else 1 if self.layout in (None, "rows") and self.table is None else 2,
             "app_id": self.app_id,
             "batch": self.number,
             "offsets": {str(partition): offset for partition, offset in sorted(self.offsets.items())},
@@ -259,6 +275,8 @@ class Batch:
             content["layout"] = self.layout
         if self.table is not None:
             content["table"] = self.table
+        if self.where is not None:
+            content["where"] = {"sql": self.where.sql, "names": dict(self.where.names)}
         if self.metadata:
             content["metadata"] = list(self.metadata)
         return json.dumps(content, ensure_ascii=False)
@@ -271,10 +289,11 @@ class Batch:
             ValueError, KeyError, TypeError: the text is not that of a batch.
         """
         content = json.loads(text)
-        if content["version"] not in (1, 2):
+        if content["version"] not in (1, 2, 3):
             raise ValueError(f"version {content['version']} was written by a newer rowtide")
         truncation = content.get("truncation")
         columns, types, names = content.get("columns"), content.get("types"), content.get("names")
+        where = content.get("where")
         seen = content.get("seen", {})
         seen = {0: seen} if isinstance(seen, list) else seen
         return cls(
@@ -293,6 +312,7 @@ class Batch:
             metadata=tuple(content.get("metadata", ())),
             layout=content.get("layout"),
             table=content.get("table"),
+            where=where and RowFilter(where["sql"], dict(where["names"])),
         )
 
 

@@ -36,6 +36,7 @@ from rowtide.spark_consumers.settings import (
     StructuresOf,
     TableRule,
     is_part,
+    require_filtered,
 )
 from rowtide.topics.java_regex import compile_java
 
@@ -137,6 +138,12 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
     metavar="COLUMN",
     help="What new tables are clustered by: columns in Delta Lake (liquid clustering); the sort order in Iceberg, also "
     "with the functions of --partition-by. Repeatable.",
+)
+@click.option(
+    "--where",
+    metavar="SQL",
+    help="Which rows tables have: a condition in Spark SQL on the columns of a row, such as region = 'eu'. A row that "
+    "no longer matches after a change is removed.",
 )
 @click.option("--state", metavar="PATH", help="Directory of the consumed offsets.  [default: OUTPUT/_rowtide]")
 @click.option(
@@ -504,9 +511,29 @@ def _of_tables(options: Mapping[str, Any]) -> dict[str, Any]:
         "table_properties": _pairs("--table-property", options["table_properties"]),
         "changes": _changes(options["schema_change"], options["include_changes"], options["exclude_changes"]),
         "metadata": _metadata(options["metadata"]),
-        "layout": _layout(options),
+        "layout": (layout := _layout(options)),
+        "where": _where(options["where"], layout),
         **_partitioning(options),
     }
+
+
+def _where(text: str | None, layout: Layout) -> str | None:
+    """Return the condition of the rows that tables have.
+
+    Raises:
+        SettingsError: there is none in the text, or tables of this layout have all rows.
+    """
+    require_filtered(layout, text)
+    try:
+        return None if text is None else _condition(text)
+    except SettingsError as error:
+        raise SettingsError(f"--where: {error}") from error
+
+
+def _condition(text: str) -> str:
+    if not text.strip():
+        raise SettingsError("a condition in Spark SQL is missing, such as region = 'eu'")
+    return text.strip()
 
 
 def _partitioning(options: Mapping[str, Any]) -> dict[str, Sequence[Expression]]:
@@ -693,5 +720,6 @@ _CHECKS: Mapping[str, Check] = {
     "unavailable_placeholder": _bytes,
     "partition_by": expression,
     "cluster_by": expression,
+    "where": _condition,
 }
 """What the values of options in a file must be."""

@@ -30,6 +30,7 @@ _EXAMPLE = "shop[.]orders"
 _TABLE_OPTIONS = frozenset({
     "append", "soft_delete", "history", "keyless", "metadata", "table_properties", "schema_change", "include_changes",
     "exclude_changes", "max_records", "partition_by", "cluster_by",
+    "where",
 })  # fmt: skip
 """The options that a table can have of its own."""
 

@@ -202,6 +202,8 @@ class TableComparison:
         with TemporaryDirectory(dir=folder) as made:
             if self._stored.batch.layout not in (None, "rows", "append", "soft-delete", "history"):
                 raise Undecided(f"tables of layout {self._stored.batch.layout} cannot be compared")
+            if self._stored.batch.where is not None:
+                raise Undecided(f"the table has only the rows with {self._stored.batch.where.sql} (tables --where)")
             if self._texts.key_names and self._stored.batch.layout != "append":
                 self._keyed(Path(made), chosen)
             elif chosen is None:

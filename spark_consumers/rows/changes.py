@@ -20,7 +20,7 @@ from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, 
 from rowtide.spark_consumers.rows.evolution import Evolution, Image, convert, row_expression
 from rowtide.spark_consumers.rows.multiset import RECORD_HASH
 from rowtide.spark_consumers.settings import DELETION
-from rowtide.spark_consumers.state import TableNames
+from rowtide.spark_consumers.state import RowFilter, TableNames
 
 DELETED = "_rowtide_deleted"
 """The column that marks rows to delete. Only their key has values."""
@@ -52,6 +52,7 @@ class BatchSchemas:
         metadata: the fields of records that the table has as columns.
         soft: whether deleted rows stay, and are marked.
         history: whether all versions of rows stay.
+        where: which rows the table has; ``None`` for all.
     """
 
     evolution: Evolution
@@ -63,6 +64,13 @@ class BatchSchemas:
     metadata: Sequence[MetadataField] = ()
     soft: bool = False
     history: bool = False
+    where: RowFilter | None = None
+
+    @property
+    def row_columns(self) -> list[str]:
+        """The columns of the table that rows of MySQL have."""
+        own = {field.column for field in self.metadata}
+        return [name for name, _ in self.evolution.after if name not in own]
 
     @property
     def metadata_values(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rowtide.schema_history.store.topic_reader import Extent
+from rowtide.spark_consumers.state import RowFilter
 from rowtide.verify.errors import Undecided
 from rowtide.verify.tables import TableComparison, TableResult
 
@@ -16,13 +17,13 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def comparison(policy: str, result: TableResult) -> TableComparison:
+def comparison(policy: str, result: TableResult, where: RowFilter | None = None) -> TableComparison:
     """Return the comparison of a table of changes that has a row of which its topic has no record."""
     stored: Any = SimpleNamespace(
         path="t",
         version=1,
         others=(),
-        batch=SimpleNamespace(offsets={0: 9}, topic_id=None, metadata=(), layout="append"),
+        batch=SimpleNamespace(offsets={0: 9}, topic_id=None, metadata=(), layout="append", where=where),
         columns=lambda: COLUMNS,
         rows=lambda _columns: iter([("c", 5, 1, 5, 0)]),
         is_replaced=lambda: False,
@@ -54,3 +55,8 @@ def test_a_change_that_the_topic_does_not_have_is_named(tmp_path: Path) -> None:
 def test_a_compacted_topic_proves_no_row_of_a_table_of_changes_wrong(tmp_path: Path, policy: str, reason: str) -> None:
     with pytest.raises(Undecided, match=reason):
         comparison(policy, TableResult("p.d.t")).run(tmp_path)
+
+
+def test_a_table_with_some_of_the_rows_is_undecided(tmp_path: Path) -> None:
+    with pytest.raises(Undecided, match="the table has only the rows with a = 1"):
+        comparison("delete", TableResult("p.d.t"), RowFilter("a = 1")).run(tmp_path)
