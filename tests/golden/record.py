@@ -103,6 +103,8 @@ class Recording:
             "database.server.id": "184054",
             "driver.allowPublicKeyRetrieval": "true",
             "topic.prefix": self.name,
+            "topic.creation.default.replication.factor": "1",
+            "topic.creation.default.partitions": "1",
             "schema.history.internal.kafka.bootstrap.servers": self._places["$KAFKA"],
             "schema.history.internal.kafka.topic": f"history-{self.name}",
             **config,
@@ -179,11 +181,12 @@ class Recording:
         task, golden = self._task(), self._folder / "golden"
         shutil.rmtree(golden, ignore_errors=True)
         (golden / "binlog").mkdir(parents=True)
+        shown = {f"history-{self.name}": "history", "connect-offset": "connect-offsets"}
         lines: list[bytes] = []
         for topic in self._written():
             for one in self._topics.read(topic):
                 fields = {
-                    "topic": "history" if topic == f"history-{self.name}" else topic,
+                    "topic": shown.get(topic, topic),
                     "partition": one.partition,
                     "offset": one.offset,
                     "key": None if one.key is None else one.key.decode(),
