@@ -18,9 +18,6 @@ from rowtide.schema_history.model import Column
 _EXACT = Context(prec=100)
 """Precise enough for all 65 digits of a DECIMAL; Python's default context has 28."""
 
-BINARY_KINDS: frozenset[Kind] = frozenset({"bytes", "bit", "geometry", "vector"})
-"""Kinds whose values are bytes."""
-
 ASCII_KINDS: frozenset[Kind] = frozenset(
     {"int", "decimal", "float", "year", "date", "datetime", "timestamp", "time", "uuid", "inet"}
 )

@@ -43,7 +43,6 @@ _SETTLE_S = 0.2
 _STOP_S = 10.0
 """How long the end of an instance is waited for."""
 
-Listening = Callable[[Address | None], None]
 _Version = tuple[int, ...]
 
 

@@ -31,21 +31,6 @@ class SummaryStore(Protocol):
         ...
 
 
-class InMemorySummaries:
-    """Summaries in a list, for tests."""
-
-    def __init__(self) -> None:
-        self.summaries: list[bytes] = []
-
-    def load(self) -> Iterator[bytes]:
-        """Yield the summaries, newest first."""
-        yield from reversed(self.summaries)
-
-    def save(self, packed: bytes) -> None:
-        """Store a summary, and drop all except the newest ``SUMMARIES_KEPT``."""
-        self.summaries = [*self.summaries, packed][-SUMMARIES_KEPT:]
-
-
 class FileSummaries:
     """Summaries in files next to a history file: ``NAME.compact`` is the newest, ``NAME.compact.1`` the previous one.
 

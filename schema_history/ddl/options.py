@@ -106,7 +106,7 @@ def _charset_or_collation(c: Cursor, options: TableOptions) -> TableOptions | No
     if accept_charset_keyword(c):
         c.accept("=")
         charset = "" if c.token.kind is WORD and c.accept("DEFAULT") else charset_value(c)
-        return options._replace(charset=charset, charset_first=options.collation is None)
+        return options._replace(charset=charset)
     if c.accept("COLLATE"):
         c.accept("=")
         if c.token.kind is WORD and c.accept("DEFAULT"):

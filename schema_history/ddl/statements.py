@@ -175,7 +175,6 @@ class TableOptions(NamedTuple):
     engine: str | None = None
     system_versioning: bool = False
     sequence: bool | None = None
-    charset_first: bool = True
 
 
 Element: TypeAlias = ColumnDef | IndexDef | ForeignKeyDef | CheckDef | PeriodDef

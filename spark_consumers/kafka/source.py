@@ -1,14 +1,12 @@
 """Sources of records: a Kafka cluster, or a DataFrame."""
 
 import json
-import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, Self
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.errors import KafkaUnreachableError
 from rowtide.spark_consumers.jvm.driver import java_class
@@ -265,51 +263,3 @@ class _Consumer:
         java = getattr(error, "java_exception", None)
         reason = str(java.getCause() or java) if java is not None else str(error)
         return KafkaUnreachableError(f"Kafka at {self._servers} did not answer: {reason}. Check --bootstrap-servers")
-
-
-@dataclass(frozen=True, slots=True)
-class FrameSource:
-    """Records in a DataFrame with the columns ``topic``, ``partition``, ``offset``, ``key``, ``value``, ``headers``.
-
-    The last may be missing.
-    """
-
-    frame: DataFrame
-
-    def topics(self, pattern: str) -> list[str]:
-        """Return the topics that match."""
-        expression = compile_java(pattern)
-        names = (row.topic for row in self.frame.select("topic").distinct().collect())
-        return sorted(name for name in names if expression.fullmatch(name))
-
-    def bounds(self, topics: Collection[str]) -> Mapping[str, Ranges]:
-        """Return first and end offsets."""
-        grouped = self.frame.where(self.frame.topic.isin(*topics)).groupBy("topic", "partition")
-        found: dict[str, dict[int, Range]] = {topic: {} for topic in topics}
-        for row in grouped.agg(F.min("offset").alias("first"), F.max("offset").alias("last")).collect():
-            found[row["topic"]][row["partition"]] = (row["first"], row["last"] + 1)
-        return found
-
-    def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
-        """Return no ids: a DataFrame has none."""
-        return {}
-
-    def last_records(self, topic: str, ranges: Ranges) -> Mapping[int, LastRecord]:
-        """Return none: a DataFrame is not a topic that can be re-created."""
-        return {}
-
-    def read(self, spark: SparkSession, topic: str, ranges: Ranges) -> DataFrame:
-        """Return the records of the ranges."""
-        inside = " OR ".join(
-            f"(partition = {partition} AND offset >= {first} AND offset < {end})"
-            for partition, (first, end) in ranges.items()
-        )
-        name = f"rowtide_{uuid.uuid4().hex}"
-        self.frame.createOrReplaceGlobalTempView(name)  # global views are visible in every session
-        frame = spark.table(f"global_temp.{name}")
-        return frame.where(frame.topic == topic).where(inside).drop("topic")
-
-    def sample(self, topic: str, parts: Iterable[Ranges]) -> list[Message]:
-        """Return all messages of the ranges."""
-        frames = (self.read(self.frame.sparkSession, topic, part) for part in parts)
-        return [(row["key"], row["value"]) for frame in frames for row in frame.collect()]

@@ -118,7 +118,7 @@ class Bench:
         )
 
     def _merge(self, name: str, spark: SparkSession, raw: DataFrame, output: str) -> None:
-        from rowtide.spark_consumers.kafka.source import FrameSource
+        from tests.support.frame_source import FrameSource
 
         self.add(name, measured(spark, update, spark, FrameSource(raw), str(self.folder / output), "t"))
 

@@ -105,8 +105,8 @@ def run(
 
     def update(records: list[Recorded], *, first: int = 0, **settings: Any) -> dict[str, Outcome]:
         from rowtide.spark_consumers.job import update_tables
-        from rowtide.spark_consumers.kafka.source import FrameSource
         from rowtide.spark_consumers.settings import Settings
+        from tests.support.frame_source import FrameSource
 
         kept = [record for record in records if record.offset >= first]
         outcomes = update_tables(

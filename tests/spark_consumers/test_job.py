@@ -95,8 +95,8 @@ def test_repeated_and_reordered_records(run, rows_of, tmp_path) -> None:
 
 def test_a_relative_output_is_below_the_working_directory(spark, frame_of, rows_of, tmp_path) -> None:
     from rowtide.spark_consumers.job import update_tables
-    from rowtide.spark_consumers.kafka.source import FrameSource
     from rowtide.spark_consumers.settings import Settings
+    from tests.support.frame_source import FrameSource
 
     topic = Topic("p.d.t", [ID, TEXT], key=["id"])
     topic.change("r", None, {"id": 1, "text": "a"}, 0)
@@ -111,8 +111,8 @@ def test_a_relative_output_is_below_the_working_directory(spark, frame_of, rows_
 
 def test_the_progress_of_a_table_is_reported_before_each_batch(spark, frame_of, tmp_path) -> None:
     from rowtide.spark_consumers.job import update_tables
-    from rowtide.spark_consumers.kafka.source import FrameSource
     from rowtide.spark_consumers.settings import Settings
+    from tests.support.frame_source import FrameSource
 
     topic = Topic("p.d.t", [ID, TEXT], key=["id"])
     for number in range(5):
@@ -266,8 +266,8 @@ def test_overlapping_runs_lose_nothing(run, rows_of, tmp_path, monkeypatch, tabl
 
 def test_a_run_that_another_one_overtook_reads_nothing(spark, frame_of, tmp_path) -> None:
     from rowtide.spark_consumers.job import table_jobs
-    from rowtide.spark_consumers.kafka.source import FrameSource
     from rowtide.spark_consumers.settings import Settings
+    from tests.support.frame_source import FrameSource
 
     topic = Topic("p.d.t", [ID], key=["id"])
     for number in range(4):
@@ -330,8 +330,8 @@ def test_wider_types_and_defaults_of_one_batch(run, rows_of, tmp_path, monkeypat
 
 def test_a_connector_with_a_longer_prefix_is_left_out(spark, frame_of, tmp_path) -> None:
     from rowtide.spark_consumers.job import update_tables
-    from rowtide.spark_consumers.kafka.source import FrameSource
     from rowtide.spark_consumers.settings import Settings
+    from tests.support.frame_source import FrameSource
 
     topics = {"shop.eu.db.t": "shop.eu", "shop.db.u.v": "shop", "shop.db.t": "shop"}
     records = []
@@ -368,8 +368,8 @@ def test_special_names_of_columns(run, rows_of, tmp_path) -> None:
 def test_a_table_can_be_built_again(spark, frame_of, run, rows_of, tmp_path) -> None:
     from rowtide.spark_consumers.errors import SettingsError
     from rowtide.spark_consumers.job import restart_tables
-    from rowtide.spark_consumers.kafka.source import FrameSource
     from rowtide.spark_consumers.settings import Settings
+    from tests.support.frame_source import FrameSource
 
     topic = Topic("p.d.t", [ID], key=["id"])
     topic.change("c", None, {"id": 1}, 10)
@@ -461,8 +461,8 @@ def test_a_key_column_that_older_rows_have_no_value_in_stops_the_table(run, rows
 def test_a_topic_that_was_made_again_is_noticed_without_topic_ids(spark, frame_of, rows_of, tmp_path) -> None:
     from rowtide.spark_consumers.job import update_tables
     from rowtide.spark_consumers.kafka.offsets import LastRecord
-    from rowtide.spark_consumers.kafka.source import FrameSource
     from rowtide.spark_consumers.settings import Settings
+    from tests.support.frame_source import FrameSource
 
     class OldBroker(FrameSource):
         """The topics of a broker before Kafka 2.8."""
@@ -502,7 +502,7 @@ def job_of(monkeypatch):
     from rowtide.spark_consumers.formats import FORMATS
     from rowtide.spark_consumers.kafka.naming import TableName
     from rowtide.spark_consumers.settings import Settings
-    from rowtide.spark_consumers.state import MemoryFiles
+    from tests.support.memory_files import MemoryFiles
 
     def make(**table):
         files = MemoryFiles()

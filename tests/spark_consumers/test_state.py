@@ -8,16 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.spark_consumers.errors import StateError
-from rowtide.spark_consumers.state import (
-    RENAMES,
-    Batch,
-    Commit,
-    MemoryFiles,
-    RowFilter,
-    StateStore,
-    TableNames,
-    Truncation,
-)
+from rowtide.spark_consumers.state import RENAMES, Batch, Commit, RowFilter, StateStore, TableNames, Truncation
+from tests.support.memory_files import MemoryFiles
 
 _OFFSETS = st.dictionaries(st.integers(0, 9), st.integers(0, 10**15), max_size=3)
 _BATCHES = st.builds(

@@ -25,8 +25,8 @@ TOPICS = {
 
 def test_every_table_equals_the_fold_of_its_records(spark, frame_of, rows_of, tmp_path: Path) -> None:
     from rowtide.spark_consumers.job import update_tables
-    from rowtide.spark_consumers.kafka.source import FrameSource
     from rowtide.spark_consumers.settings import Settings
+    from tests.support.frame_source import FrameSource
 
     by_topic = {f"{case}.{topic}": [] for case, topics in TOPICS.items() for topic in topics}
     for case in TOPICS:

@@ -20,10 +20,10 @@ from rowtide.connector.delivery.errors import (
     TransactionAborted,
 )
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
-from rowtide.connector.delivery.sink import InMemorySink
 from rowtide.connector.records.batch import Batch, joined
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.topics.errors import KafkaUnreachable, TopicError
+from tests.support.in_memory_sink import InMemorySink
 
 SOON = 120.0
 ALWAYS = CommitPolicy(interval_s=0)

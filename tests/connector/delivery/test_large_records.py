@@ -14,7 +14,6 @@ from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.errors import ClaimCheckUnavailable
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.delivery.large_records import LargeRecords
-from rowtide.connector.delivery.sink import InMemorySink
 from rowtide.connector.delivery.stored_dead_letters import letters_of, whole
 from rowtide.connector.kafka_producer.batches.python_records import estimated_size
 from rowtide.connector.records.batch import Batch, Message
@@ -22,6 +21,7 @@ from rowtide.connector.records.dead_letters import DeadLetters, Reason
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.envelope.claim_check import ClaimCheck
 from rowtide.schema_history.store.topic_reader import StoredRecord
+from tests.support.in_memory_sink import InMemorySink
 
 LIMIT = 2000
 TOPIC, LETTERS = "shop.a", "letters"

@@ -10,10 +10,10 @@ import pytest
 
 from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
 from rowtide.connector.delivery.event_store import EventStore
-from rowtide.connector.delivery.sink import InMemorySink
 from rowtide.connector.delivery.source_acknowledgements import SourceAcknowledgements
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
+from tests.support.in_memory_sink import InMemorySink
 
 
 def test_positions_are_acknowledged_in_order_behind_their_batches() -> None:

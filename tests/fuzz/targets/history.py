@@ -12,7 +12,6 @@ from rowtide.connector.errors import ConnectorError
 from rowtide.envelope.table import RecordRules, build_table_schema
 from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
 from rowtide.schema_history.compaction.summary import Summary, UnusableSummary
-from rowtide.schema_history.compaction.summary_store import InMemorySummaries
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.queries.information_schema import table_json
@@ -20,6 +19,7 @@ from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory
 from tests.fuzz.mutators import HOSTILE, mutated, mutated_json
 from tests.fuzz.recorded import history_texts
+from tests.support.in_memory_summaries import InMemorySummaries
 
 _FLAVORS = tuple(Flavor)
 _PREFIX = "p"

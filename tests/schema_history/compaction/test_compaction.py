@@ -18,7 +18,7 @@ from rowtide.schema_history.compaction.compacting_history import CompactingHisto
 from rowtide.schema_history.compaction.covered_positions import CoveredPositions
 from rowtide.schema_history.compaction.history_reader import HistoryReader, StoredHistory, read_history
 from rowtide.schema_history.compaction.summary import Summary, UnusableSummary
-from rowtide.schema_history.compaction.summary_store import FileSummaries, InMemorySummaries
+from rowtide.schema_history.compaction.summary_store import FileSummaries
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
 from rowtide.schema_history.recovery.session_settings import required_sessions
@@ -27,6 +27,7 @@ from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
 from rowtide.schema_history.store.history_record import RecordedTable, history_record
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory, StoredText
+from tests.support.in_memory_summaries import InMemorySummaries
 
 UUIDS = ("1e0355b3-e5bc-11f1-acec-02fc00000001", "2e0355b3-e5bc-11f1-acec-02fc00000002")
 SERVERS = (

@@ -7,7 +7,6 @@ import pytest
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.compacting_history import save_summary
 from rowtide.schema_history.compaction.history_reader import StoredHistory, read_history
-from rowtide.schema_history.compaction.summary_store import InMemorySummaries
 from rowtide.schema_history.errors import UncertainDdl
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.recovery.recover import Recovery, recover
@@ -15,6 +14,7 @@ from rowtide.schema_history.recovery.session_settings import required_sessions
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.history_record import history_record, parse_record
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory
+from tests.support.in_memory_summaries import InMemorySummaries
 
 THREAD = 7
 _LIKE = "CREATE TABLE w (id INT, x INT, y INT)"

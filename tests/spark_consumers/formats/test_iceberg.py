@@ -256,8 +256,8 @@ def test_tables_of_a_catalog(run, spark, tmp_path) -> None:
     from rowtide.spark_consumers.errors import SettingsError
     from rowtide.spark_consumers.job import TableJob
     from rowtide.spark_consumers.kafka.naming import TableName
-    from rowtide.spark_consumers.kafka.source import FrameSource
     from rowtide.spark_consumers.settings import Settings
+    from tests.support.frame_source import FrameSource
 
     topic = Topic("p.d.t", [ID, TEXT], ["id"])
     topic.change("c", None, {"id": 1, "text": "a"}, 1)

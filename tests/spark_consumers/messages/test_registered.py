@@ -74,8 +74,8 @@ def tables(spark, tmp_path: Path):
     import pyarrow as pa
 
     from rowtide.spark_consumers.job import update_tables
-    from rowtide.spark_consumers.kafka.source import FrameSource
     from rowtide.spark_consumers.settings import Settings
+    from tests.support.frame_source import FrameSource
 
     header = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     kinds = [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]

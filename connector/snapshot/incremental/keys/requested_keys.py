@@ -73,7 +73,7 @@ class RequestedKeys:
         changed = [one.column.name for one in records.columns if one.type.is_custom]
         if hidden := sorted({*columns} & {*changed}):
             raise ValueError(f"column {hidden[0]} of its key has a column converter")
-        self._row_keys, self._table = row_keys, table
+        self._table = table
         names_of_all = [column.name for column in structure.columns]
         keys_reader, self._reader = row_keys.reader(names_of_all), table.reader(names_of_all)
         self._rows: dict[KeyTexts, tuple[Any, ...]] = {}  # of those that are deleted if they are gone
