@@ -119,6 +119,8 @@ class ServerFacts:
         is_replica: whether the server is a replica itself; ``None`` if the account may not query that.
         unreadable_status: the reason why the account cannot read the binlog's position; ``None`` if it can.
         refused_heartbeat: the reason why the server refuses ``heartbeat.action.query``; ``None`` if it does not.
+        refused_queries: the reasons why the server refuses queries of ``snapshot.select.statement.overrides``, by
+            property.
         tables: the tables that the account can see; ``None`` if they were not queried.
         cascades: the foreign keys of these tables that change rows.
     """
@@ -132,6 +134,7 @@ class ServerFacts:
     is_replica: bool | None = None
     unreadable_status: str | None = None
     refused_heartbeat: str | None = None
+    refused_queries: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[TableFact, ...] | None = field(default=None)
     cascades: tuple[Cascade, ...] = ()
 

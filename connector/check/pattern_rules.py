@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rowtide.connector.check.facts import TableFact
 from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration
-from rowtide.connector.config.catalogue import capture, values
+from rowtide.connector.config.catalogue import capture, snapshot, values
 from rowtide.topics.filters import Patterns
 from rowtide.topics.java_regex import Pattern, compile_java
 
@@ -63,6 +63,10 @@ def pattern_findings(
     }
     every_column = [f"{t.database}.{t.name}.{column.name}" for t in captured for column in t.columns]
     columns = _Kind("column", "database.table.column", every_column, column_names, [], "")
+    for database, table in config.snapshot.select_overrides:
+        if f"{database}.{table}".lower() not in map(str.lower, whole):
+            message = f"table {database}.{table} does not exist, or the account has no privilege on it"
+            yield Finding(Severity.WARNING, f"{snapshot.OVERRIDES.name}.{database}.{table}", message)
     for name, patterns, kind in _lists(config, databases, names, columns):
         for source in patterns.sources if patterns is not None else ():
             compiled = compile_java(source, ignore_case=True)
@@ -78,6 +82,8 @@ def _lists(
     yield capture.DATABASE_EXCLUDE.name, chosen.databases.exclude, databases
     yield capture.TABLE_INCLUDE.name, chosen.tables.include, tables
     yield capture.TABLE_EXCLUDE.name, chosen.tables.exclude, tables
+    if isinstance(config.snapshot.include, Patterns):
+        yield snapshot.INCLUDE_COLLECTIONS.name, config.snapshot.include, tables
     yield capture.COLUMN_INCLUDE.name, chosen_columns.include, columns
     yield capture.COLUMN_EXCLUDE.name, chosen_columns.exclude, columns
     yield values.COLUMN_PROPAGATE.name, config.values.propagate_columns.patterns, columns

@@ -1,7 +1,7 @@
 """Queries the facts about a server, and the privileges of the account."""
 
 import contextlib
-import re
+from collections.abc import Mapping
 from typing import Any
 
 import pymysql
@@ -10,11 +10,13 @@ from pymysql.cursors import Cursor, SSCursor
 
 from rowtide.connector.check.facts import VARIABLES, Cascade, ColumnFact, Replica, ServerFacts, TableFact
 from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config.catalogue.snapshot import OVERRIDES
 from rowtide.connector.source.connection import connect
 from rowtide.topics.filters import BUILTIN_DATABASES
 
 _CASCADING = ("CASCADE", "SET NULL", "SET DEFAULT")
-_EXPLAINABLE = re.compile(r"\s*(?:INSERT|UPDATE|REPLACE|DELETE|SELECT)\b", re.IGNORECASE)
+_UNPREPARABLE = 1295
+"""ER_UNSUPPORTED_PS: the server executes the statement, but does not prepare it."""
 _VARIABLES = ", ".join(f"'{name}'" for name in sorted(VARIABLES))
 # Defaults that Debezium's schema has: literals, and CURRENT_TIMESTAMP of a DATETIME.
 _MARIADB_DEFAULT = (
@@ -62,7 +64,8 @@ def fetch_facts(config: Configuration, *, tables: bool = True, estimates: bool =
             replicas=_replicas(connection, is_mariadb),
             is_replica=_is_replica(connection),
             unreadable_status=refused,
-            refused_heartbeat=_refused_heartbeat(connection, config.heartbeat.action_query),
+            refused_heartbeat=_refused(connection, config.heartbeat.action_query or ""),
+            refused_queries=_refused_queries(connection, config.snapshot.select_overrides),
             tables=_tables(connection, estimates=estimates, mariadb=is_mariadb) if tables else None,
             cascades=_cascades(connection) if tables else (),
         )
@@ -91,12 +94,21 @@ def _status(connection: "Connection[Any]", is_mariadb: bool) -> tuple[dict[str, 
     return (rows[0] if rows else {}), refused
 
 
-def _refused_heartbeat(connection: "Connection[Any]", query: str | None) -> str | None:
-    """Return why the server refuses the query: EXPLAIN checks names and privileges, and changes nothing."""
-    if query is None or not _EXPLAINABLE.match(query):
+def _refused(connection: "Connection[Any]", statement: str) -> str | None:
+    """Return why the server refuses a statement: PREPARE checks syntax, names and privileges, and changes nothing."""
+    if not statement:
         return None
-    _, refused = _rows(connection, f"EXPLAIN {query}")
-    return refused
+    with connection.cursor(Cursor) as cursor:
+        try:
+            cursor.execute(f"PREPARE rowtide FROM {connection.escape(statement)}")
+        except pymysql.MySQLError as error:
+            return None if error.args[0] == _UNPREPARABLE else str(error.args[-1])
+    return None
+
+
+def _refused_queries(connection: "Connection[Any]", queries: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    found = {f"{OVERRIDES.name}.{'.'.join(table)}": _refused(connection, query) for table, query in queries.items()}
+    return {name: refusal for name, refusal in found.items() if refusal is not None}
 
 
 def _databases(status: dict[str, Any], name: str) -> tuple[str, ...]:

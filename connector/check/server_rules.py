@@ -34,6 +34,10 @@ def server_findings(config: Configuration, facts: ServerFacts) -> Iterator[Findi
     if facts.refused_heartbeat is not None:
         message = f"the server refuses the statement, so no heartbeat runs it: {facts.refused_heartbeat}"
         yield _warning("heartbeat.action.query", message)
+    if config.heartbeat.action_query and not config.heartbeat.interval_ms:
+        yield _warning("heartbeat.action.query", "has no effect without heartbeats: set heartbeat.interval.ms")
+    for name, refusal in facts.refused_queries.items():
+        yield _warning(name, f"the server refuses the query, and a snapshot would end with it: {refusal}")
 
 
 def streams(config: Configuration) -> bool:

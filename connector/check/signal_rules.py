@@ -31,6 +31,9 @@ def signal_findings(
             "first signal is sent to it, or grant the account READ"
         )
         yield Finding(Severity.WARNING, topics.SIGNAL_TOPIC.name, message)
+    elif topic is not None and existing is not None and existing[topic] > 1:
+        message = f"topic {topic} has {existing[topic]} partitions, and signals are read from partition 0 only"
+        yield Finding(Severity.WARNING, topics.SIGNAL_TOPIC.name, message)
     if tables is not None and config.signals.source:
         for database, table in sorted(config.capture.tables.always):
             yield from _about_table(database, table, tables)

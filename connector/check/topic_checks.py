@@ -97,6 +97,7 @@ def topic_findings(
         if config.delivery.sink == "kafka":
             found += _no_longer_captured(config, tables or (), existing)
             found += _missing(config, captured)
+            found += _of_tables(config, captured)
             look(connect.DEAD_LETTER_TOPIC.name, lambda: _dead_letters(config, admin))
             found += _claim_checks(config)
             topics = sorted({str(table.topic) for table in captured})
@@ -248,6 +249,20 @@ def _refused(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
 def renames_topics(config: Configuration) -> bool:
     """Return whether a transform can send records to other topics than those of their tables."""
     return any(transform.may_rename_topics for transform in config.transforms)
+
+
+def _of_tables(config: Configuration, captured: tuple[CheckedTable, ...]) -> Iterator[Finding]:
+    """Yield the topics of the connector's own data that are those of tables."""
+    if renames_topics(config):
+        return
+    history, same = config.history, "bootstrap.servers"
+    own = {config.delivery.offset_topic: connect.OFFSET_TOPIC.name}
+    if history.producer.get(same) == config.kafka.producer.get(same):
+        own[history.topic] = _HISTORY
+    for table in captured:
+        if table.topic is not None and table.topic in own:
+            message = f"the topic {table.topic} is that of table {table.database}.{table.name}: name another one"
+            yield Finding(Severity.ERROR, own[table.topic], message)
 
 
 def _missing(config: Configuration, captured: tuple[CheckedTable, ...]) -> Iterator[Finding]:

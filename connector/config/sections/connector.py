@@ -148,7 +148,9 @@ def _distinct_topics(reader: PropertyReader, configuration: Configuration) -> No
     ]
     for name, topic, purpose in own:
         if topic is not None and configuration.topics.prefix and used.setdefault(topic, purpose) != purpose:
-            reader.problem(name, f"the topic {topic!r} is already used for {used[topic]}; {purpose} need another one")
+            reader.problem(
+                name, f"the topic {topic!r} is already used for {used[topic]}; another topic is needed for {purpose}"
+            )
 
 
 def _transforms_are_right(reader: PropertyReader, configuration: Configuration) -> None:

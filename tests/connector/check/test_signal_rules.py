@@ -57,6 +57,8 @@ def test_channels(configured: Configured) -> None:
     assert f"POST /connectors/{config.name}/signals" in found["signal.enabled.channels"]
     assert "topic signals does not exist" in found["signal.kafka.topic"]
     assert list(signal_findings(configured({"signal.enabled.channels": "kafka"}), None, {"shop-signal": 1})) == []
+    (finding,) = signal_findings(configured({"signal.enabled.channels": "kafka"}), None, {"shop-signal": 2})
+    assert "has 2 partitions, and signals are read from partition 0 only" in finding.message
 
 
 def test_a_sink_that_nobody_serves(configured: Configured) -> None:
@@ -75,8 +77,8 @@ def test_a_heartbeat_that_the_server_refuses(request: pytest.FixtureRequest, kin
     database: Database = request.getfixturevalue(kind)
     database.execute("CREATE TABLE beats (id INT PRIMARY KEY, at DATETIME)")
 
-    def findings(query: str) -> list[Finding]:
-        more = {"heartbeat.action.query": query, "heartbeat.interval.ms": "1000"}
+    def findings(query: str, **properties: str) -> list[Finding]:
+        more = {"heartbeat.action.query": query, "heartbeat.interval.ms": "1000"} | properties
         config = from_properties({**PROPERTIES, **address(database.server), **more})
         return [one for one in check_database(config)[0] if one.subject == "heartbeat.action.query"]
 
@@ -85,3 +87,31 @@ def test_a_heartbeat_that_the_server_refuses(request: pytest.FixtureRequest, kin
     (finding,) = findings(f"INSERT INTO {database.name}.none VALUES (1)")
     assert finding.severity is Severity.WARNING
     assert "none' doesn't exist" in finding.message
+    for wrong in ("INSRT x", f"DELETE FROM {database.name}.beats; SELECT 1"):
+        (finding,) = findings(wrong)
+        assert "error in your SQL syntax" in finding.message
+    (finding,) = findings("SELECT 1", **{"heartbeat.interval.ms": "0"})
+    assert "set heartbeat.interval.ms" in finding.message
+
+
+@pytest.mark.servers
+def test_a_query_of_the_snapshot_that_the_server_refuses(mariadb_db: Database) -> None:
+    name = mariadb_db.name
+    mariadb_db.execute("CREATE TABLE right_one (id INT)", "CREATE TABLE wrong_one (id INT)")
+    overrides = "snapshot.select.statement.overrides"
+    more = {
+        overrides: f"{name}.right_one,{name}.wrong_one,{name}.none",
+        f"{overrides}.{name}.right_one": f"SELECT * FROM {name}.right_one WHERE id % 2 = 0",
+        f"{overrides}.{name}.wrong_one": f"SELECT * FRM {name}.wrong_one",
+        f"{overrides}.{name}.none": "SELECT 1",
+        "snapshot.include.collection.list": f"{name}.no_table",
+    }
+    config = from_properties({**PROPERTIES, **address(mariadb_db.server), **more})
+    found = {one.subject: one.message for one in check_database(config)[0] if one.subject.startswith("snapshot.")}
+    assert set(found) == {
+        f"{overrides}.{name}.wrong_one",
+        f"{overrides}.{name}.none",
+        "snapshot.include.collection.list",
+    }
+    assert "error in your SQL syntax" in found[f"{overrides}.{name}.wrong_one"]
+    assert "does not exist" in found[f"{overrides}.{name}.none"]

@@ -132,3 +132,29 @@ def _topics_of(
     monkeypatch.setattr(TopicAdmin, "rejection", lambda *_: None)
     monkeypatch.setattr("rowtide.connector.check.topic_checks.size_findings", lambda *_: ())
     return topic_findings(from_properties({**PROPERTIES, **one, **given}), ())[0]
+
+
+@pytest.mark.parametrize(
+    ("properties", "subjects"),
+    [
+        ({"offset.storage.topic": "shop.d.t"}, ["offset.storage.topic"]),
+        ({"schema.history.internal.kafka.topic": "shop.d.t"}, ["schema.history.internal.kafka.topic"]),
+        (
+            {
+                "schema.history.internal.kafka.topic": "shop.d.t",
+                "schema.history.internal.kafka.bootstrap.servers": "other:9092",
+            },
+            [],
+        ),
+    ],
+)
+def test_a_topic_of_the_connector_is_not_that_of_a_table(
+    properties: dict[str, str], subjects: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TopicAdmin, "overview", lambda _admin: Overview(1, {}))
+    monkeypatch.setattr(TopicAdmin, "describe", lambda *_: None)
+    monkeypatch.setattr(TopicAdmin, "rejection", lambda *_: None)
+    monkeypatch.setattr("rowtide.connector.check.topic_checks.size_findings", lambda *_: ())
+    found, _ = topic_findings(from_properties({**PROPERTIES, **properties}), (TableFact("d", "t", ()),))
+    clashes = [finding for finding in found if "is that of table d.t: name another one" in finding.message]
+    assert [(one.severity, one.subject) for one in clashes] == [(Severity.ERROR, name) for name in subjects]
