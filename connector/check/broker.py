@@ -39,9 +39,13 @@ def broker_findings(config: Configuration, *, timeout: float = 10.0) -> list[Fin
                 finding._replace(subject=f"{name}.{finding.subject}")
                 for finding in _reach(connection, "bootstrap.servers", timeout)
             ]
-    history = config.history
-    if history.topic is not None and history.admin["bootstrap.servers"] != config.kafka.bootstrap_servers:
+    history, servers = config.history, config.kafka.bootstrap_servers
+    if history.topic is not None and history.admin["bootstrap.servers"] != servers:
         found += _reach(history.admin, "schema.history.internal.kafka.bootstrap.servers", timeout)
+    if config.signals.topic is not None and config.signals.consumer["bootstrap.servers"] != servers:
+        about = _reach(connection_settings(config.signals.consumer), "signal.kafka.bootstrap.servers", timeout)
+        # A connector whose signals cannot be read runs.
+        found += [finding._replace(severity=Severity.WARNING) for finding in about]
     return found
 
 

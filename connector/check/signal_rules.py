@@ -21,6 +21,9 @@ def signal_findings(
         tables: the tables that the account can see; ``None`` if they were not queried.
         existing: the partitions of all topics; ``None`` if they were not looked up.
     """
+    same = "bootstrap.servers"
+    if config.signals.consumer.get(same) != config.kafka.consumer.get(same):
+        existing = None  # those of another cluster
     if "jmx" in re.split(r"\s*,\s*", config.properties.get(topics.SIGNAL_CHANNELS.name, "").strip()):
         message = f"jmx does not exist here: send the signal by POST /connectors/{config.name}/signals"
         yield Finding(Severity.WARNING, topics.SIGNAL_CHANNELS.name, message)

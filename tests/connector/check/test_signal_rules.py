@@ -59,6 +59,8 @@ def test_channels(configured: Configured) -> None:
     assert list(signal_findings(configured({"signal.enabled.channels": "kafka"}), None, {"shop-signal": 1})) == []
     (finding,) = signal_findings(configured({"signal.enabled.channels": "kafka"}), None, {"shop-signal": 2})
     assert "has 2 partitions, and signals are read from partition 0 only" in finding.message
+    other = {"signal.enabled.channels": "kafka", "signal.kafka.bootstrap.servers": "other:9092"}
+    assert list(signal_findings(configured(other), None, {})) == [], "the topics are those of another cluster"
 
 
 def test_a_sink_that_nobody_serves(configured: Configured) -> None:
