@@ -518,4 +518,401 @@ CASES = [
         ],
         {1: {"z": 255, "b": "c", "c": None}, 2: {"z": 0, "c": 1709164800000001, "y": "AQE=", "x": 1901}},
     ),
+    Case(
+        "zendesk/maxwell/issues/1216",
+        "ADD AFTER a column that the same statement renames later",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, i INT, z INT)",
+            "ALTER TABLE t ADD COLUMN n INT DEFAULT 9 AFTER j, CHANGE COLUMN i j INT",
+            "INSERT INTO t VALUES (2,3,4,5)",
+        ],
+        {2: {"j": 3, "n": 4, "z": 5}},
+    ),
+    Case(
+        "zendesk/maxwell/pull/1218",
+        "CHANGE AFTER the new name of a column that is renamed later",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(25))",
+            "ALTER TABLE t CHANGE COLUMN a a INT AFTER c, CHANGE COLUMN b c VARCHAR(25)",
+            "INSERT INTO t VALUES (1,'x',3)",
+        ],
+        {1: {"c": "x", "a": 3}},
+    ),
+    Case(
+        "zendesk/maxwell/pull/1218",
+        "two columns exchange their names",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)",
+            "ALTER TABLE t CHANGE a b INT, CHANGE b a INT",
+            "INSERT INTO t VALUES (2,4,5)",
+        ],
+        {2: {"b": 4, "a": 5}},
+    ),
+    Case(
+        "zendesk/maxwell/issues/1442",
+        "DROP of a column qualified by its table",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, foo INT, a INT)",
+            "ALTER TABLE t DROP t.foo",
+            "INSERT INTO t VALUES (1,2)",
+        ],
+        {1: {"a": 2}},
+        "mariadb",
+    ),
+    Case(
+        "zendesk/maxwell/issues/1303",
+        "MODIFY of a column qualified by its table",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(40))",
+            "ALTER TABLE t MODIFY COLUMN t.a VARCHAR(500)",
+            "INSERT INTO t VALUES (1,REPEAT('é',300))",
+        ],
+        {1: {"a": "é" * 300}},
+        "mariadb",
+    ),
+    Case(
+        "zendesk/maxwell/issues/468",
+        "columns are moved around between rows",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT, b SET('x','y'), c VARCHAR(9))",
+            "INSERT INTO t VALUES (1,1,'x','c')",
+            "ALTER TABLE t MODIFY a INT AFTER c",
+            "INSERT INTO t VALUES (2,'y','d',2)",
+            "ALTER TABLE t MODIFY c VARCHAR(9) FIRST, MODIFY b SET('x','y','z') AFTER c",
+            "INSERT INTO t VALUES ('e','x,z',3,3)",
+        ],
+        {1: {"a": 1, "b": "x", "c": "c"}, 2: {"a": 2, "b": "y", "c": "d"}, 3: {"a": 3, "b": "x,z", "c": "e"}},
+    ),
+    Case(
+        "zendesk/maxwell/issues/488",
+        "the key is renamed after the table was",
+        [
+            "CREATE TABLE o (oid INT PRIMARY KEY, a INT)",
+            "ALTER TABLE o RENAME TO t",
+            "ALTER TABLE t CHANGE oid id BIGINT(19)",
+            "INSERT INTO t VALUES (5000000000,1)",
+        ],
+        {5000000000: {"a": 1}},
+    ),
+    Case(
+        "zendesk/maxwell/issues/158",
+        "executable comments without a version",
+        [
+            "CREATE DATABASE /*! IF NOT EXISTS */ {db}",
+            (
+                "create table /*! if not exists */ `{db}`.`t` (  `id` int (10) unsigned not null "
+                "auto_increment,  primary key (`id`) )"
+            ),
+            "create table /*! if not exists */ t (x INT)",
+            "INSERT INTO t VALUES (4294967295)",
+        ],
+        {4294967295: {}},
+    ),
+    Case(
+        "zendesk/maxwell/issues/272",
+        "a name after a dot, and a quoted character set",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, password VARCHAR(10))",
+            (
+                "ALTER TABLE .`t` CHANGE COLUMN `password` `password` VARCHAR(60) CHARACTER SET 'utf8' "
+                "COLLATE 'utf8_bin' NULL DEFAULT NULL COMMENT 'Length 60' , ADD COLUMN `scheme` "
+                "ENUM('md5','bcrypt') NULL DEFAULT 'md5' AFTER `password`"
+            ),
+            "INSERT INTO t VALUES (1,'p','bcrypt')",
+        ],
+        {1: {"password": "p", "scheme": "bcrypt"}},
+        "mariadb",
+    ),
+    Case(
+        "julien-duponchelle/python-mysql-replication/issues/218",
+        "zeros of TIMESTAMP(6) and DATETIME(6) as defaults",
+        [
+            "SET sql_mode=''",
+            (
+                "CREATE TABLE t (id INT PRIMARY KEY, a timestamp(6) NULL DEFAULT '0000-00-00 "
+                "00:00:00.000000', b datetime(6) DEFAULT '0000-00-00 00:00:00.000000', c TEXT, d BLOB)"
+            ),
+            "INSERT INTO t (id,a,c,d) VALUES (1,'2017-07-20 14:02:35.435957','Hello World',REPEAT(x'00ff',7089))",
+            "INSERT INTO t (id) VALUES (2)",
+        ],
+        None,
+    ),
+    Case(
+        "github/gh-ost/issues/450",
+        "microseconds of DATETIME(6)",
+        [
+            "CREATE TABLE t (id BIGINT PRIMARY KEY, d DATETIME(6))",
+            "INSERT INTO t VALUES (1,'2017-07-14 00:09:51.073974')",
+        ],
+        {1: {"d": 1499990991073974}},
+    ),
+    Case(
+        "PeerDB-io/peerdb/pull/4535",
+        "JSON numbers: 1.0, and integers beyond 2^53",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, j JSON)",
+            (
+                'INSERT INTO t VALUES (1,\'{"name": "a", "id": 1, "val": 1.0, "pi": 3.14, "sf": '
+                '1234567890123456789, "amt": 9007199254740993, "e": 1e100, "n": -0.0}\')'
+            ),
+        ],
+        None,
+    ),
+    Case(
+        "spiceai/spiceai/pull/12264",
+        "negative MEDIUMINT",
+        [
+            "CREATE TABLE t (id MEDIUMINT PRIMARY KEY, m MEDIUMINT, u MEDIUMINT UNSIGNED)",
+            "INSERT INTO t VALUES (-8000000,-8388608,16777215)",
+            "UPDATE t SET m = -1",
+        ],
+        {-8000000: {"m": -1, "u": 16777215}},
+    ),
+    Case(
+        "drasi-project/drasi-core/issues/677",
+        "ENUM, SET and TIMESTAMP as numbers in the stream",
+        [
+            "SET time_zone='+03:00'",
+            (
+                "CREATE TABLE t (id INT PRIMARY KEY, e ENUM('red','green','blue'), s SET('a','b','c'), ts "
+                "TIMESTAMP NULL)"
+            ),
+            (
+                "INSERT INTO t VALUES (1,'green','a,c','2025-06-15 "
+                "13:45:30'),(2,2,5,NULL),(3,NULL,0,'1970-01-01 03:00:01')"
+            ),
+        ],
+        {
+            1: {"e": "green", "s": "a,c", "ts": "2025-06-15T10:45:30Z"},
+            2: {"e": "green", "s": "a,c", "ts": None},
+            3: {"e": None, "s": "", "ts": "1970-01-01T00:00:01Z"},
+        },
+    ),
+    Case(
+        "julien-duponchelle/python-mysql-replication/issues/310",
+        "updates of a part of a document leave holes in it",
+        [
+            "SET binlog_row_value_options=PARTIAL_JSON",
+            "CREATE TABLE t (id INT PRIMARY KEY, j JSON)",
+            (
+                'INSERT INTO t VALUES (1,\'{"id": 1, "name": "Muscle", "types":[1,"123"], "o": {"k": "long '
+                "text here\"}}')"
+            ),
+            "UPDATE t SET j = JSON_SET(j,'$.name','Mon')",
+            "UPDATE t SET j = JSON_SET(j,'$.o.k','x')",
+            "UPDATE t SET j = JSON_REMOVE(j,'$.types[0]')",
+            "UPDATE t SET j = JSON_REPLACE(j,'$.types[0]',1.5, '$.name', CAST('2020-01-02' AS DATE))",
+            "SET binlog_row_value_options=''",
+            "UPDATE t SET j = JSON_SET(j,'$.o.k','y')",
+        ],
+        None,
+        "mysql",
+    ),
+    Case(
+        "julien-duponchelle/python-mysql-replication/issues/474",
+        "booleans in JSON",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, j JSON)",
+            (
+                'INSERT INTO t VALUES (1,\'{"btn": true, "model": false, "x": '
+                "null}'),(2,'true'),(3,'null'),(4,NULL),(5,'[]'),(6,'{}'),(7,'\"\"')"
+            ),
+        ],
+        None,
+    ),
+    Case(
+        "apache/flink-cdc/issues/2192",
+        "an index of values in a JSON array",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, f1 JSON)",
+            "ALTER TABLE `t` ADD INDEX `k_source` ( (CAST(f1->'$.inner' AS UNSIGNED ARRAY)) )",
+            "INSERT INTO t VALUES (1,'{\"inner\":[1,2]}')",
+            "UPDATE t SET f1='{\"inner\":[3]}'",
+        ],
+        {1: {"f1": '{"inner": [3]}'}},
+        "mysql",
+    ),
+    Case(
+        "apache/flink-cdc/issues/1399",
+        "the default 0 of a new BIGINT",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(40))",
+            (
+                "ALTER TABLE t ADD COLUMN b BIGINT NOT NULL DEFAULT 0 COMMENT 'x', ADD c SMALLINT(6) "
+                "DEFAULT '00', ADD d BIT(1) DEFAULT b'0', ADD e TINYINT UNSIGNED DEFAULT '1'"
+            ),
+            "INSERT INTO t (id) VALUES (2)",
+        ],
+        {2: {"b": 0, "c": 0, "d": False, "e": 1}},
+    ),
+    Case(
+        "airbytehq/airbyte/issues/50865",
+        "ALTER USER RETAIN CURRENT PASSWORD",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(40))",
+            "CREATE USER IF NOT EXISTS rep1@localhost IDENTIFIED BY 'aB3$xyz_long'",
+            "ALTER USER rep1@localhost IDENTIFIED BY 'bB3$xyz_long' RETAIN CURRENT PASSWORD",
+            "ALTER USER rep1@localhost DISCARD OLD PASSWORD",
+            "DROP USER rep1@localhost",
+            "INSERT INTO t (id) VALUES (1)",
+        ],
+        {1: {"a": None}},
+        "mysql",
+    ),
+    Case(
+        "airbytehq/airbyte/issues/9196",
+        "FLUSH TABLE",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(40))",
+            "flush table",
+            "FLUSH TABLES t",
+            "FLUSH LOCAL STATUS",
+            "FLUSH PRIVILEGES",
+            "INSERT INTO t (id) VALUES (1)",
+        ],
+        {1: {"a": None}},
+    ),
+    Case(
+        "wso2/api-manager/issues/1677",
+        "DEFAULT (curdate())",
+        [
+            (
+                "CREATE TABLE t (id INT PRIMARY KEY, d DATE DEFAULT (curdate()), c VARCHAR(9) DEFAULT "
+                "(concat('a','b')), e DATETIME DEFAULT (now() + interval 1 day))"
+            ),
+            "INSERT INTO t (id) VALUES (1)",
+        ],
+        None,
+    ),
+    Case(
+        "debezium/debezium/pull/3917",
+        "versioning is added and dropped",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(40))",
+            "INSERT INTO t VALUES (1,'a'),(2,'b')",
+            "ALTER TABLE t ADD SYSTEM VERSIONING",
+            "UPDATE t SET a='c' WHERE id=1",
+            "DELETE FROM t WHERE id=2",
+            "ALTER TABLE t DROP SYSTEM VERSIONING",
+            "INSERT INTO t VALUES (3,'d')",
+        ],
+        {1: {"a": "c"}, 3: {"a": "d"}},
+        "mariadb",
+    ),
+    Case(
+        "osheroff/mysql-binlog-connector-java/issues/134",
+        "ENUM columns of other character sets than the table's",
+        [
+            (
+                "CREATE TABLE t (id INT PRIMARY KEY, a ENUM('é','ß') CHARACTER SET latin1, b SET('жук','b') "
+                "CHARACTER SET cp1251, c ENUM('鉄') CHARACTER SET utf8mb4, d VARCHAR(9) CHARACTER SET "
+                "latin1) CHARSET=utf8mb4"
+            ),
+            "INSERT INTO t VALUES (1,'ß','жук,b','鉄','é'),(2,NULL,'','鉄',NULL)",
+        ],
+        {1: {"a": "ß", "b": "жук,b", "c": "鉄", "d": "é"}, 2: {"b": ""}},
+    ),
+    Case(
+        "osheroff/mysql-binlog-connector-java/issues/154",
+        "negative TIME",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, a TIME, b TIME(3), c TIME(6))",
+            (
+                "INSERT INTO t VALUES "
+                "(1,'-00:00:01','-16:08:04.250','-16:08:04.250'),(2,'-838:59:59','-00:00:00.001','-00:00:00.000001')"
+            ),
+        ],
+        {1: {"a": -1000000, "b": -58084250000, "c": -58084250000}, 2: {"a": -3020399000000, "b": -1000, "c": -1}},
+    ),
+    Case(
+        "debezium/debezium/pull/214",
+        "a column, its index and its foreign key are dropped together",
+        [
+            "CREATE TABLE p (id INT PRIMARY KEY)",
+            (
+                "CREATE TABLE t (id INT PRIMARY KEY, s INT, a INT, KEY `FK69` (s), CONSTRAINT `FK69` "
+                "FOREIGN KEY (s) REFERENCES p (id))"
+            ),
+            "ALTER TABLE `{db}`.`t`   \n  drop column `s`, \n  drop index `FK69`,\n  drop foreign key `FK69`",
+            "INSERT INTO t VALUES (1,2)",
+        ],
+        {1: {"a": 2}},
+    ),
+    Case(
+        "pingcap/tidb/issues/3566",
+        "ADD with several columns in parentheses",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(40))",
+            "ALTER TABLE t ADD (d BIGINT NULL, e VARCHAR (40) NULL, tags VARCHAR (4000) NULL, r TINYINT(2) NULL)",
+            "INSERT INTO t VALUES (1,'a',2,'e','t',3)",
+        ],
+        {1: {"d": 2, "e": "e", "tags": "t", "r": 3}},
+    ),
+    Case(
+        "pingcap/ticdc/issues/1734",
+        "three tables exchange their names in a circle",
+        [
+            "CREATE TABLE a (id INT PRIMARY KEY, a INT)",
+            "CREATE TABLE t (id INT PRIMARY KEY, b VARCHAR(9))",
+            "RENAME TABLE a TO c, t TO a, c TO t",
+            "INSERT INTO t VALUES (1,2)",
+            "INSERT INTO a VALUES (3,'x')",
+        ],
+        {1: {"a": 2}},
+    ),
+    Case(
+        "actiontech/dtle/issues/300",
+        "ALTER TABLE RENAME without TO",
+        [
+            "CREATE TABLE o (id INT PRIMARY KEY, first_name text not null, views int(10))",
+            "alter table  o rename t",
+            "INSERT INTO t VALUES (1,'z',5)",
+        ],
+        {1: {"first_name": "z", "views": 5}},
+    ),
+    Case(
+        "shyiko/mysql-binlog-connector-java/issues/147",
+        "an ON UPDATE default of TIMESTAMP(3)",
+        [
+            "SET sql_mode=''",
+            (
+                "CREATE TABLE t (id INT PRIMARY KEY, c timestamp(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) "
+                "ON UPDATE CURRENT_TIMESTAMP(3))"
+            ),
+            "INSERT INTO t VALUES (1,'2012-00-00 11:00:00.001'),(2,'2012-01-02 11:00:00.001')",
+        ],
+        None,
+    ),
+    Case(
+        "PeerDB-io/peerdb/issues/3183",
+        "an ENUM is sometimes its number",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, m enum('sms','whatsapp') NOT NULL DEFAULT 'sms')",
+            "INSERT INTO t VALUES (1,'whatsapp'),(2,2)",
+            "ALTER TABLE t MODIFY m enum('call','sms','whatsapp') NOT NULL DEFAULT 'sms'",
+            "INSERT INTO t VALUES (3,2),(4,'whatsapp')",
+            "UPDATE t SET m = 3 WHERE id = 3",
+        ],
+        {1: {"m": "whatsapp"}, 2: {"m": "whatsapp"}, 3: {"m": "whatsapp"}, 4: {"m": "whatsapp"}},
+    ),
+    Case(
+        "shyiko/mysql-binlog-connector-java/issues/56",
+        "BINARY is decoded as text",
+        [
+            "CREATE TABLE t (id BINARY(4) PRIMARY KEY, a VARBINARY(9), b TINYBLOB)",
+            "INSERT INTO t VALUES (x'80ff0000', x'', x'e9'),(x'00000000', x'00', NULL)",
+        ],
+        None,
+    ),
+    Case(
+        "go-mysql-org/go-mysql/pull/69",
+        "the last column is NULL, and it is the ninth",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c INT, d INT, e INT, f INT, g INT, h VARCHAR(9))",
+            "INSERT INTO t VALUES (1,1,1,1,1,1,1,1,NULL),(2,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL)",
+            "UPDATE t SET h='' WHERE id=2",
+            "UPDATE t SET h=NULL",
+        ],
+        {1: {"g": 1, "h": None}, 2: {"a": None, "h": None}},
+    ),
 ]
