@@ -64,6 +64,25 @@ def create_app(
     return app
 
 
+def require_places(web: WebSettings | None, log_file: str | None) -> None:
+    """Check where a process listens and logs.
+
+    Args:
+        web: the settings of the web server; ``None`` if it is not started.
+        log_file: a file to log to.
+
+    Raises:
+        ConfigurationError: the web server cannot listen at its address, or the log file cannot be written.
+    """
+    if web is not None:
+        require_address(web.address.host, web.address.port, any_port=web.address.any_port)
+    if log_file is not None:
+        try:
+            Path(log_file).open("a").close()
+        except OSError as error:
+            raise ConfigurationError([("--log-file", f"{log_file} cannot be written: {error.strerror}")]) from error
+
+
 def run(
     app: App,
     *,
@@ -86,15 +105,9 @@ def run(
         progress: whether a live view may be drawn on the terminal.
 
     Raises:
-        ConfigurationError: the web server cannot listen at its address, or the log file cannot be written.
+        ConfigurationError: as :func:`require_places`.
     """
-    if web:
-        require_address(app.conf.web_bind, app.conf.web_port, any_port=app.web_settings.address.any_port)
-    if log_file is not None:
-        try:
-            Path(log_file).open("a").close()
-        except OSError as error:
-            raise ConfigurationError([("--log-file", f"{log_file} cannot be written: {error.strerror}")]) from error
+    require_places(app.web_settings if web else None, log_file)
     app.show_progress = progress
     app.log_format = log_format
     app.reporter.interval = summary_interval

@@ -156,3 +156,21 @@ def test_a_file_that_is_gone_is_an_error_of_its_connector(config: str, monkeypat
     assert (files.running, files.several) == ({config: "inventory"}, False)
     Path(config).unlink()
     assert "cannot be read" in str(files.read()[config])
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--log-file", "/dev/null/log"], "--log-file: /dev/null/log cannot be written"),
+        (["--web-port", "8080", "--web-bind", "256.1.1.1"], "256.1.1.1"),
+    ],
+)
+def test_a_worker_of_a_fleet_says_what_is_wrong_before_it_waits_for_kafka(
+    tmp_path: Path, options: list[str], text: str
+) -> None:
+    path = tmp_path / "fleet.properties"
+    topics = "config.storage.topic=c\noffset.storage.topic=o\nstatus.storage.topic=s\n"
+    path.write_text(f"bootstrap.servers=127.0.0.1:1\ngroup.id=fleet\n{topics}")
+    result = CliRunner().invoke(main, ["worker", str(path), *options])
+    assert result.exit_code == 1
+    assert text in result.output
